@@ -37,10 +37,6 @@ from moorage.base.rng import Random
 from moorage.kinds.built_in import subresource_body
 from moorage.kinds.status import method_not_allowed, success
 
-# Kinds whose delete answers with the object even when it is gone (upstream ReturnDeletedObject).
-_SHOWN_WHEN_DELETED = frozenset(
-    {"pods", "persistentvolumes", "persistentvolumeclaims", "serviceaccounts", "services"}
-)
 # The answer to a successful binding or eviction, always the same.
 _BOUND = encode(success(201)) + b"\n"
 
@@ -202,7 +198,7 @@ class ResourceCalls:
         served = target.served
         check = partial(self._admission.check_delete, dry_run=bool(options.dry_run))
         deleted = self._deleter.delete_object(target, options, check)
-        if not deleted.gone or served.shelf in _SHOWN_WHEN_DELETED:
+        if not deleted.gone or served.kind.shown_when_deleted:
             return written_reply(200, renderer, deleted.record)
         resource = served.kind.resource
         details: dict[str, Any] = {"name": target.name}

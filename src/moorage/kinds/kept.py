@@ -7,43 +7,39 @@ their own. A kept kind is checked against its schema, stored, listed and watched
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from moorage.api.resources import ResourceType
 from moorage.kinds.cells import AGE, NAME
 from moorage.kinds.kind import Obj, Translation
 from moorage.kinds.schema.catalog import kind_definition
-from moorage.kinds.served import OPEN_METADATA, ServedKind
+from moorage.kinds.served import ServedKind
 from moorage.kinds.values.name_rules import path_segment_name
 from moorage.kinds.versions import CONVERSIONS
 
-# Kinds whose names may be any segment of a path (pkg/registry strategies of kubernetes v1.36):
-# their names often have colons.
-_FREE_NAMES = frozenset({"clustertrustbundles"})
-# Kinds that a PUT creates (AllowCreateOnUpdate in v1.36 pkg/registry).
-_CREATED_BY_PUT = frozenset({"leasecandidates"})
-# Kinds whose status strategy keeps the metadata (ResetObjectMetaForStatus in v1.36 pkg/registry).
-_CLOSED_STATUS = frozenset(
-    {
-        "podcertificaterequests",
-        "resourcepoolstatusrequests",
-        "storageversions",
-        "storageversionmigrations",
-    }
-)
+_PROPERTIES: Final[Mapping[str, Mapping[str, Any]]] = {
+    # Names are any segment of a path, and often have colons.
+    "clustertrustbundles": {"name_rule": path_segment_name, "needs_version": True},
+    "leasecandidates": {"created_by_put": True, "needs_version": True},
+    "podcertificaterequests": {"open_status": (), "needs_version": True},
+    "resourcepoolstatusrequests": {"open_status": (), "needs_version": True},
+    "storageversionmigrations": {"open_status": (), "needs_version": True},
+    "storageversions": {"open_status": (), "needs_version": True},
+}
+"""What the facts do not say about kept kinds: fields of `ServedKind`, by plural.
+
+The strategies of kubernetes v1.36 pkg/registry have them. A status strategy that keeps the metadata
+(ResetObjectMetaForStatus) is an empty ``open_status``.
+"""
 
 
 def kept_kind(resource: ResourceType) -> ServedKind:
     """Return the rules of a kind that only the facts describe."""
-    plural = resource.plural
-    extra: dict[str, Any] = {"name_rule": path_segment_name} if plural in _FREE_NAMES else {}
     return ServedKind(
         resource=resource,
         columns=(NAME, AGE),
-        created_by_put=plural in _CREATED_BY_PUT,
-        open_status=() if plural in _CLOSED_STATUS else OPEN_METADATA,
         counts_generations="spec" in kind_definition(resource).fields,
-        **extra,
+        **_PROPERTIES.get(resource.plural, {}),
     )
 
 
@@ -67,6 +63,8 @@ def other_version(resource: ResourceType, stored: ServedKind) -> ServedKind:
         has_status=stored.has_status,
         parts=stored.parts,
         created_by_put=stored.created_by_put,
+        needs_version=stored.needs_version,
+        shown_when_deleted=stored.shown_when_deleted,
         acted_on_by=stored.acted_on_by,
         warn=stored.warn,
         warn_of_new=stored.warn_of_new,

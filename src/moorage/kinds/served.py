@@ -125,6 +125,10 @@ class ServedKind:
         ``metadata.generation`` is counted.
     created_by_put
         A PUT to the name of no object creates one (AllowCreateOnUpdate upstream).
+    needs_version
+        An update has to carry a resourceVersion (AllowUnconditionalUpdate is false upstream).
+    shown_when_deleted
+        A delete answers with the object even when it is gone (ReturnDeletedObject upstream).
     open_status
         Fields of the metadata that may change together with the status.
     parts
@@ -168,6 +172,8 @@ class ServedKind:
     keeps_status: bool = False
     counts_generations: bool = False
     created_by_put: bool = False
+    needs_version: bool = False
+    shown_when_deleted: bool = False
     open_status: tuple[str, ...] = OPEN_METADATA
     parts: Mapping[str, Part] = field(default_factory=dict)
     more_subresources: frozenset[str] = field(default=frozenset())

@@ -168,6 +168,7 @@ _binding_rules = rules(
 KINDS = (
     ServedKind(
         resource=resources.VALIDATING_ADMISSION_POLICIES,
+        needs_version=True,
         columns=(NAME, AGE),
         defaults=_policy_defaults,
         counts_generations=True,
@@ -182,6 +183,7 @@ KINDS = (
     ),
     ServedKind(
         resource=resources.VALIDATING_ADMISSION_POLICY_BINDINGS,
+        needs_version=True,
         columns=(NAME, AGE),
         defaults=_binding_defaults,
         counts_generations=True,
@@ -190,6 +192,7 @@ KINDS = (
     ),
     ServedKind(
         resource=resources.MUTATING_ADMISSION_POLICIES,
+        needs_version=True,
         columns=(NAME, AGE),
         defaults=_policy_defaults,
         counts_generations=True,
@@ -203,6 +206,7 @@ KINDS = (
     ),
     ServedKind(
         resource=resources.MUTATING_ADMISSION_POLICY_BINDINGS,
+        needs_version=True,
         columns=(NAME, AGE),
         defaults=_binding_defaults,
         counts_generations=True,

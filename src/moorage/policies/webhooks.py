@@ -117,6 +117,7 @@ def _configuration(resource: ResourceType, **more: Any) -> ServedKind:
     }
     return ServedKind(
         resource=resource,
+        needs_version=True,
         columns=(
             NAME,
             count("Webhooks", lambda obj: len(objects(obj, "webhooks")), "How many there are"),
@@ -174,6 +175,7 @@ KINDS = (
     _configuration(resources.MUTATING_WEBHOOK_CONFIGURATIONS, reinvocationPolicy="Never"),
     ServedKind(
         resource=resources.API_SERVICES,
+        needs_version=True,
         columns=(
             NAME,
             column("Service", _server, "Who serves its kinds"),

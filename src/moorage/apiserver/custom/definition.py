@@ -261,6 +261,7 @@ def _encoded(version: Json) -> bytes:
 KINDS = (
     ServedKind(
         resource=resources.CUSTOM_RESOURCE_DEFINITIONS,
+        needs_version=True,
         acted_on_by="the server, which serves their kinds",
         columns=(
             Column(

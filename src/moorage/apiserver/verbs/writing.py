@@ -54,34 +54,6 @@ from moorage.storage.record import Record, unsaved_record
 # Attempts to find a free generated name, as upstream (apiserver v1.36 registry/generic).
 _NAME_TRIES = 8
 
-# Built-in kinds whose updates must carry a resourceVersion (AllowUnconditionalUpdate is false in
-# v1.36 pkg/registry); those of custom resources must, too.
-_VERSION_REQUIRED = frozenset(
-    {
-        "apiservices.apiregistration.k8s.io",
-        "clustertrustbundles.certificates.k8s.io",
-        "csidrivers.storage.k8s.io",
-        "csinodes.storage.k8s.io",
-        "csistoragecapacities.storage.k8s.io",
-        "customresourcedefinitions.apiextensions.k8s.io",
-        "leasecandidates.coordination.k8s.io",
-        "leases.coordination.k8s.io",
-        "mutatingadmissionpolicies.admissionregistration.k8s.io",
-        "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
-        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
-        "podcertificaterequests.certificates.k8s.io",
-        "poddisruptionbudgets.policy",
-        "resourcepoolstatusrequests.resource.k8s.io",
-        "runtimeclasses.node.k8s.io",
-        "storageversionmigrations.storagemigration.k8s.io",
-        "storageversions.internal.apiserver.k8s.io",
-        "validatingadmissionpolicies.admissionregistration.k8s.io",
-        "validatingadmissionpolicybindings.admissionregistration.k8s.io",
-        "validatingwebhookconfigurations.admissionregistration.k8s.io",
-        "volumeattachments.storage.k8s.io",
-    }
-)
-
 
 class Written(msgspec.Struct, frozen=True):
     """The object after the call, warnings for the client, and whether the object is new."""
@@ -454,7 +426,7 @@ def _set_managed(new: Obj, managed: list[Obj] | None) -> None:
 
 
 def _needs_version(served: Served) -> bool:
-    return served.custom or served.kind.resource.qualified in _VERSION_REQUIRED
+    return served.custom or served.kind.needs_version
 
 
 def _check_preconditions(target: Target, record: Record, meta: Obj) -> None:

@@ -146,6 +146,7 @@ KINDS = (
     ),
     ServedKind(
         resource=resources.SERVICE_ACCOUNTS,
+        shown_when_deleted=True,
         acted_on_by="the account controller, authentication",
         columns=(NAME, column("Secrets", _secrets, "Number of secrets"), AGE),
         more_subresources=frozenset({"token"}),

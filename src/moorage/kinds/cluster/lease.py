@@ -10,6 +10,7 @@ from moorage.kinds.served import ServedKind
 KINDS = (
     ServedKind(
         resource=resources.LEASES,
+        needs_version=True,
         acted_on_by="leader election, the node life controller",
         created_by_put=True,
         columns=(NAME, column("Holder", "spec.holderIdentity", "Who holds the lease"), AGE),

@@ -90,6 +90,7 @@ def _warn(obj: Obj) -> list[str]:
 KINDS = (
     ServedKind(
         resource=resource_type("node.k8s.io/v1", "runtimeclasses"),
+        needs_version=True,
         acted_on_by="admission of pods",
         created_by_put=True,
         columns=(

@@ -311,6 +311,7 @@ def _warn(obj: Obj) -> list[str]:
 KINDS = (
     ServedKind(
         resource=resources.SERVICES,
+        shown_when_deleted=True,
         acted_on_by="the endpoints controller",
         created_by_put=True,
         warn=_warn,

@@ -26,6 +26,7 @@ def _on_host(obj: Obj) -> str:
 
 POD = ServedKind(
     resource=resources.PODS,
+    shown_when_deleted=True,
     acted_on_by="the scheduler, node agents, controllers",
     columns=COLUMNS,
     cells=pod_cells,

@@ -155,6 +155,7 @@ VOLUME_ATTRIBUTES_CLASS = ServedKind(
 )
 VOLUME_ATTACHMENT = ServedKind(
     resource=resources.VOLUME_ATTACHMENTS,
+    needs_version=True,
     acted_on_by="the scheduler",
     columns=(
         NAME,

@@ -108,6 +108,7 @@ def _warn_of_capacity(obj: Obj) -> list[str]:
 
 CSI_NODE = ServedKind(
     resource=resources.CSI_NODES,
+    needs_version=True,
     acted_on_by="the scheduler",
     columns=(
         NAME,
@@ -131,6 +132,7 @@ def _csi_driver_change(new: Obj, old: Obj) -> list[FieldError]:
 
 CSI_DRIVER = ServedKind(
     resource=resources.CSI_DRIVERS,
+    needs_version=True,
     acted_on_by="the scheduler",
     columns=(
         NAME,
@@ -169,6 +171,7 @@ CSI_DRIVER = ServedKind(
 )
 CSI_STORAGE_CAPACITY = ServedKind(
     resource=resources.CSI_STORAGE_CAPACITIES,
+    needs_version=True,
     acted_on_by="the scheduler",
     columns=(
         NAME,

@@ -163,6 +163,7 @@ def _warn_of_claim(obj: Obj) -> list[str]:
 
 VOLUME = ServedKind(
     resource=resources.PERSISTENT_VOLUMES,
+    shown_when_deleted=True,
     acted_on_by="the volume controller, the scheduler",
     columns=(
         NAME,
@@ -205,6 +206,7 @@ VOLUME = ServedKind(
 )
 CLAIM = ServedKind(
     resource=resources.PERSISTENT_VOLUME_CLAIMS,
+    shown_when_deleted=True,
     acted_on_by="the volume controller, the scheduler",
     columns=(
         NAME,

@@ -25,6 +25,7 @@ def _limit(obj: Obj, name: str) -> str:
 KINDS = (
     ServedKind(
         resource=resources.POD_DISRUPTION_BUDGETS,
+        needs_version=True,
         acted_on_by="the disruption controller, eviction, preemption",
         columns=(
             NAME,
