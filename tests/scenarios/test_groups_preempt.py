@@ -321,6 +321,32 @@ def test_a_group_that_has_become_too_small_gives_the_room_to_others(form: Form) 
     play(scenario, nodes=[node(cpu="4")], config=form.config())
 
 
+@pytest.mark.parametrize("form", TRIAL)
+@pytest.mark.parametrize(
+    "stops",
+    [
+        pytest.param(0.5, id="the victims have left when the group is looked at"),
+        pytest.param(3, id="the victims stop meanwhile"),
+    ],
+)
+def test_a_group_that_can_fit_no_more_gives_the_room_to_others(form: Form, stops: float) -> None:
+    """No pod of lower priority is left, so no victim could make room for the group."""
+
+    async def scenario(company: Company) -> None:
+        pod = made("t", stops=stops, cpu="1", nodeSelector={"node": "n1"})
+        await company.create(replicas(4, pod))
+        await company.run("t-", 4)
+        await form.create(company, 8)
+        await company.cluster.until(lambda: len(company.evicted) == 4)
+        await node_goes(company, "n2")
+        await company.sleep(20)
+        assert company.placed("t-") == ["n1"] * 4
+        assert company.placed("g") == [""] * 8
+
+    nodes = [node_manifest(name, cpu="4", labels={"node": name}) for name in ("n1", "n2")]
+    play(scenario, nodes=nodes, config=form.config())
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
     "seconds",

@@ -310,6 +310,9 @@ class GroupAttempts:
             return False
         members, infos = self._groups.members(key), [first.info]
         infos += [info_of(pod) for pod in members.waiting_pods() if pod.uid != first.uid]
+        # Only an attempt gives up the nominations, which keep other pods from their nodes.
+        if any(self._queue.nominator.node_of(info.pod.uid) for info in infos):
+            return False
         missing = terms.minimum - members.placed
         if missing <= 0 or fits_at_most(cycle.snapshot, infos) >= missing:
             return False

@@ -9,6 +9,7 @@ from moorage.fault_sim.acts import Create
 from moorage.fault_sim.company import totals
 from moorage.fault_sim.company.cluster import WriteCall
 from moorage.fault_sim.company.manifests import template
+from moorage.fault_sim.company.plan import Plan
 from moorage.fault_sim.company.play import CompanyRun, play
 from moorage.fault_sim.company.totals import RULES, Total, excesses
 from moorage.fault_sim.company.world import AnyWorldAct, GroupSize
@@ -43,7 +44,7 @@ def test_the_same_seed_is_the_same_run(right: CompanyRun) -> None:
 def test_more_evictions_than_planned_are_an_excess(
     right: CompanyRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(totals, "planned_evictions", lambda *_args, **_more: 4)
+    monkeypatch.setattr(totals, "plan_of", lambda *_args, **_more: Plan(evictions=4))
     text = "wave 1 evicts 6 pods, the plain plan 4"
     assert excesses(right) == [Total(rule="evictions", amount=6, allowed=4, text=text)]
 
@@ -150,7 +151,7 @@ PLANTED_ABOVE = {"evictions", "deleted-twice", "writes-at-rest", "half-groups"}
 def test_a_planted_excess_is_found(
     rule: str, right: CompanyRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(totals, "planned_evictions", lambda *_args, **_more: 6)
+    monkeypatch.setattr(totals, "plan_of", lambda *_args, **_more: Plan(evictions=6))
     plant, amount = PLANTED[rule]
     found = [(each.rule, round(each.amount)) for each in excesses(plant(right))]
     assert found == [(rule, amount)]

@@ -194,6 +194,8 @@ class GroupDecision(msgspec.Struct, frozen=True):
         """Return the nomination of a member; its place may become free by others' victims."""
         if self.outcome is GroupOutcome.PREEMPTING and member.nominated_to:
             return Nomination(member.nominated_to, uids_of(self.all_victims))
+        if self.outcome is GroupOutcome.REJECTED and member.decision.nomination is None:
+            return CLEAR_NOMINATION  # no plugin looked for victims, and no other member has a place
         return member.decision.nomination
 
     def _restricted(self, diagnosis: Diagnosis) -> Diagnosis:

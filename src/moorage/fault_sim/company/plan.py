@@ -7,7 +7,9 @@ the lowest priority again. So nothing can take the room that an eviction made.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+
+import msgspec
 
 from moorage.api.codec import encode
 from moorage.api.pod import Pod
@@ -30,8 +32,23 @@ _GATHERING_SECONDS = 2.0
 _SECONDS = 120.0
 
 
-def planned_evictions(run: CompanyRun, wave: Wave, *, seed: int = 1, in_turn: bool = False) -> int:
-    """Return the number of pods that the plain plan for a wave evicts for these pods.
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a plan says of a wave.
+
+    Parameters
+    ----------
+    evictions
+        Pods that are evicted for pods of a wave.
+    waiting
+        Uids of the pods of the wave that find no place.
+    """
+
+    evictions: int
+    waiting: frozenset[str] = frozenset()
+
+
+def plan_of(run: CompanyRun, wave: Wave, *, seed: int = 1, in_turn: bool = False) -> Plan:
+    """Return the plain plan for a wave.
 
     Parameters
     ----------
@@ -48,6 +65,11 @@ def planned_evictions(run: CompanyRun, wave: Wave, *, seed: int = 1, in_turn: bo
     objects = Objects()
     for data in _objects(run, wave):
         objects.add_json(data)
+    mine = {
+        pod.uid
+        for pod in objects.pods.values()
+        if pod.metadata.labels.get(WAVE_LABEL) == str(wave.number)
+    }
     comers = _taken_out(objects, wave) if in_turn else []
     rehearsal = fresh_scheduler(run, objects, seed=seed)
     rehearsal.settle(within_seconds=_SECONDS)
@@ -55,10 +77,29 @@ def planned_evictions(run: CompanyRun, wave: Wave, *, seed: int = 1, in_turn: bo
         for pod in pods:
             rehearsal.add_pod(pod)
         rehearsal.settle(within_seconds=_SECONDS)
-    return sum(
+    evictions = sum(
         each.by is not None and WAVE_LABEL in each.by.metadata.labels
         for each in rehearsal.evictions.values()
     )
+    return Plan(evictions=evictions, waiting=frozenset(mine.difference(rehearsal.bound)))
+
+
+def later_evictions(run: CompanyRun, uids: Collection[str], version: int) -> int:
+    """Return the number of pods that a plan evicts for some pods, at a version of the server."""
+    objects = Objects()
+    for resource in run.store.shelves():
+        if resource in _UNREAD:
+            continue
+        records = run.store.records_at(resource, version) or ()
+        if resource == PODS.qualified:
+            for data in _quiet_pods(record.decode() for record in records):
+                objects.add_json(data)
+            continue
+        for record in records:
+            objects.add_json(record.data)
+    rehearsal = fresh_scheduler(run, objects, seed=run.world.seed)
+    rehearsal.settle(within_seconds=_SECONDS)
+    return sum(each.by is not None and each.by.uid in uids for each in rehearsal.evictions.values())
 
 
 def _taken_out(objects: Objects, wave: Wave) -> list[list[Pod]]:
@@ -98,6 +139,7 @@ def _objects(run: CompanyRun, wave: Wave) -> Iterator[bytes]:
     """Yield the objects from before a wave, and what came with the wave."""
     store, before = run.store, run.wave_versions[wave.number]
     until = run.version_at(wave.at + _GATHERING_SECONDS)
+    decided = _first_eviction(store, before, until)
     for resource in store.shelves():
         if resource in _UNREAD:
             continue
@@ -116,9 +158,28 @@ def _objects(run: CompanyRun, wave: Wave) -> Iterator[bytes]:
             continue
         known = {record.key for record in records}
         yield from (record.data for record in records)
-        for change in _changes(store, resource, before, until):
+        # No decision counts on a node that comes after it.
+        last = decided if resource == NODES.qualified else until
+        for change in _changes(store, resource, before, last):
             if change.type == "ADDED" and change.record.key not in known:
                 yield change.record.data
+
+
+def _first_eviction(store: Store, before: int, until: int) -> int:
+    """Return the version at which a scheduler first evicts a pod; the last version for none."""
+    for change in _changes(store, PODS.qualified, before, until):
+        now = preempted(change.record.decode())
+        if now and not (change.previous and preempted(change.previous.decode())):
+            return change.version
+    return until
+
+
+def preempted(pod: Obj) -> bool:
+    """Return whether a scheduler said of a pod that it evicts it."""
+    return any(
+        each["type"] == "DisruptionTarget" and each.get("reason") == "PreemptionByScheduler"
+        for each in pod.get("status", {}).get("conditions") or ()
+    )
 
 
 def _comers(store: Store, wave: Wave, before: int, until: int) -> list[Obj]:

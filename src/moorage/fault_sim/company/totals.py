@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -12,7 +13,14 @@ import msgspec
 
 from moorage.api.resources import EVENTS, LEASES, NODES, PODS
 from moorage.fault_sim.company.cluster import WriteCall
-from moorage.fault_sim.company.plan import final_objects, fresh_scheduler, planned_evictions
+from moorage.fault_sim.company.plan import (
+    Plan,
+    final_objects,
+    fresh_scheduler,
+    later_evictions,
+    plan_of,
+    preempted,
+)
 from moorage.fault_sim.company.play import QUIET_SECONDS, CompanyRun
 from moorage.fault_sim.company.world import WAVE_LABEL, Wave
 from moorage.fault_sim.history import is_finished, name_of, node_of, nominated_of
@@ -63,18 +71,38 @@ def _evictions(run: CompanyRun) -> Iterator[Total]:
         evicted = _evicted(run, wave, until)
         if not evicted or _room_was_taken(run, wave, until):
             continue
-        planned = max(planned_evictions(run, wave, seed=seed) for seed in range(_PLANS))
+        plan = _largest_plan(run, wave, in_turn=False)
+        if len(evicted) > plan.evictions:
+            in_turn = _largest_plan(run, wave, in_turn=True)
+            plan = max(plan, in_turn, key=lambda each: each.evictions)
+        planned = plan.evictions
         if len(evicted) > planned:
-            plans = [
-                planned_evictions(run, wave, seed=seed, in_turn=True) for seed in range(_PLANS)
-            ]
-            planned = max(planned, *plans)
+            planned += _evictions_for_others(run, plan, evicted)
         yield Total(
             rule="evictions",
             amount=len(evicted),
             allowed=planned,
             text=f"wave {wave.number} evicts {len(evicted)} pods, the plain plan {planned}",
         )
+
+
+def _largest_plan(run: CompanyRun, wave: Wave, *, in_turn: bool) -> Plan:
+    plans = [plan_of(run, wave, seed=seed, in_turn=in_turn) for seed in range(_PLANS)]
+    return max(plans, key=lambda plan: plan.evictions)
+
+
+def _evictions_for_others(run: CompanyRun, plan: Plan, evicted: list[str]) -> int:
+    """Return what a plan of its own evicts for the pods that run, though the plan found no place.
+
+    Which of several equal victims goes decides whether a device is free for the next pod: a dry run
+    frees no device. So the world may place more pods than the plan. And a node may come.
+    """
+    preemptors, versions, ran = _preemptors(run), evicted_uids(run), _bound_uids(run)
+    others = [uid for uid in evicted if preemptors.get(uid) in plan.waiting & ran]
+    if not others:
+        return 0
+    first = min(versions[uid] for uid in others)
+    return later_evictions(run, plan.waiting, first - 1)
 
 
 def _spans(run: CompanyRun) -> Iterator[tuple[Wave, float]]:
@@ -144,22 +172,27 @@ def _closes(change: Change) -> bool:
 
 def _bound_in_vain(run: CompanyRun) -> Iterator[Total]:
     """Look for pods that the scheduler bound after a wave came, and evicted before the next."""
-    log = run.store.shelf(PODS.qualified).log
     for wave, until in _spans(run):
         if _room_was_taken(run, wave, until):
             continue
         first = run.wave_versions[wave.number]
         last = run.version_at(until)
-        bound = {
-            change.record.decode()["metadata"]["uid"]
-            for change in log.since(first, len(log)) or ()
-            if change.version <= last and _is_binding(change)
-        }
+        bound = _bound_uids(run, after=first, until=last)
         evicted = bound.intersection(_evicted(run, wave, until))
         count = len(evicted)
         if count:
             text = f"{count} pods are bound after wave {wave.number} came, and evicted"
             yield Total(rule="bound-in-vain", amount=count, allowed=0, text=text)
+
+
+def _bound_uids(run: CompanyRun, *, after: int = 0, until: float = math.inf) -> set[str]:
+    """Return the uids of the pods that are bound, between two versions."""
+    log = run.store.shelf(PODS.qualified).log
+    return {
+        change.record.decode()["metadata"]["uid"]
+        for change in log.since(after, len(log)) or ()
+        if change.version <= until and _is_binding(change)
+    }
 
 
 def _is_binding(change: Change) -> bool:
@@ -175,9 +208,8 @@ def evicted_uids(run: CompanyRun) -> dict[str, int]:
     found: dict[str, int] = {}
     for change in log.since(0, len(log)) or ():
         pod = change.record.decode()
-        for each in pod.get("status", {}).get("conditions") or ():
-            if each["type"] == "DisruptionTarget" and each.get("reason") == "PreemptionByScheduler":
-                found.setdefault(pod["metadata"]["uid"], change.version)
+        if preempted(pod):
+            found.setdefault(pod["metadata"]["uid"], change.version)
     return found
 
 
