@@ -146,7 +146,11 @@ def as_pre_filter(answer: object, plugin: str) -> tuple[PreFilterResult | None, 
         isinstance(names, frozenset) and all(isinstance(name, str) for name in names)
     ):
         raise _wrong(names, "a frozenset of node names")
-    return answer[0], as_status(answer[1], plugin)
+    result = answer[0]
+    if isinstance(names, frozenset):
+        # The engine compares the names, which must run no code of the plugin.
+        result = PreFilterResult(frozenset(map(str.__str__, names)))
+    return result, as_status(answer[1], plugin)
 
 
 def as_post_filter(answer: object, plugin: str) -> tuple[PostFilterResult | None, Status]:
@@ -208,7 +212,8 @@ class SortKeys:
             self._made_of = made_of
         elif made_of != self._made_of:
             raise _wrong(answer, f"a tuple made of ({_joined(self._made_of)}), as the first key")
-        return answer
+        key: tuple[Any, ...] = _plain_key(answer)
+        return key
 
 
 def _made_of(part: object) -> object:
@@ -219,6 +224,17 @@ def _made_of(part: object) -> object:
     if isinstance(part, int | float | np.integer | np.floating) and not math.isnan(float(part)):
         return "number"
     raise _wrong(part, "numbers, texts and tuples of them in a key")
+
+
+def _plain_key(part: Any) -> Any:
+    """Return a part of a key without classes of the plugin, whose comparisons are code."""
+    if isinstance(part, tuple):
+        return tuple(map(_plain_key, part))
+    if isinstance(part, str):
+        return str.__str__(part)
+    if isinstance(part, np.number):
+        return part.item()
+    return float.__float__(part) if isinstance(part, float) else int.__int__(part)
 
 
 def _joined(made_of: tuple[object, ...]) -> str:
