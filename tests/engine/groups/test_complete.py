@@ -14,9 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moorage.engine.groups import complete
+from moorage.engine.groups import cycle as group_cycle
 from moorage.engine.groups.complete import CompleteSearch, Impossible
 from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
+from moorage.engine.groups.orders import OtherOrders
 from moorage.engine.packing import search
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -166,3 +168,36 @@ def test_an_affinity_that_other_members_may_satisfy_proves_nothing() -> None:
     with pytest.raises(StopIteration) as end:
         next(made.find())
     assert end.value.value is None
+
+
+def test_a_proof_counts_only_while_no_rejection_could_be_cured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ordered = []
+
+    def orders(*arguments: Any, **fields: Any) -> OtherOrders:
+        ordered.append(arguments)
+        return OtherOrders(*arguments, **fields)
+
+    monkeypatch.setattr(group_cycle, "OtherOrders", orders)
+    apart = {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "other"}}}
+            ]
+        }
+    }
+    pods = [
+        PodInfo(pod(f"p{cpu}", cpu=str(cpu), affinity=apart, schedulingGroup=GROUP))
+        for cpu in (2, 3)
+    ]
+    snapshot = cluster([4])
+    labels = {"zone": "z1"}
+    snapshot.table.add_node(node("n1", cpu="8", memory="8Gi", labels=labels, unschedulable=True))
+    cycle = GroupCycle(cycle_for(snapshot, pods, 2, orders=1))
+    assert cycle.decide_group(KEY, pods).outcome is GroupOutcome.REJECTED
+    assert ordered == []  # cordoned: the search proves that there are no places
+    snapshot.table.update_node(node("n1", cpu="8", memory="8Gi", labels=labels))
+    snapshot.table.add_pod(pod("other", labels={"app": "other"}), "n1")
+    assert cycle.decide_group(KEY, pods).outcome is GroupOutcome.REJECTED
+    assert len(ordered) == 1  # the same numbers, but n1 is rejected for a pod

@@ -12,6 +12,7 @@ This is moorage's own; kube-scheduler v1.36 places members one after another (do
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -36,8 +37,8 @@ from moorage.snapshot.view import NodeView
 SETS_MOST: Final = 60_000
 """Sets of members that one search looks at: about 200 ms. A count, so that a replay ends alike."""
 
-_REFUSED_MOST: Final = 32
-"""How often the plugins may refuse what was found, before the search gives up."""
+_REJECTIONS_MOST: Final = 32
+"""How often the plugins may reject the places of a search, before it gives up."""
 
 Places = Mapping[str, int]
 """The row of each member with a place, by uid."""
@@ -86,8 +87,8 @@ class CompleteSearch:
         self.problem = self._problem_of(least, within)
         """The members and the nodes as numbers."""
         self._forbidden = ForbiddenSets()
-        self.refused = 0
-        """How often the plugins refused what was found."""
+        self.rejections = 0
+        """Number of times that the plugins rejected the places of the search."""
 
     # -- the problem ---------------------------------------------------------------------------
 
@@ -149,24 +150,27 @@ class CompleteSearch:
             return ()
         refusing = {*np.unique(filtered.plugin_n[~filtered.passed]).tolist()}
         if search.pre_filter.node_names is not None or not refusing <= self._trusted:
-            # What other members do may cure this.
+            # Other members may cure this rejection.
             self.proves = False
         rows: list[int] = view.row_numbers()[filtered.passed].tolist()
         return rows
 
     # -- the search ----------------------------------------------------------------------------
 
+    @cached_property
+    def _reduced(self) -> Problem:
+        return reduced(self.problem)
+
     def find(self) -> Generator[None, None, Places | Impossible | None]:
         """Return places for the members, the proof that there are none, or None for given up.
 
         It stops each millisecond or so. The snapshot may not change before the places are tried.
         """
-        shortage = shortage_of(self.problem)
-        problem = reduced(self.problem)
-        shortage = shortage or shortage_of(problem)
-        if shortage is not None:
-            return Impossible(shortage) if self.proves else None
-        steps = searching(problem, self._forbidden)
+        if not self.rejections:  # a rejection changes no bound
+            shortage = shortage_of(self.problem) or shortage_of(self._reduced)
+            if shortage is not None:
+                return Impossible(shortage) if self.proves else None
+        steps = searching(self._reduced, self._forbidden)
         while True:
             try:
                 sets = next(steps)
@@ -222,39 +226,35 @@ class CompleteSearch:
         within = self._snapshot.rows([row])
         return self._cycle.decide(pod, Scope(within=within, post_filter=False))
 
-    def refuse(self, pods: Sequence[PodInfo], places: Places, found: GroupDecision) -> bool:
-        """Leave out what the plugins refused; False where the search cannot say it.
+    def refuse(self, pods: Sequence[PodInfo], places: Places, decision: GroupDecision) -> bool:
+        """Leave out places that the plugins rejected; False where the search cannot say it.
 
         Parameters
         ----------
         pods, places
-            What was tried.
-        found
-            The decision about it.
+            The members, and the places that were tried.
+        decision
+            The decision about them.
         """
-        self.refused += 1
-        lost = next((each.decision.pod for each in found.members if not each.node_name), None)
-        if lost is None or lost.uid not in places or self.refused > _REFUSED_MOST:
+        self.rejections += 1
+        lost = next((each.decision.pod for each in decision.members if not each.node_name), None)
+        if lost is None or lost.uid not in places or self.rejections > _REJECTIONS_MOST:
             return False
         row = places[lost.uid]
         others = [pod for pod in pods if pod is not lost and places.get(pod.uid) == row]
-        alone = next((each for each in others if self._refuses([each, lost], row)), None)
-        together = [lost] if self._refuses([lost], row) else None
-        if together is None and alone is not None:
-            together = [alone, lost]
-        if together is None and self._refuses([*others, lost], row):
-            together = [*others, lost]
-        if together is None:
-            return False  # members on other nodes have a part in it
-        self._leave_out(together)
-        return True
+        # The smallest set says the most: alone, next to one other, next to all others there.
+        for together in ([lost], *([each, lost] for each in others), [*others, lost]):
+            if self._refuses(together, row):
+                self._leave_out(together)
+                return True
+        return False  # members on other nodes have a part in it
 
     def _leave_out(self, together: Sequence[PodInfo]) -> None:
         """Refuse a set of members on every class of nodes whose first node refuses it."""
         counts = [0] * len(self._classes)
         for pod in together:
             counts[self._class_of[pod.uid]] += 1
-        for node in reduced(self.problem).nodes:
+        for node in self._reduced.nodes:
             if all(at in node.admits for at, count in enumerate(counts) if count):
                 refusing = [self._refuses(together, row) for row in node.nodes[:_ROWS_ASKED]]
                 if refusing[0]:
@@ -264,21 +264,21 @@ class CompleteSearch:
     def _refuses(self, pods: Sequence[PodInfo], row: int) -> bool:
         """Whether some members have no place on one row together, in any order of two passes."""
         places = {pod.uid: row for pod in pods}
-        found = self.try_places(pods, places)
-        return any(not each.node_name for each in found.members)
+        decision = self.try_places(pods, places)
+        return any(not each.node_name for each in decision.members)
 
 
 class FailedSearches:
     """The problems of groups that were searched in vain: the same problem is not searched again.
 
-    A search that the plugins refused something is not kept, because its problem does not say all.
+    A search of which the plugins rejected places is not kept: its problem does not say all.
     """
 
     def __init__(self) -> None:
         self._kept: dict[tuple[GroupKey, Problem], bool] = {}
 
     def result(self, key: GroupKey, problem: Problem) -> bool | None:
-        """Return whether it was proved that there are no places; None for a new problem."""
+        """Return whether a search proved that there are no places; None for a new problem."""
         return self._kept.get((key, problem))
 
     def keep(self, key: GroupKey, problem: Problem, *, proved: bool) -> None:

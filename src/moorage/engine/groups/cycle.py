@@ -228,15 +228,16 @@ class GroupCycle:
             places = yield from search.find()
             if places is None or isinstance(places, Impossible):
                 known = isinstance(places, Impossible)
-                if not search.refused:
+                if not search.rejections:
                     self._failed_searches.keep(key, search.problem, proved=known)
                 break
-            found = search.try_places(pods, places)
-            if found.outcome is GroupOutcome.PLACED:
-                return found, False
-            if not search.refuse(pods, places, found):
+            decision = search.try_places(pods, places)
+            if decision.outcome is GroupOutcome.PLACED:
+                return decision, False
+            if not search.refuse(pods, places, decision):
                 break
-        return first, bool(known)
+        # The same numbers prove nothing once a plugin rejects a row that another pod could cure.
+        return first, bool(known) and search.proves
 
     # -- places of the attempt before -------------------------------------------------------------
 

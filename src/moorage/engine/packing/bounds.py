@@ -5,7 +5,7 @@ Each bound is a relaxation: it leaves rules out, so a shortage is one of the who
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -48,9 +48,11 @@ def shortage_of(problem: Problem) -> Shortage | None:
 
 def _shortages(problem: Problem) -> Iterator[Shortage]:
     yield from _without_node(problem)
+    groups = _groups(problem)
     for at, name in enumerate(problem.dimensions):
         yield from _too_many(problem, at, name)
-        yield from _too_much(problem, at, name)
+        for group in groups:
+            yield from _too_much(problem, at, name, group)
 
 
 def _without_node(problem: Problem) -> Iterator[Shortage]:
@@ -68,7 +70,7 @@ def _without_node(problem: Problem) -> Iterator[Shortage]:
         admitting = [node for node in problem.nodes if at in node.admits]
         for dimension, name in enumerate(problem.dimensions):
             most = max((node.free[dimension] for node in admitting), default=0)
-            if admitting and most < demand[dimension]:
+            if admitting and max(0, most) < demand[dimension]:
                 yield Shortage(
                     classes=(at,), dimension=name, needed=1, available=0, each=demand[dimension]
                 )
@@ -92,31 +94,30 @@ def _too_many(problem: Problem, at: int, name: str) -> Iterator[Shortage]:
             )
 
 
-def _too_much(problem: Problem, at: int, name: str) -> Iterator[Shortage]:
-    """More is needed in all than is free on the nodes that admit the members."""
-    groups = {frozenset(range(len(problem.members)))}
-    groups |= {
-        frozenset(
-            k for k in range(len(problem.members)) if not _reach(problem, k) - _reach(problem, j)
-        )
-        for j in range(len(problem.members))
-    }
-    for group in sorted(groups, key=lambda group: (-len(group), sorted(group))):
-        demands = sorted(
-            problem.members[k].demand[at] for k in group for _ in range(problem.members[k].count)
-        )
-        needed = sum(demands[: max(0, len(demands) - problem.spare)])
-        available = sum(
-            max(0, node.free[at]) * len(node.nodes)
-            for node in problem.nodes
-            if not node.admits.isdisjoint(group)
-        )
-        if needed > available:
-            yield Shortage(
-                classes=tuple(sorted(group)), dimension=name, needed=needed, available=available
-            )
+def _too_much(problem: Problem, at: int, name: str, group: Sequence[int]) -> Iterator[Shortage]:
+    """More is needed in all than is free on the nodes that admit the members of some classes."""
+    demands = sorted(
+        problem.members[k].demand[at] for k in group for _ in range(problem.members[k].count)
+    )
+    needed = sum(demands[: max(0, len(demands) - problem.spare)])
+    available = sum(
+        max(0, node.free[at]) * len(node.nodes)
+        for node in problem.nodes
+        if not node.admits.isdisjoint(group)
+    )
+    if needed > available:
+        yield Shortage(classes=tuple(group), dimension=name, needed=needed, available=available)
 
 
-def _reach(problem: Problem, member: int) -> set[int]:
-    """Return the indices of the classes of nodes that admit a class of members."""
-    return {at for at, node in enumerate(problem.nodes) if member in node.admits}
+def _groups(problem: Problem) -> list[tuple[int, ...]]:
+    """Return the classes that share nodes, the largest group first.
+
+    A group is all classes, or those that no other nodes admit than the nodes of one of them.
+    """
+    every = range(len(problem.members))
+    reach = [
+        frozenset(at for at, node in enumerate(problem.nodes) if k in node.admits) for k in every
+    ]
+    groups = {tuple(every)}
+    groups |= {tuple(k for k in every if reach[k] <= nodes) for nodes in frozenset(reach)}
+    return sorted(groups, key=lambda group: (-len(group), group))

@@ -258,13 +258,13 @@ class Search:
                 level += 1
                 counts[level] = self._most(left[classes[level]], demands[level], room)
                 continue
-            found = [0] * len(left)
+            by_class = [0] * len(left)
             for at, number in zip(classes, counts, strict=True):
-                found[at] = number
-            if not self._forbidden.forbids(node, found) and not self._could_take_more(
-                node, left, found, room, classes
+                by_class[at] = number
+            if not self._forbidden.forbids(node, by_class) and not self._could_take_more(
+                node, left, by_class, room, classes
             ):
-                yield tuple(found)
+                yield tuple(by_class)
             counts[level] -= 1
 
     @staticmethod
@@ -313,12 +313,15 @@ def searching(problem: Problem, forbidden: ForbiddenSets) -> Generator[int, None
     tuple of Filling, or None
         As `Search.run` returns it, from the way that ends first.
     """
-    ways = [Search(problem, forbidden), Search(problem, forbidden, by_node=True)]
-    running = [each.run() for each in ways]
+    ways: list[Search] = []
+    running: list[Steps] = []
     while True:
-        for each in running:
+        for number, by_node in enumerate((False, True)):
+            if number == len(ways):  # the second way is prepared once the first took a turn
+                ways.append(Search(problem, forbidden, by_node=by_node))
+                running.append(ways[-1].run())
             try:
-                next(each)
+                next(running[number])
             except StopIteration as end:
                 fillings: Fillings | None = end.value
                 return fillings
