@@ -183,6 +183,25 @@ def test_a_gang_keeps_its_places_while_victims_of_others_count_in_the_quotas(mod
     play_company(scenario, nodes=small_nodes(4), config=config)
 
 
+@pytest.mark.parametrize("mode", ["trial", "permit"])
+def test_a_gang_evicts_once_where_quotas_preempt(mode: str) -> None:
+    """A gang of three finds room for two; a set that makes its pods again wants all room."""
+
+    async def scenario(company: Company) -> None:
+        await share(company, 4)
+        await company.create(replicas(2, made("low", stops=5, cpu="1")))
+        await company.run("low-", 2)
+        for name in NAMES[:3]:
+            fields = {"namespace": "owner", "priorityClassName": "high"}
+            await company.create(of_labels(name, least=3, **fields))
+        await company.cluster.until(lambda: placed(company.cluster, "owner") == NAMES[:3])
+        await company.sleep(20)
+        assert len(company.evicted) == 1
+
+    config = coscheduling(mode, extra="CapacityScheduling", without="DefaultPreemption")
+    play_company(scenario, nodes=small_nodes(4), config=config)
+
+
 def test_a_namespace_above_its_minimum_takes_nothing_from_others(https: bool):
     async def scenario(cluster: VirtualCluster) -> None:
         await give(cluster, "a", {"cpu": 2})

@@ -519,6 +519,12 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         here="stays at Permit",
         why="its room would be lost to other pods, and be evicted again",
     ),
+    Deviation(
+        subject="Order of PostFilter plugins (groupMode permit)",
+        upstream="as configured",
+        here="those that preempt come first, then the others, each as configured",
+        why="Coscheduling would take the members off their nodes before victims are chosen",
+    ),
 )
 """By subject matter, in the order of the page."""
 

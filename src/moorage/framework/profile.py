@@ -161,10 +161,17 @@ class Profile:
         """PreFilter plugins, in order."""
         return cast("Sequence[PreFilterPlugin]", self.points["preFilter"])
 
-    @property
+    @cached_property
     def post_filters(self) -> Sequence[PostFilterPlugin]:
-        """PostFilter plugins, in order."""
-        return cast("Sequence[PostFilterPlugin]", self.points["postFilter"])
+        """PostFilter plugins, in order; in group mode ``permit`` those first that preempt.
+
+        Coscheduling takes the members off their nodes unless one of them awaits victims, so it is
+        asked after the others, wherever the user lists it.
+        """
+        plugins = cast("Sequence[PostFilterPlugin]", self.points["postFilter"])
+        if self.handle.group_mode != "permit":
+            return plugins
+        return sorted(plugins, key=lambda plugin: not self.capabilities[plugin.name].preempts)
 
     @property
     def pre_scores(self) -> Sequence[PreScorePlugin]:
