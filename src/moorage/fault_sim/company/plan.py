@@ -7,7 +7,7 @@ the lowest priority again. So nothing can take the room that an eviction made.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -40,7 +40,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     evictions
         Pods that are evicted for pods of a wave.
     waiting
-        Uids of the pods of the wave that find no place.
+        Uids of the pods of this wave and of earlier ones that find no place.
     """
 
     evictions: int
@@ -65,10 +65,10 @@ def plan_of(run: CompanyRun, wave: Wave, *, seed: int = 1, in_turn: bool = False
     objects = Objects()
     for data in _objects(run, wave):
         objects.add_json(data)
-    mine = {
+    unbound = {
         pod.uid
         for pod in objects.pods.values()
-        if pod.metadata.labels.get(WAVE_LABEL) == str(wave.number)
+        if WAVE_LABEL in pod.metadata.labels and not pod.spec.node_name
     }
     comers = _taken_out(objects, wave) if in_turn else []
     rehearsal = fresh_scheduler(run, objects, seed=seed)
@@ -77,15 +77,12 @@ def plan_of(run: CompanyRun, wave: Wave, *, seed: int = 1, in_turn: bool = False
         for pod in pods:
             rehearsal.add_pod(pod)
         rehearsal.settle(within_seconds=_SECONDS)
-    evictions = sum(
-        each.by is not None and WAVE_LABEL in each.by.metadata.labels
-        for each in rehearsal.evictions.values()
-    )
-    return Plan(evictions=evictions, waiting=frozenset(mine.difference(rehearsal.bound)))
+    waiting = frozenset(unbound.difference(rehearsal.bound))
+    return Plan(evictions=_evictions_of(rehearsal), waiting=waiting)
 
 
-def later_evictions(run: CompanyRun, uids: Collection[str], version: int) -> int:
-    """Return the number of pods that a plan evicts for some pods, at a version of the server."""
+def later_evictions(run: CompanyRun, version: int) -> int:
+    """Return the number of pods that a plan evicts for waves, at a version of the server."""
     objects = Objects()
     for resource in run.store.shelves():
         if resource in _UNREAD:
@@ -99,7 +96,14 @@ def later_evictions(run: CompanyRun, uids: Collection[str], version: int) -> int
             objects.add_json(record.data)
     rehearsal = fresh_scheduler(run, objects, seed=run.world.seed)
     rehearsal.settle(within_seconds=_SECONDS)
-    return sum(each.by is not None and each.by.uid in uids for each in rehearsal.evictions.values())
+    return _evictions_of(rehearsal)
+
+
+def _evictions_of(rehearsal: Rehearsal) -> int:
+    return sum(
+        each.by is not None and WAVE_LABEL in each.by.metadata.labels
+        for each in rehearsal.evictions.values()
+    )
 
 
 def _taken_out(objects: Objects, wave: Wave) -> list[list[Pod]]:

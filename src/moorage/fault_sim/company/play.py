@@ -7,17 +7,24 @@ import contextlib
 
 import msgspec
 
+from moorage.api.resources import PODS
 from moorage.base.clock import ManualClock
 from moorage.fault_sim.acts import Join
 from moorage.fault_sim.company.autoscaler import Autoscaler
 from moorage.fault_sim.company.cluster import CompanyCluster, WriteCall
+from moorage.fault_sim.company.setups import PERMIT
 from moorage.fault_sim.company.world import AnyWorldAct, CompanyWorld
+from moorage.fault_sim.history import Obj, node_of, nominated_of
 from moorage.fault_sim.user_calls import call
 from moorage.storage.store import Store
 from moorage.testing.virtual_loop import run_virtual
 
 QUIET_SECONDS = 10.0
 """Time at the end in which nothing may be written but heartbeats."""
+
+
+_PERMIT_SECONDS = 300.0
+# kubernetes v1.36 pkg/scheduler/framework/plugins/gangscheduling: members hold their room so long.
 
 
 class CompanyRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +97,8 @@ async def _play(world: CompanyWorld, clock: ManualClock) -> CompanyRun:
                     wave_versions.setdefault(wave.number, store.version)
             await _carry_out(cluster, act, refusals)
         await _wait_until(cluster, world.end_seconds)
+        if PERMIT in world.setup.split("+") and any(map(_holds_room, _waiting_pods(store))):
+            await _wait_until(cluster, world.end_seconds + _PERMIT_SECONDS)
         quiet_version = store.version
         await _wait_until(cluster, cluster.seconds + QUIET_SECONDS)
         return CompanyRun(
@@ -104,6 +113,16 @@ async def _play(world: CompanyWorld, clock: ManualClock) -> CompanyRun:
             refusals=refusals,
             storm=cluster.storm.is_set(),
         )
+
+
+def _waiting_pods(store: Store) -> list[Obj]:
+    pods = [record.decode() for record in store.shelf(PODS.qualified).records()]
+    return [pod for pod in pods if not node_of(pod)]
+
+
+def _holds_room(pod: Obj) -> bool:
+    """Return whether a member of a group of Kubernetes waits for the others at Permit."""
+    return "schedulingGroup" in pod["spec"] and bool(nominated_of(pod))
 
 
 async def _wait_until(cluster: CompanyCluster, at: float) -> None:

@@ -11,8 +11,14 @@ from typing import Any
 
 import msgspec
 
-from moorage.api.resources import EVENTS, LEASES, NODES, PODS
+from moorage.api.resources import EVENTS, LEASES, PODS
 from moorage.fault_sim.company.cluster import WriteCall
+from moorage.fault_sim.company.excuses import (
+    is_binding,
+    lost_members,
+    lost_place,
+    room_was_taken,
+)
 from moorage.fault_sim.company.plan import (
     Plan,
     final_objects,
@@ -25,7 +31,6 @@ from moorage.fault_sim.company.play import QUIET_SECONDS, CompanyRun
 from moorage.fault_sim.company.world import WAVE_LABEL, Wave
 from moorage.fault_sim.history import is_finished, name_of, node_of, nominated_of
 from moorage.storage.record import Record
-from moorage.storage.watch_log import Change
 
 _POD = re.compile(r"/api/v1/namespaces/[^/]+/pods/[^/]+")
 _GONE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT})
@@ -69,7 +74,7 @@ def _evictions(run: CompanyRun) -> Iterator[Total]:
     """Compare the evictions after each wave with those of the plain plan."""
     for wave, until in _spans(run):
         evicted = _evicted(run, wave, until)
-        if not evicted or _room_was_taken(run, wave, until):
+        if not evicted or room_was_taken(run, wave, until):
             continue
         plan = _largest_plan(run, wave, in_turn=False)
         if len(evicted) > plan.evictions:
@@ -102,7 +107,7 @@ def _evictions_for_others(run: CompanyRun, plan: Plan, evicted: list[str]) -> in
     if not others:
         return 0
     first = min(versions[uid] for uid in others)
-    return later_evictions(run, plan.waiting, first - 1)
+    return later_evictions(run, first - 1)
 
 
 def _spans(run: CompanyRun) -> Iterator[tuple[Wave, float]]:
@@ -150,30 +155,10 @@ def _deletes_pod(write: WriteCall) -> bool:
     return by_scheduler and _POD.fullmatch(write.path) is not None
 
 
-def _room_was_taken(run: CompanyRun, wave: Wave, until: float) -> bool:
-    """Return whether a node went or was cordoned while the victims of a wave stopped."""
-    log = run.store.shelf(NODES.qualified).log
-    since = run.wave_versions[wave.number]
-    last = run.version_at(until)
-    for change in log.since(since, len(log)) or ():
-        if change.version > last:
-            return False
-        if change.type == "DELETED" or _closes(change):
-            return True
-    return False
-
-
-def _closes(change: Change) -> bool:
-    if change.previous is None:
-        return False
-    now, before = change.record.decode()["spec"], change.previous.decode()["spec"]
-    return bool(now.get("unschedulable") and not before.get("unschedulable"))
-
-
 def _bound_in_vain(run: CompanyRun) -> Iterator[Total]:
     """Look for pods that the scheduler bound after a wave came, and evicted before the next."""
     for wave, until in _spans(run):
-        if _room_was_taken(run, wave, until):
+        if room_was_taken(run, wave, until):
             continue
         first = run.wave_versions[wave.number]
         last = run.version_at(until)
@@ -191,15 +176,8 @@ def _bound_uids(run: CompanyRun, *, after: int = 0, until: float = math.inf) -> 
     return {
         change.record.decode()["metadata"]["uid"]
         for change in log.since(after, len(log)) or ()
-        if change.version <= until and _is_binding(change)
+        if change.version <= until and is_binding(change)
     }
-
-
-def _is_binding(change: Change) -> bool:
-    before = change.previous.decode() if change.previous is not None else {"spec": {}}
-    return (
-        change.type != "DELETED" and bool(node_of(change.record.decode())) and not node_of(before)
-    )
 
 
 def evicted_uids(run: CompanyRun) -> dict[str, int]:
@@ -254,8 +232,10 @@ def _settling(run: CompanyRun) -> Iterator[Total]:
     ]
     seconds = max(0.0, max(moments, default=last) - last)
     features = run.world.features
-    # Victims have to stop; once more where a nominated node is lost, or where victims evict others.
-    rounds = 1 + bool(_LOST_PLACES.intersection(features)) + ("middle-priority" in features)
+    # Victims have to stop; once more where a nominated node is lost, where victims evict others,
+    # and where a pod gets a device only once the victims of another pod have left.
+    rounds = 1 + bool(_LOST_PLACES.intersection(features))
+    rounds += ("middle-priority" in features) + ("claims" in features)
     allowed = rounds * run.world.grace_seconds_most + _SETTLING_SECONDS
     if "node-goes" in features:
         allowed += COLLECTING_SECONDS
@@ -299,22 +279,12 @@ def _half_groups(run: CompanyRun) -> Iterator[Total]:
         members = [
             pod for pod in _pods(run) if pod["metadata"].get("labels", {}).get("app") == group.name
         ]
-        ended = any(is_finished(pod) for pod in members) or _lost_members(run, group.name)
+        ended = any(is_finished(pod) for pod in members) or lost_members(run, group.name)
+        ended = ended or lost_place(run, group.name)
         there = sum(bool(node_of(pod)) for pod in members)
         if 0 < there < group.least and not ended:
             text = f"group {group.name} has {there} of {group.least} members on nodes"
             yield Total(rule="half-groups", amount=there, allowed=0, text=text)
-
-
-def _lost_members(run: CompanyRun, name: str) -> bool:
-    """Return whether a member of a group is gone that had a node."""
-    log = run.store.shelf(PODS.qualified).log
-    for change in log.since(0, len(log)) or ():
-        pod = change.record.decode()
-        mine = pod["metadata"].get("labels", {}).get("app") == name
-        if mine and node_of(pod) and change.type == "DELETED":
-            return True
-    return False
 
 
 def _nominated_in_vain(run: CompanyRun) -> Iterator[Total]:
