@@ -165,7 +165,7 @@ def assemble(  # noqa: PLR0913 - one keyword for each part it is given
             others=others,
             slots=edge.slots,
             reload=_reload(core, config, edge, pump, reports),
-            incomplete_groups=_incomplete_groups(core, reports, config.gates),
+            incomplete_groups=_incomplete_groups(core, reports),
         )
     )
 
@@ -336,14 +336,11 @@ def _group_reports(core: Core, edge: _Edge) -> GroupReports:
     )
 
 
-def _incomplete_groups(
-    core: Core, reports: GroupReports, gates: FeatureGates
-) -> IncompleteGroups | None:
-    """Return what looks for incomplete groups of Kubernetes; None without such groups."""
-    if not gates(GENERIC_WORKLOAD):
+def _incomplete_groups(core: Core, reports: GroupReports) -> IncompleteGroups | None:
+    """Return what looks for incomplete groups; None where no pod can be in a group."""
+    if not core.snapshot.groups.has_source:
         return None
-    one_by_one = holders_at_permit(core.profiles)
-    return IncompleteGroups(core.snapshot.groups, reports, one_by_one=one_by_one)
+    return IncompleteGroups(core, reports, one_by_one=holders_at_permit(core.profiles))
 
 
 def _group_reasons(core: Core, reports: GroupReports) -> PermitReasons | None:

@@ -35,6 +35,7 @@ from moorage.snapshot.pod_info import PodInfo
 _log = logging.getLogger(__name__)
 
 SCHEDULED: Final = "PodGroupScheduled"
+_POD_SCHEDULED: Final = "PodScheduled"
 _FORGET_MIN: Final = 64  # groups deleted are not looked for before; a guess
 
 
@@ -145,20 +146,69 @@ class GroupReports:
             wanted = condition_after(found, before, message=message, generation=generation)
             self._write_condition(group, before, wanted)
 
-    def incomplete(self, key: GroupKey, text: str, member: Pod) -> None:
-        """Write the lack of a group of Kubernetes to the group and to one of its members."""
-        self._report_group(key, text, member, action="Gathering")
-        self._recorder.record_event(failed_scheduling(member, text))
-        if not member.spec.scheduling_gates:
-            condition = Condition(
-                type="PodScheduled",
-                status="False",
-                reason="Unschedulable",
-                message=text,
-                observed_generation=member.metadata.generation,
-            )
-            self._writes.report_status(member, condition, nominated=None)
+    def outdated(self, members: Sequence[tuple[Pod, str]]) -> list[tuple[Pod, str]]:
+        """Return those of some members whose conditions have another reason than the given one.
+
+        A member without a condition was never tried.
+        """
+        return [
+            (pod, reason)
+            for pod, reason in members
+            if (said := self._reason_of(pod)) and reason not in said
+        ]
+
+    def incomplete(
+        self,
+        key: GroupKey,
+        text: str,
+        members: Sequence[tuple[Pod, str]],
+        outdated: Sequence[tuple[Pod, str]],
+    ) -> None:
+        """Write the lack of a group to the group, and to members with another reason.
+
+        One Event goes to a member, unless the attempt of a new member has just given one.
+
+        Parameters
+        ----------
+        key, text
+            The group and its lack.
+        members
+            The members without a node, each with the reason that its condition should have.
+        outdated
+            The members whose conditions have another reason.
+        """
+        if not key.source:
+            # No attempt told of the lack: the first member stands for those without a condition.
+            outdated = [members[0], *(each for each in outdated if each[0] is not members[0][0])]
+        elif not outdated:
+            return
+        first = outdated[0][0]
+        if not key.source or len(outdated) == len(members):
+            self._report_group(key, text, first, action="Gathering")
+            self._recorder.record_event(failed_scheduling(first, text))
+        for pod, reason in outdated:
+            self._report_pod(pod, reason)
         self._report(key, status="False", reason="Unschedulable", message=text)
+
+    def _report_pod(self, pod: Pod, text: str) -> None:
+        """Write a reason to a pod; a gated pod has a condition that says so."""
+        if pod.spec.scheduling_gates:
+            return
+        condition = Condition(
+            type=_POD_SCHEDULED,
+            status="False",
+            reason="Unschedulable",
+            message=text,
+            observed_generation=pod.metadata.generation,
+        )
+        self._writes.report_status(pod, condition, nominated=None)
+
+    def _reason_of(self, pod: Pod) -> str:
+        """Return the reason that a pod's condition has; "" without one, or for a gated pod."""
+        if pod.spec.scheduling_gates:
+            return ""
+        conditions = self._writes.status_in_hand(pod).conditions
+        return next((each.message for each in conditions if each.type == _POD_SCHEDULED), "")
 
     def waits(self, key: GroupKey, text: str, member: Pod) -> None:
         """Write the reason of its wait to a group, after the attempt of one member failed."""

@@ -1,9 +1,10 @@
-"""Writes conditions outside attempts to groups of Kubernetes: missing members, and placement.
+"""Writes conditions outside attempts: missing members of groups, and placement.
 
-PreEnqueue keeps the members of an incomplete group out of the queue, so no attempt reports a
-reason. A task looks at the groups every second and reports a lack that has lasted since the look
-before: the pods of a new group arrive one after another. Where members are placed one by one, the
-task also reports the groups that have enough places.
+PreEnqueue keeps the members of an incomplete group of Kubernetes out of the queue, so no attempt
+reports a reason. Members of coscheduling's groups are tried when they arrive, and their conditions
+name the members of that moment. A task looks at the groups every second and reports a lack that
+has lasted since the look before: the pods of a new group arrive one after another. Where members
+are placed one by one, the task also reports the groups of Kubernetes that have enough places.
 """
 
 from __future__ import annotations
@@ -11,23 +12,47 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
+import msgspec
+
+from moorage.api.pod import Pod
 from moorage.base import aio
+from moorage.framework.containment import contained
+from moorage.framework.diagnosis import Diagnosis
+from moorage.service.core import Core
 from moorage.service.group_status import GroupReports
 from moorage.snapshot.group_labels import CUSTOM_SOURCE, LABEL_SOURCE
-from moorage.snapshot.pod_groups import GroupKey, GroupMembers, GroupTerms, PodGroups
+from moorage.snapshot.pod_groups import GroupKey, GroupMembers, GroupTerms
 
 _LOOK_SECONDS: Final = 1.0
+_WRITES_A_LOOK: Final = 50
+"""Conditions that are worth a second of waiting for the next member. A guess; without it, a group
+of 1000 pods that arrive slowly would cost half a million writes."""
 _MINIMUM: Final = {"": "minCount", CUSTOM_SOURCE: "minMember", LABEL_SOURCE: "min-available"}
 """The name of a group's minimum in manifests, by group source."""
 
 
-class IncompleteGroups:
-    """Looks for groups of Kubernetes that lack pods, and has each lack reported once.
+class _Lack(msgspec.Struct):
+    """The lack of a group.
 
     Parameters
     ----------
-    groups
-        The groups and their members.
+    text
+        The lack.
+    looks
+        For how many looks the lack has been the same.
+    """
+
+    text: str
+    looks: int = 0
+
+
+class IncompleteGroups:
+    """Looks for groups that lack pods, and has each lack reported once.
+
+    Parameters
+    ----------
+    core
+        The groups, their members, and the plugins of the profiles.
     reports
         Writes conditions and Events.
     one_by_one
@@ -35,13 +60,18 @@ class IncompleteGroups:
     """
 
     def __init__(
-        self, groups: PodGroups, reports: GroupReports, *, one_by_one: Collection[str] = ()
+        self,
+        core: Core,
+        reports: GroupReports,
+        *,
+        one_by_one: Collection[str] = (),
     ) -> None:
-        self._groups = groups
+        self._core = core
+        self._groups = core.snapshot.groups
         self._reports = reports
         self._one_by_one = one_by_one
-        self._seen: dict[GroupKey, str] = {}
-        self._told: dict[GroupKey, str] = {}
+        self._lacks: dict[GroupKey, _Lack] = {}
+        self._reported: dict[GroupKey, str] = {}
 
     async def run(self) -> None:
         """Look every second until cancelled."""
@@ -53,14 +83,40 @@ class IncompleteGroups:
         """Report new groups with enough places, and each lack that was there at the last look."""
         if self._one_by_one:
             self._report_placed()
-        lacking = self._lacking()
-        for key, text in lacking.items():
-            if self._seen.get(key) == text and self._told.get(key) != text:
-                members = self._groups.members(key)
-                self._reports.incomplete(key, text, members.waiting_pods()[0])
-                self._told[key] = text
-        self._seen = lacking
-        self._told = {key: text for key, text in self._told.items() if key in lacking}
+        lacks = {key: self._since(key, text) for key, text in self._lacking().items()}
+        for key, lack in lacks.items():
+            if lack.looks and self._reported.get(key) != lack.text:
+                self._report_lack(key, lack)
+        self._lacks = lacks
+        self._reported = {key: text for key, text in self._reported.items() if key in lacks}
+
+    def _since(self, key: GroupKey, text: str) -> _Lack:
+        before = self._lacks.get(key)
+        return _Lack(text, before.looks + 1 if before and before.text == text else 0)
+
+    def _report_lack(self, key: GroupKey, lack: _Lack) -> None:
+        """Report a lack, unless more members than have been waited for would be written to."""
+        members = [
+            (pod, self._reason(pod, lack.text)) for pod in self._groups.members(key).waiting_pods()
+        ]
+        outdated = self._reports.outdated(members)
+        if lack.looks > len(outdated) // _WRITES_A_LOOK:
+            self._reports.incomplete(key, lack.text, members, outdated)
+            self._reported[key] = lack.text
+
+    def _reason(self, pod: Pod, lack: str) -> str:
+        """Return what an attempt would say; the lack itself where members are tried one by one."""
+        name = pod.spec.scheduler_name
+        profile = None if name in self._one_by_one else self._core.profiles.get(name)
+        for plugin in () if profile is None else profile.group_gates:
+            try:
+                status = plugin.group_ready(pod)
+            except Exception as problem:
+                status = contained(plugin.name, "PreFilter", problem)
+            if not status.ok:
+                nodes = self._core.snapshot.num_nodes
+                return Diagnosis(num_nodes=nodes, pre_filter_message=status.message).message
+        return lack
 
     def _report_placed(self) -> None:
         for key, members in self._groups.all_groups().items():
@@ -75,17 +131,16 @@ class IncompleteGroups:
         return first.spec.scheduler_name in self._one_by_one
 
     def _lacking(self) -> dict[GroupKey, str]:
-        source = self._groups.source
-        found: dict[GroupKey, str] = {}
+        lacks: dict[GroupKey, str] = {}
         for key, members in self._groups.all_groups().items():
-            if key.source or not members.waiting:
-                continue
+            terms = self._groups.source.terms_of(key)
+            if not members.waiting or (key.source and terms is None):
+                continue  # attempts report a missing PodGroup of coscheduling, without a number
             # A group that is tried as a whole tells of its gates after the attempt.
-            one_by_one = self._is_one_by_one(members)
-            text = lack_of(key, source.terms_of(key), members, gates=one_by_one)
+            text = lack_of(key, terms, members, gates=self._is_one_by_one(members))
             if text:
-                found[key] = text
-        return found
+                lacks[key] = text
+        return lacks
 
 
 def lack_of(

@@ -59,12 +59,12 @@ class GroupHints:
     # -- new members and groups ----------------------------------------------------------------
 
     def _member_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
-        """Queue for a pod of the same group; in mode ``trial`` only for the completing pod."""
+        """Queue for a pod of the same group, if it has enough members now."""
         del old
         if not isinstance(new, Pod):
             return True
         key = self._groups.key_of(waiting)
-        return key is not None and self._groups.key_of(new) == key and self._worth_a_look(key)
+        return key is not None and self._groups.key_of(new) == key and self._is_complete(key)
 
     def _joined_by(self, old: object | None, new: object | None) -> Sequence[Pod] | None:
         """Return the pods for which `_member_hint` queues: the members of the pod's group."""
@@ -72,13 +72,13 @@ class GroupHints:
         if not isinstance(new, Pod):
             return None
         key = self._groups.key_of(new)
-        if key is None or not self._worth_a_look(key):
+        if key is None or not self._is_complete(key):
             return ()
         return self._groups.members(key).waiting_pods()
 
-    def _worth_a_look(self, key: GroupKey) -> bool:
+    def _is_complete(self, key: GroupKey) -> bool:
         terms = self._groups.source.terms_of(key)
-        return self._waits or terms is None or len(self._groups.members(key).pods) >= terms.minimum
+        return terms is None or len(self._groups.members(key).pods) >= terms.minimum
 
     def _group_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
         """Queue for the pod's own group."""
