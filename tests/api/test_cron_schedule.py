@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from moorage.api.cron_schedule import read_schedule
+from moorage.api.schedules.cron_schedule import read_schedule
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)  # a Thursday
 

@@ -58,7 +58,7 @@ def test_the_schedule_of_a_cron_job_is_checked(schedule: str, errors: list[str])
         pytest.param(
             "Local", "timeZone must be an explicit time zone as defined in IANA", id="local"
         ),
-        pytest.param("", "timeZone must be an explicit time zone as defined in IANA", id="empty"),
+        pytest.param("", "timeZone must be nil or non-empty string", id="empty"),
     ],
 )
 def test_the_time_zone_of_a_cron_job_is_checked(zone: str, fault: str) -> None:

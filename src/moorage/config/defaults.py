@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from moorage.config.durations import parse_duration
+from moorage.api.schedules.durations import parse_duration
 from moorage.config.feature_gates import DEFAULT_GATES, FeatureGates
 from moorage.config.gate_table import GANG_SCHEDULING, NODE_DECLARED_FEATURES, TOPOLOGY_AWARE
 from moorage.config.types import (

@@ -16,7 +16,7 @@ import msgspec
 
 from moorage.api.names import is_extended_resource, qualified_name_faults
 from moorage.api.naming import json_name
-from moorage.config.durations import parse_duration
+from moorage.api.schedules.durations import parse_duration
 from moorage.config.strict import invalid
 
 _NS_PER_SECOND: Final = 1_000_000_000

@@ -19,8 +19,8 @@ import msgspec
 from moorage.api.meta import NodeSelectorTerm
 from moorage.api.names import qualified_name_faults
 from moorage.api.pod import NodeAffinity, TopologySpreadConstraint
+from moorage.api.schedules.durations import parse_duration
 from moorage.api.selectors import compile_node_selector_term
-from moorage.config.durations import parse_duration
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from moorage.api.schedules.durations import parse_duration
 from moorage.base.clock import NS_PER_SECOND
-from moorage.config.durations import parse_duration
 from moorage.config.extenders import extender_faults
 from moorage.config.strict import invalid, join, quoted
 from moorage.config.types import (

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from moorage.api.cron_schedule import Schedule, read_schedule
 from moorage.api.resources import CRON_JOBS, JOBS
+from moorage.api.schedules.cron_schedule import Schedule, read_schedule
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339, rfc3339
 from moorage.base.errors import NotFoundError
 from moorage.client.objects import Key

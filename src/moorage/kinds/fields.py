@@ -230,15 +230,21 @@ _PERCENT_DETAIL = (
 )
 
 
-def amount(value: Any, where: str) -> list[FieldError]:
-    """Check a number of pods or a percentage of them."""
+def count_or_percent(value: Any, where: str) -> list[FieldError]:
+    """Check a number of pods or a percentage."""
     if value is None:
         return []
     if isinstance(value, int):
         return [invalid(where, value, NOT_NEGATIVE)] if value < 0 else []
-    if not _PERCENT.fullmatch(value):
-        return [invalid(where, value, _PERCENT_DETAIL)]
-    return [invalid(where, value, "must not be greater than 100%")] if int(value[:-1]) > 100 else []
+    return [] if _PERCENT.fullmatch(value) else [invalid(where, value, _PERCENT_DETAIL)]
+
+
+def amount(value: Any, where: str) -> list[FieldError]:
+    """Check a number of pods or a percentage of them."""
+    errors = count_or_percent(value, where)
+    if errors or not isinstance(value, str) or int(value[:-1]) <= 100:
+        return errors
+    return [invalid(where, value, "must not be greater than 100%")]
 
 
 def sole(keys: Iterable[str] | None, none: str, many: str, skipped: Iterable[str] = ()) -> Rule:

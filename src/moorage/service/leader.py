@@ -26,6 +26,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from moorage.api.resources import CORE_EVENTS, LEASES
+from moorage.api.schedules.durations import parse_duration
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import NS_PER_SECOND, Clock, rfc3339, rfc3339_micro
@@ -40,7 +41,6 @@ from moorage.base.rng import Random, Streams
 from moorage.base.verbosity import V0, V1
 from moorage.client.transport import Transport
 from moorage.client.writes import Client, JsonObject
-from moorage.config.durations import parse_duration
 from moorage.config.types import KubeSchedulerConfiguration, LeaderElection
 from moorage.service.lease_watch import LeaseWatch
 

@@ -27,8 +27,8 @@ from functools import partial
 from typing import Protocol
 
 from moorage.api.pod import Pod
+from moorage.api.schedules.durations import format_duration
 from moorage.base.clock import NS_PER_SECOND
-from moorage.config.durations import format_duration
 from moorage.framework.effects import WaitingPod
 from moorage.framework.status import SUCCESS, Code, Status, unschedulable
 

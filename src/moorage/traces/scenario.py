@@ -12,9 +12,9 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from moorage.api.schedules.durations import parse_duration
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import ConfigError
-from moorage.config.durations import parse_duration
 from moorage.config.load import file_text
 from moorage.config.strict import Reader, invalid, parse_documents
 from moorage.plugins.gpu_share.policies import POLICIES

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
+from moorage.api.schedules.durations import parse_duration
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import MoorageError
@@ -43,7 +44,6 @@ from moorage.bench.scheduler_perf.pods import create_pods, delete_pods, keep_ste
 from moorage.bench.scheduler_perf.scene import Scene
 from moorage.bench.scheduler_perf.spelling import Spelling
 from moorage.bench.scheduler_perf.throughput import Throughput
-from moorage.config.durations import parse_duration
 from moorage.config.feature_gates import FeatureGates
 
 Metrics = Callable[[], Awaitable[str]]

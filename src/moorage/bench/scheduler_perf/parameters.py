@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from moorage.api.schedules.durations import parse_duration
 from moorage.base.errors import ConfigError
 from moorage.bench.scheduler_perf.operations import CreatePods, CreatePodSets, Operation
-from moorage.config.durations import parse_duration
 
 OperationT = TypeVar("OperationT", bound=Operation)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from moorage.api.meta import ObjectReference
 from moorage.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
+from moorage.api.schedules.durations import parse_duration
 from moorage.base import aio
 from moorage.base.errors import MoorageError
 from moorage.bench.scheduler_perf.objects import several
@@ -20,7 +21,6 @@ from moorage.bench.scheduler_perf.scene import Scene
 from moorage.bench.scheduler_perf.templates import Manifest
 from moorage.bench.workload import default_pod
 from moorage.client.requests import MERGE_PATCH, patch_body
-from moorage.config.durations import parse_duration
 
 
 def pod_manifests(scene: Scene, op: CreatePods, count: int) -> list[Manifest]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from moorage.api.schedules.durations import parse_duration
 from moorage.bench.scheduler_perf.operations import (
     Barrier,
     Churn,
@@ -25,7 +26,6 @@ from moorage.bench.scheduler_perf.operations import (
     StartCollectingMetrics,
     UpdateAny,
 )
-from moorage.config.durations import parse_duration
 from moorage.config.strict import invalid, join
 
 MODES = ("create", "recreate")

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from moorage.api.schedules.durations import parse_duration
 from moorage.base.clock import Clock
 from moorage.base.errors import KubeconfigError, UsageError
 from moorage.base.rng import Streams
@@ -22,7 +23,6 @@ from moorage.client.auth import ServerAccess, incluster_access
 from moorage.client.http_transport import open_transport
 from moorage.client.kubeconfig import find_access
 from moorage.client.transport import Transport
-from moorage.config.durations import parse_duration
 from moorage.observe.access import AccessFacts
 from moorage.service.serving.access import Access
 from moorage.service.serving.authentication import Authenticator

@@ -13,8 +13,8 @@ from typing import Any, Final, TypeVar
 import click
 import msgspec
 
+from moorage.api.schedules.durations import parse_duration
 from moorage.base.errors import UsageError
-from moorage.config.durations import parse_duration
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
+from moorage.api.schedules.durations import parse_duration
 from moorage.base.errors import ConfigError
-from moorage.config.durations import parse_duration
 from moorage.config.own import LoadedConfiguration, emulating
 from moorage.config.validation import validate
 

@@ -132,7 +132,7 @@ def shadow(  # noqa: PLR0913 - one parameter for each option
 
 
 def _seconds(length: str) -> float | None:
-    from moorage.config.durations import parse_duration
+    from moorage.api.schedules.durations import parse_duration
 
     if not length:
         return None

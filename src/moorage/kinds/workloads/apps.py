@@ -31,7 +31,6 @@ from moorage.kinds.cells import (
 from moorage.kinds.fields import (
     Default,
     Rule,
-    amount,
     defaults,
     kept,
     named,
@@ -50,6 +49,14 @@ from moorage.kinds.tree import Json, attach, child, number, objects, text
 from moorage.kinds.values.selectors import check_label_selector
 from moorage.kinds.values.warnings import of_claim
 from moorage.kinds.volumes.persistent_volumes import default_claim
+from moorage.kinds.workloads.rollouts import (
+    check_daemon_set_rollout,
+    check_deadline,
+    check_recreate,
+    check_rolling_deployment,
+    check_stateful_set_rollout,
+)
+from moorage.kinds.workloads.status_counts import status_counts
 
 _STATEFUL_SET_OPEN = (
     "replicas",
@@ -99,7 +106,8 @@ def _selected(kind: str) -> Rule:
     return check
 
 
-_COUNTS = "replicas minReadySeconds revisionHistoryLimit progressDeadlineSeconds"
+_COUNTS = "replicas minReadySeconds progressDeadlineSeconds"
+_history = ("revisionHistoryLimit", within(0))  # a stateful set may have a negative limit
 
 
 _always = template("Always")
@@ -126,37 +134,6 @@ def _rolling(strategy: str, values: Json) -> Default:
             fill_values(attach(found, "rollingUpdate"))
 
     return fill_in
-
-
-def _recreated(strategy: Json, where: str) -> list[FieldError]:
-    if text(strategy, "type") != "Recreate" or strategy.get("rollingUpdate") is None:
-        return []
-    detail = "may not be specified when strategy `type` is 'Recreate'"
-    return [forbidden(f"{where}.rollingUpdate", detail)]
-
-
-def _not_stuck(rolling: Json, where: str) -> list[FieldError]:
-    if any(rolling.get(name) not in (0, "0%") for name in ("maxUnavailable", "maxSurge")):
-        return []
-    detail = "may not be 0 when `maxSurge` is 0"
-    return [invalid(f"{where}.maxUnavailable", rolling["maxUnavailable"], detail)]
-
-
-def _one_of_two(strategy: Json, where: str) -> list[FieldError]:
-    """Refuse a rolling update of a daemon set that may neither surge nor be short, or both."""
-    if text(strategy, "type") != "RollingUpdate":
-        return []
-    where = f"{where}.rollingUpdate"
-    rolling = child(strategy, "rollingUpdate")
-    short, surge = rolling.get("maxUnavailable"), rolling.get("maxSurge")
-    errors = amount(short, f"{where}.maxUnavailable") + amount(surge, f"{where}.maxSurge")
-    zero = (None, 0, "0%")
-    if short not in zero and surge not in zero:
-        detail = "may not be set when maxUnavailable is non-zero"
-        errors.append(invalid(f"{where}.maxSurge", surge, detail))
-    elif short in zero and surge in zero:
-        errors.append(required(f"{where}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
-    return errors
 
 
 _service_name = named(dns_label_faults)
@@ -324,8 +301,13 @@ DEPLOYMENT = ServedKind(
     rules=_workload(
         "deployment",
         ("strategy.type", one_of("Recreate", "RollingUpdate")),
-        ("strategy", _recreated),
-        ("strategy.rollingUpdate", rules(("maxUnavailable maxSurge", amount), _not_stuck)),
+        ("strategy", check_recreate),
+        ("strategy.rollingUpdate", check_rolling_deployment),
+        _history,
+        check_deadline,
+    ),
+    check_status=status_counts(
+        "updatedReplicas readyReplicas availableReplicas", "unavailableReplicas"
     ),
     change=_SELECTOR_KEPT,
     warn=_warn,
@@ -339,6 +321,7 @@ REPLICA_SET = ServedKind(
     fields=_BY_REPLICAS,
     counts_generations=True,
     rules=_workload("replicaset"),
+    check_status=status_counts("fullyLabeledReplicas readyReplicas availableReplicas"),
     change=_SELECTOR_KEPT,
     warn=_warn,
     warn_of_new=of_owner,
@@ -367,13 +350,23 @@ STATEFUL_SET = ServedKind(
             "spec.volumeClaimTemplates[].kind": "PersistentVolumeClaim",
         },
     ),
+    name_rule=dns_label_faults,
     counts_generations=True,
     rules=_workload(
         "statefulset",
         ("podManagementPolicy", one_of("OrderedReady", "Parallel")),
+        ("updateStrategy.type", one_of("OnDelete", "RollingUpdate")),
+        ("updateStrategy", check_stateful_set_rollout),
+        (
+            "persistentVolumeClaimRetentionPolicy.whenDeleted "
+            "persistentVolumeClaimRetentionPolicy.whenScaled",
+            one_of("Delete", "Retain"),
+        ),
+        ("ordinals.start", within(0)),
         pods=_with_claims,
     ),
     check=_new_stateful_set,
+    check_status=status_counts("readyReplicas currentReplicas updatedReplicas availableReplicas"),
     change=_stateful_set_change,
     warn=_warn_of_stateful_set,
 )
@@ -409,7 +402,12 @@ DAEMON_SET = ServedKind(
     rules=_workload(
         "daemonset",
         ("updateStrategy.type", one_of("OnDelete", "RollingUpdate")),
-        ("updateStrategy", _one_of_two),
+        ("updateStrategy", check_daemon_set_rollout),
+        _history,
+    ),
+    check_status=status_counts(
+        others="currentNumberScheduled numberMisscheduled desiredNumberScheduled numberReady "
+        "updatedNumberScheduled numberAvailable numberUnavailable"
     ),
     change=_SELECTOR_KEPT,
     warn=_warn,
@@ -436,6 +434,7 @@ REPLICATION_CONTROLLER = ServedKind(
     fields=_BY_REPLICAS,
     counts_generations=True,
     rules=rules(("spec", rules((_COUNTS, within(0)), _controlled))),
+    check_status=status_counts("fullyLabeledReplicas readyReplicas availableReplicas"),
     warn=_warn,
     warn_of_new=of_owner,
 )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import re
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from moorage.api import resources
-from moorage.api.cron_schedule import read_schedule
+from moorage.api.names import dns_label_faults
 from moorage.api.resources import ResourceType
+from moorage.api.schedules.cron_schedule import schedule_fault
 from moorage.kinds.cells import (
     AGE,
     CONTAINERS,
@@ -24,9 +26,9 @@ from moorage.kinds.cells import (
     wide,
 )
 from moorage.kinds.fields import defaults, kept, one_of, rules, selectable, within
-from moorage.kinds.kind import Column, Context, FieldError, Obj, invalid, required, too_many
+from moorage.kinds.kind import Column, Context, FieldError, Obj, invalid, not_supported, required
 from moorage.kinds.pod.defaults import default_template
-from moorage.kinds.pod.spec import INT32_MAX, template
+from moorage.kinds.pod.spec import INT32_MAX
 from moorage.kinds.pod.warnings import of_owner, of_template
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import (
@@ -41,12 +43,12 @@ from moorage.kinds.tree import (
 )
 from moorage.kinds.values.selectors import check_label_selector
 from moorage.kinds.workloads.apps import matches_template, selects
+from moorage.kinds.workloads.job_rules import check_job_spec
+from moorage.kinds.workloads.status_counts import status_counts
 
 # Default retries of a job; unlimited when retries are counted by index.
 _BACKOFF_LIMIT = 6
 _UID_LABEL = "batch.kubernetes.io/controller-uid"
-_SUCCESS_RULES_MAX = 20
-_INDEXED = ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
 # Conditions that the Status column shows; the first true condition counts.
 _STATES = (
     "Complete",
@@ -56,9 +58,9 @@ _STATES = (
     "FailureTarget",
     "SuccessCriteriaMet",
 )
-# Upstream's parser accepts it; the controller's parser reports the error when the job is due.
+_CONDITION_STATUS = "podFailurePolicy?.rules[].onPodConditions[].status"
 _CRON_NAME_MAX = 52  # the limit of a Job name, 63, without the time that a CronJob adds
-_INTERVAL = "@every "
+_ZONE_PART = re.compile(r"(?!\.{1,2}$|-)[A-Za-z._0-9+-]{1,14}")
 
 
 def _default_job(obj: Json) -> None:
@@ -109,69 +111,22 @@ def _prepare_job(obj: Json, ctx: Context, resource: ResourceType) -> None:
 
 
 def _check_job(new: Obj, old: Obj | None) -> list[FieldError]:
-    errors = _check_generated_selector(new) if old is None else []
-    return errors + _job(child(new, "spec"), "spec")
+    spec = child(new, "spec")
+    errors = [] if old is not None else _check_generated_selector(new) + _check_hostnames(new)
+    return errors + check_job_spec(spec, "spec") + _selector(spec, "spec")
 
 
-def _check_indexes(spec: Json, where: str) -> list[FieldError]:
-    """Check the fields for single indexes (validateJobSpec and validateSuccessPolicy)."""
-    errors = [
-        invalid(f"spec.{name}", spec[name], "requires indexed completion mode")
-        for name in _INDEXED
-        if spec.get(name) is not None and text(spec, "completionMode") != "Indexed"
-    ]
-    limit, most = spec.get("backoffLimitPerIndex"), spec.get("maxFailedIndexes")
-    if most is not None and limit is None:
-        errors.append(required("spec.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
-    if most is not None and most > number(spec, "completions"):
-        detail = "must be less than or equal to completions"
-        errors.append(invalid("spec.maxFailedIndexes", most, detail))
-    restart = text(spec, "template", "spec", "restartPolicy")
-    if limit is not None and restart != "Never":
-        detail = "only 'Never' is supported with a backoff limit per index"
-        errors.append(invalid("spec.template.spec.restartPolicy", restart, detail))
-    if spec.get("successPolicy") is not None:
-        errors += _check_success_rules(spec)
-    return errors
-
-
-def _check_success_rules(spec: Json) -> list[FieldError]:
-    field, most = "spec.successPolicy.rules", number(spec, "completions")
-    rules = objects(spec, "successPolicy", "rules")
-    if not rules:
-        detail = "at least one rules must be specified when the successPolicy is specified"
-        return [required(field, detail)]
-    if len(rules) > _SUCCESS_RULES_MAX:
-        return [too_many(field, len(rules), _SUCCESS_RULES_MAX)]
-    errors = []
-    for index, rule in enumerate(rules):
-        where, count, named = f"{field}[{index}]", rule.get("succeededCount"), None
-        if rule.get("succeededIndexes") is not None:
-            given = text(rule, "succeededIndexes")
-            named = _count_indexes(given, most)
-            if named is None:
-                detail = f"must be numbers below {most} and ranges of them, in order"
-                errors.append(invalid(f"{where}.succeededIndexes", given, detail))
-        elif count is None:
-            detail = "at least one of succeededCount or succeededIndexes must be specified"
-            errors.append(required(where, detail))
-        upper = most if named is None else named
-        if count is not None and not 0 < count <= upper:
-            detail = f"must be more than 0, and at most {upper}"
-            errors.append(invalid(f"{where}.succeededCount", count, detail))
-    return errors
-
-
-def _count_indexes(given: str, most: int) -> int | None:
-    """Count the indexes that a text such as ``0-2,5`` names; None where the text is wrong."""
-    total, last = 0, -1
-    for part in given.split(","):
-        first, _, end = part.partition("-")
-        end = end or first
-        if not (first.isdecimal() and end.isdecimal()) or not last < int(first) <= int(end) < most:
-            return None
-        total, last = total + int(end) - int(first) + 1, int(end)
-    return total
+def _check_hostnames(job: Obj) -> list[FieldError]:
+    """Refuse the name of an indexed job whose last pod would have no valid hostname."""
+    spec, name = child(job, "spec"), text(job, "metadata", "name")
+    last = number(spec, "completions") - 1
+    if text(spec, "completionMode") != "Indexed" or last < 0:
+        return []
+    hostname = f"{name}-{last}"
+    if not dns_label_faults(hostname):
+        return []
+    detail = f"will not able to create pod with invalid DNS label: {hostname}"
+    return [invalid("metadata.name", name, detail)]
 
 
 def _check_generated_selector(job: Obj) -> list[FieldError]:
@@ -194,30 +149,11 @@ def _check_generated_selector(job: Obj) -> list[FieldError]:
     return errors
 
 
-def _completions(spec: Json, where: str) -> list[FieldError]:
-    if text(spec, "completionMode") == "Indexed" and spec.get("completions") is None:
-        return [required(f"{where}.completions", 'when completion mode is "Indexed"')]
-    return []
-
-
 def _selector(spec: Json, where: str) -> list[FieldError]:
     selector = spec.get("selector")
     return [required(f"{where}.selector")] if selector is None else matches_template(spec, selector)
 
 
-_job_template = template("OnFailure", "Never")
-_job = rules(
-    (
-        "parallelism completions backoffLimit activeDeadlineSeconds backoffLimitPerIndex "
-        "maxFailedIndexes",
-        within(0),
-    ),
-    ("completionMode", one_of("Indexed", "NonIndexed")),
-    _completions,
-    _check_indexes,
-    ("template", _job_template),
-    _selector,
-)
 _job_kept = kept(
     "spec.selector spec.completionMode spec.podFailurePolicy "
     "spec.backoffLimitPerIndex spec.managedBy spec.successPolicy"
@@ -269,10 +205,22 @@ def _fixed(job: Obj) -> Json:
     return found
 
 
+def _generated(spec: Json, where: str) -> list[FieldError]:
+    """Refuse a selector in the template of jobs: each job gets its own."""
+    errors, selector = [], spec.get("selector")
+    if selector is not None:
+        errors.append(invalid(f"{where}.selector", selector, "`selector` will be auto-generated"))
+    if spec.get("manualSelector") is True:
+        errors.append(not_supported(f"{where}.manualSelector", True, ("false", "nil")))
+    return errors
+
+
 def _schedule(schedule: str | None, where: str) -> list[FieldError]:
     if not schedule:
         return [required(where)]
-    fault = _schedule_fault(schedule)
+    fault = schedule_fault(schedule)
+    if "TZ" in schedule:
+        fault = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
     return [invalid(where, schedule, fault)] if fault else []
 
 
@@ -280,10 +228,13 @@ def _time_zone(value: str | None, where: str) -> list[FieldError]:
     """Refuse a time zone that is not known; the local one has no meaning to a cluster."""
     if value is None:
         return []
-    if value.lower() == "local" or not value:
+    if not value:
+        return [invalid(where, value, "timeZone must be nil or non-empty string")]
+    if value.lower() == "local":
         return [invalid(where, value, "timeZone must be an explicit time zone as defined in IANA")]
-    if _is_zone(value) or not _is_zone("Etc/UTC"):
-        # A machine without the database knows no zone at all.
+    formed = all(_ZONE_PART.fullmatch(part) for part in value.split("/"))
+    # A machine without the database knows no zone at all.
+    if formed and (_is_zone(value) or not _is_zone("Etc/UTC")):
         return []
     return [invalid(where, value, f"unknown time zone {value}")]
 
@@ -302,19 +253,6 @@ def _short_name(obj: Obj, old: Obj | None) -> list[FieldError]:
     if old is not None or len(name) <= _CRON_NAME_MAX:
         return []
     return [invalid("metadata.name", name, f"must be no more than {_CRON_NAME_MAX} characters")]
-
-
-def _schedule_fault(schedule: str) -> str:
-    """Return why a text is not a schedule, "" for a valid schedule."""
-    if "TZ" in schedule:
-        return "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
-    if schedule.startswith(_INTERVAL):
-        return ""
-    try:
-        read_schedule(schedule)
-    except ValueError as error:
-        return str(error)
-    return ""
 
 
 def _state(obj: Obj) -> str:
@@ -379,13 +317,18 @@ JOB = ServedKind(
         IMAGES,
         SELECTOR,
     ),
-    defaults=defaults(_default_job, unset={"status": {}}),
+    defaults=defaults(
+        _default_job,
+        unset={"status": {}},
+        empty={f"spec.{_CONDITION_STATUS}": "True"},
+    ),
     on_create=_prepare_job,
     fields=selectable(
         more={"status.successful": lambda obj: str(number(obj, "status", "succeeded"))}
     ),
     counts_generations=True,
     check=_check_job,
+    check_status=status_counts(others="active succeeded failed ready terminating"),
     change=_job_change,
     warn=lambda obj: _warn_of_job(child(obj, "spec"), "spec"),
     warn_of_new=of_owner,
@@ -413,7 +356,10 @@ CRON_JOB = ServedKind(
             "spec.failedJobsHistoryLimit": 1,
             "status": {},
         },
-        empty={"spec.concurrencyPolicy": "Allow"},
+        empty={
+            "spec.concurrencyPolicy": "Allow",
+            f"spec.jobTemplate.spec.{_CONDITION_STATUS}": "True",
+        },
     ),
     counts_generations=True,
     check=_short_name,
@@ -426,7 +372,7 @@ CRON_JOB = ServedKind(
             "spec.failedJobsHistoryLimit",
             within(0),
         ),
-        ("spec.jobTemplate.spec.template", _job_template),
+        ("spec.jobTemplate.spec", rules(check_job_spec, _generated)),
     ),
     warn=lambda obj: _warn_of_job(child(obj, *_JOB_SPEC), ".".join(_JOB_SPEC)),
     warn_of_new=of_owner,

@@ -16,9 +16,9 @@ import numpy as np
 from moorage.api.changes import RESERVATION_DELETE, Action, ClusterEvent, Resource
 from moorage.api.devices import ResourceClaim
 from moorage.api.pod import Pod
+from moorage.api.schedules.durations import parse_duration
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import ConfigError
-from moorage.config.durations import parse_duration
 from moorage.config.feature_gates import FeatureGates
 from moorage.config.plugin_args import DynamicResourcesArgs, validate_dynamic_resources_args
 from moorage.framework.capabilities import Capabilities, Reads, sees_no_pod

@@ -10,9 +10,9 @@ import msgspec
 
 from moorage.api.node import Node
 from moorage.api.quantity import parse_quantity
+from moorage.api.schedules.durations import parse_duration
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import UsageError
-from moorage.config.durations import parse_duration
 from moorage.nodeshapes.new_nodes import DEFAULT_SHAPE, PREFIX, played
 from moorage.nodeshapes.shapes import Shape, parse_shape, shaped_nodes
 from moorage.nodeshapes.templates import ZONES, NodeTemplate

@@ -3,17 +3,20 @@
 The API server reads a schedule to refuse an invalid one, the controller to find the moments. Rules
 and texts of refusals: the standard parser of github.com/robfig/cron v3, which kubernetes v1.36
 pkg/apis/batch/validation and pkg/controller/cronjob use: five fields or a word such as ``@daily``;
-where neither day field begins with a star, a day needs to match only one of them. ``@every`` is not
-read.
+where neither day field begins with a star, a day needs to match only one of them. Of an interval
+(``@every 5m``) only the fault is read.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Final
 
 import msgspec
+
+from moorage.api.schedules.durations import parse_duration
 
 _MONTHS: Final = tuple("jan feb mar apr may jun jul aug sep oct nov dec".split())  # noqa: SIM905
 _DAYS: Final = tuple("sun mon tue wed thu fri sat".split())  # noqa: SIM905
@@ -34,6 +37,8 @@ _WORDS: Final = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
+_INTEGER: Final = re.compile(r"\+?[0-9]+", re.ASCII)
+_INTERVAL: Final = "@every "
 # As far ahead as upstream looks: February 29 comes within this time, February 30 never.
 _DAYS_MAX: Final = 5 * 366
 # How far back the moment before a given one is searched, nearest first.
@@ -103,6 +108,18 @@ class Schedule(msgspec.Struct, frozen=True):
         return all(matches) if self.any_day else any(matches)
 
 
+def schedule_fault(text: str) -> str:
+    """Return why a text is not a schedule, "" for a schedule or an interval."""
+    try:
+        if text.startswith(_INTERVAL):
+            parse_duration(text.removeprefix(_INTERVAL))
+        else:
+            read_schedule(text)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 def read_schedule(text: str, zone: tzinfo = UTC) -> Schedule:
     """Read a schedule.
 
@@ -131,10 +148,10 @@ def read_schedule(text: str, zone: tzinfo = UTC) -> Schedule:
 
 def _values(text: str, first: int, last: int, words: Sequence[str]) -> set[int]:
     found: set[int] = set()
-    for part in text.split(","):
+    for part in filter(None, text.split(",")):  # upstream leaves empty parts out
         span, _, step = part.partition("/")
         low, hyphen, high = span.partition("-")
-        if low in ("*", "?") and not hyphen:
+        if low in ("*", "?"):  # whatever follows a hyphen, as upstream
             begin, end = first, last
         else:
             if "-" in high:
@@ -168,7 +185,7 @@ def _range_fault(begin: int, end: int, every: int, limits: tuple[int, int]) -> s
 def _number(text: str, words: Sequence[str]) -> int:
     if text.lower() in words and text:
         return words.index(text.lower())
-    if not (text.isascii() and text.isdigit()):
+    if not _INTEGER.fullmatch(text):
         wrong = f'strconv.Atoi: parsing "{text}": invalid syntax'
         raise ValueError(f"failed to parse int from {text}: {wrong}")
     return int(text)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.config.durations import format_duration, parse_duration
+from moorage.api.schedules.durations import format_duration, parse_duration
 
 S = 1_000_000_000
 

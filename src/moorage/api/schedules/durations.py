@@ -1,6 +1,6 @@
 """Durations as Go writes them (``1m30s``) to nanoseconds and back.
 
-Used by `validation` and by the plugins' arguments.
+Used by configurations and by the schedules of CronJobs.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Times that users write: Go durations, and the schedules of CronJobs."""
