@@ -24,6 +24,16 @@ CLAIM_PROTECTION: Final = "kubernetes.io/pvc-protection"
 """Finalizer of a claim, which stays while a pod uses it."""
 VOLUME_PROTECTION: Final = "kubernetes.io/pv-protection"
 """Finalizer of a volume, which stays while it is bound."""
+BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+"""Annotation of a claim whose binding has ended."""
+BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+"""Annotation of a claim or a volume that no user tied to the other."""
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+"""Annotation of a claim: the node for which a volume is to be provisioned."""
+BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+"""Annotation with the class of a claim or a volume, from before there was a field."""
+NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+"""Provisioner of a class whose volumes are made by hand."""
 
 # --- sources -------------------------------------------------------------------------------------
 

@@ -13,16 +13,16 @@ from typing import Any, Final
 import msgspec
 
 from moorage.api.codec import from_dict
-from moorage.api.meta import ApiObject, ObjectReference
+from moorage.api.meta import ApiObject
 from moorage.api.pod import Pod
 from moorage.api.resources import PERSISTENT_VOLUMES
-from moorage.api.volume import PersistentVolume, PersistentVolumeClaim
+from moorage.api.volume import BIND_COMPLETED, PersistentVolume, PersistentVolumeClaim
 from moorage.base.errors import UsageError
+from moorage.plugins.volumes.writes import with_claim
 from moorage.what_if.bounds import Bounds
 from moorage.what_if.lists import Key
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.workloads.volume_steps import (
-    BIND_COMPLETED,
     Create,
     Patch,
     VolumeWorld,
@@ -131,17 +131,9 @@ class ClaimVolumes:
 
     def _tie(self, key: Key, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
         """Write the two into each other; the claim last, since pods wait for it."""
-        reference = ObjectReference(
-            api_version="v1",
-            kind="PersistentVolumeClaim",
-            namespace=claim.namespace,
-            name=claim.name,
-            uid=claim.metadata.uid,
-        )
+        bound = with_claim(volume, claim)
         bound = msgspec.structs.replace(
-            volume,
-            spec=msgspec.structs.replace(volume.spec, claim_ref=reference),
-            status=msgspec.structs.replace(volume.status, phase="Bound"),
+            bound, status=msgspec.structs.replace(bound.status, phase="Bound")
         )
         self._rehearsal.put_object(_VOLUMES, ("", volume.name), bound)
         annotations = {**claim.metadata.annotations, BIND_COMPLETED: "yes"}

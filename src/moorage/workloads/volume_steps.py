@@ -19,7 +19,12 @@ from moorage.api.quantity import parse_quantity
 from moorage.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, ResourceType
 from moorage.api.selectors import compile_label_selector
 from moorage.api.volume import (
+    BETA_CLASS,
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
     CLAIM_PROTECTION,
+    NO_PROVISIONER,
+    SELECTED_NODE,
     VOLUME_PROTECTION,
     PersistentVolume,
     PersistentVolumeClaim,
@@ -29,12 +34,7 @@ from moorage.api.volume import (
 Json: TypeAlias = dict[str, object]
 Key: TypeAlias = tuple[str, str]
 
-BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
-BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
-SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
-_BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
-_NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 _WAIT: Final = "WaitForFirstConsumer"
 
 
@@ -140,7 +140,7 @@ def claim_step(claim: PersistentVolumeClaim, world: VolumeWorld, index: VolumeIn
     volume = None if waits else _smallest(claim, index.free)
     if volume is not None:
         return _take(claim, volume)
-    if storage_class is None or storage_class.provisioner in ("", _NO_PROVISIONER):
+    if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
         return None
     return _provision(claim, storage_class, world)
 
@@ -414,7 +414,7 @@ def _release(
 
 
 def _class_of(obj: PersistentVolumeClaim | PersistentVolume) -> str:
-    beta = obj.metadata.annotations.get(_BETA_CLASS)
+    beta = obj.metadata.annotations.get(BETA_CLASS)
     return (obj.spec.storage_class_name or "") if beta is None else beta
 
 

@@ -10,16 +10,17 @@ from typing import Final
 
 from moorage.api.pod import Pod
 from moorage.api.quantity import parse_quantity
-from moorage.api.volume import PersistentVolume, PersistentVolumeClaim, StorageClass
+from moorage.api.volume import (
+    BETA_CLASS,
+    BIND_COMPLETED,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 from moorage.snapshot.listers import Listers
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.volume_pods import ClaimVolume, claim_volume, volumes_of
 
-BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
-BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
-SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
-BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
-NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 
 _STORAGE: Final = "storage"

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from moorage.api.meta import Quantity
 from moorage.api.quantity import parse_quantity, value
 from moorage.api.volume import (
+    NO_PROVISIONER,
+    SELECTED_NODE,
     CSIStorageCapacity,
     PersistentVolume,
     PersistentVolumeClaim,
@@ -26,8 +28,6 @@ from moorage.api.volume import (
 )
 from moorage.plugins.volumes.assumed import Assumed
 from moorage.plugins.volumes.claims import (
-    NO_PROVISIONER,
-    SELECTED_NODE,
     VolumeError,
     claim_class,
     requested_nano,

@@ -14,13 +14,16 @@ from typing import TypeVar
 import msgspec
 
 from moorage.api.meta import ObjectReference
-from moorage.api.volume import PersistentVolume, PersistentVolumeClaim
+from moorage.api.volume import (
+    BOUND_BY_CONTROLLER,
+    SELECTED_NODE,
+    PersistentVolume,
+    PersistentVolumeClaim,
+)
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.framework.handle import BindingClient
 from moorage.plugins.volumes.assumed import Assumed
 from moorage.plugins.volumes.claims import (
-    BOUND_BY_CONTROLLER,
-    SELECTED_NODE,
     VolumeError,
     claim_not_found,
     is_fully_bound,
