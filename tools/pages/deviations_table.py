@@ -522,7 +522,7 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
     Deviation(
         subject="Order of PostFilter plugins (groupMode permit)",
         upstream="as configured",
-        here="those that preempt come first, then the others, each as configured",
+        here="as configured, but Coscheduling comes last",
         why="Coscheduling would take the members off their nodes before victims are chosen",
     ),
 )

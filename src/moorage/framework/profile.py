@@ -103,6 +103,8 @@ class Profile:
             plugin for plugin in self.plugins.values() if isinstance(plugin, GroupGatePlugin)
         )
         """Plugins that may turn members of a group away before the group is tried, in order."""
+        self.group_holders: dict[str, str] = _group_holders(spec, registry)
+        """Name of a group source -> the plugin whose Permit holds the members of its groups."""
         self.group_post_filters: tuple[GroupPostFilterPlugin, ...] = tuple(
             plugin for plugin in self.post_filters if isinstance(plugin, GroupPostFilterPlugin)
         )
@@ -117,8 +119,6 @@ class Profile:
             each.evicts_whole_gangs for each in self.capabilities.values()
         )
         """Whether evicting one member of a gang evicts the other members too."""
-        self.group_holders: dict[str, str] = _group_holders(spec, registry)
-        """Name of a group source -> the plugin whose Permit holds the members of its groups."""
         self._pods_seen: dict[frozenset[str], PodsSeen | None] = {}
 
     def _filter_forms(self) -> Iterator[FilterForms]:
@@ -163,15 +163,16 @@ class Profile:
 
     @cached_property
     def post_filters(self) -> Sequence[PostFilterPlugin]:
-        """PostFilter plugins, in order; in group mode ``permit`` those first that preempt.
+        """PostFilter plugins, in order; in group mode ``permit`` those last that hold members.
 
         Coscheduling takes the members off their nodes unless one of them awaits victims, so it is
-        asked after the others, wherever the user lists it.
+        asked after those that preempt, wherever the user lists it.
         """
         plugins = cast("Sequence[PostFilterPlugin]", self.points["postFilter"])
         if self.handle.group_mode != "permit":
             return plugins
-        return sorted(plugins, key=lambda plugin: not self.capabilities[plugin.name].preempts)
+        holders = {*self.group_holders.values()}
+        return sorted(plugins, key=lambda plugin: plugin.name in holders)
 
     @property
     def pre_scores(self) -> Sequence[PreScorePlugin]:
