@@ -11,11 +11,11 @@ import pytest
 
 from moorage.cli.fault_sim import hunting, walking
 from moorage.fault_sim.acts import AnyAct, Create, Script
-from moorage.fault_sim.course import play
-from moorage.fault_sim.hunt import Found
+from moorage.fault_sim.fault_run import play
+from moorage.fault_sim.hunt import HuntRun
 from moorage.fault_sim.invariants.invariant import Breach
 from moorage.fault_sim.scenarios import SCENARIOS
-from moorage.fault_sim.users.strikes import FAULT_KINDS
+from moorage.fault_sim.users.faults import FAULT_KINDS
 from moorage.fault_sim.walk import SCENES, WALK_ACTS, Walk, scene
 from moorage.testing.builders import node_manifest, pod_manifest
 from tests.cli.conftest import Type
@@ -35,7 +35,7 @@ def test_a_run_has_as_many_nodes_as_are_asked_for(bare: Type) -> None:
     words = ("--scenario", "calm", "--steps", "3", "--nodes", "12", "--save", "s.json")
     assert bare("fault-sim", "run", *words).exit_code == 0
     names = {each["metadata"]["name"] for each in json.loads(Path("s.json").read_text())["nodes"]}
-    assert names >= {f"n{number}" for number in range(12)}  # others are for pods with a want
+    assert names >= {f"n{number}" for number in range(12)}  # others are for pods with a wait
     assert "n12" not in names
 
 
@@ -85,8 +85,8 @@ def test_a_walk_tells_its_steps_and_keeps_what_breaks(
     whole = scene("binding", 1)
     outcome = msgspec.structs.replace(play(whole), breaches=(Breach("room", 1.0, "too full"),))
 
-    def strike(walk: Walk, **options: object) -> Iterator[Found]:
-        yield Found(script=walk.struck(walk.stops[6]), outcome=outcome, new=0)
+    def strike(walk: Walk, **options: object) -> Iterator[HuntRun]:
+        yield HuntRun(script=walk.script_at(walk.stops[6]), outcome=outcome, new=0)
 
     monkeypatch.setattr(walking, "hunt", strike)
     words = ("--scene", "binding", "--act", "kill", "--keep", "found")
@@ -115,10 +115,10 @@ def test_a_script_is_kept_while_the_hunt_goes_on_and_then_made_shorter(
         needed = acts[5] in script.acts
         return msgspec.structs.replace(outcome, breaches=(breach,) if needed else ())
 
-    found = Found(script=whole, outcome=outcome, new=1)
+    found = HuntRun(script=whole, outcome=outcome, new=1)
     written: list[bool] = []
 
-    def one(*_: object, **__: object) -> Iterator[Found]:
+    def one(*_: object, **__: object) -> Iterator[HuntRun]:
         yield found
         written.append(Path("found/room-3.json").exists())
 
@@ -142,18 +142,18 @@ def test_a_script_is_kept_while_the_hunt_goes_on_and_then_made_shorter(
     [
         (
             ["run", "--scenario", "storm"],
-            "error: no scenario 'storm'; there are calm, wants, few, late, wire, leaders, "
+            "error: no scenario 'storm'; there are calm, waits, few, late, wire, leaders, "
             "quotas, operations, extenders, disk, mixed",
         ),
         (
             ["run", "--faults", "wire,rain"],
             "error: no fault 'rain'; there are wire, stop, kill, jump, lease, outage, blind, "
-            "agents, stale, moods, disk, and none",
+            "agents, stale, plugins, disk, and none",
         ),
         (
             ["walk", "--scene", "opera"],
             "error: no scene 'opera'; there are binding, volumes, devices, preemption, gang, team, "
-            "quota, errand",
+            "quota, delayed-step",
         ),
         (
             ["walk", "--act", "fly"],

@@ -12,29 +12,29 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
-from moorage.fault_sim.course import play
+from moorage.fault_sim.fault_run import play
 from moorage.fault_sim.scenarios import ONE_BY_ONE
-from moorage.fault_sim.users.wants import Want
-from tests.fault_sim.one_want import one_want
+from moorage.fault_sim.users.waits import SatisfiedWait
+from tests.fault_sim.one_wait import one_wait
 
 _SEEDS = (1, 2)
 
 
-def name_of(want: Want) -> str:
+def name_of(wait: SatisfiedWait) -> str:
     """Return the name of a thing."""
-    return want.__name__.strip("_")
+    return wait.__name__.strip("_")
 
 
 def broken_by(names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Play things alone; yield of each script the thing, and the first invariant broken."""
     for seed in _SEEDS:
-        for setup, want in ONE_BY_ONE:
-            if not names or name_of(want) in names:
+        for setup, wait in ONE_BY_ONE:
+            if not names or name_of(wait) in names:
                 outcome = play(
-                    one_want(want, seed=seed, setup=setup, rest_seconds=40.0, looks=True)
+                    one_wait(wait, seed=seed, setup=setup, rest_seconds=40.0, looks=True)
                 )
                 broken = outcome.breaches[0].invariant if outcome.breaches else ""
-                yield name_of(want), broken
+                yield name_of(wait), broken
 
 
 def main() -> None:

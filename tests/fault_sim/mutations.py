@@ -3,7 +3,7 @@
 ``python -m tests.fault_sim.mutations --seed S --count N`` draws changes of the scheduler's source
 from a seed: another comparison, a condition turned round, a call left out, a return that comes
 early. Each is made alone in a copy of the source, and a hunt is played there in a process of its
-own, with a limit of processor time. The results are kept in ``mutations_found.json``; the share
+own, with a limit of processor time. The results are kept in ``mutation_results.json``; the share
 that was found is told with its interval of 95 %.
 
 The mistakes of ``planted.toml`` were chosen by people who knew the simulation. These are not. A
@@ -29,12 +29,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from moorage.base.rng import Streams
-from moorage.fault_sim.course import play
+from moorage.fault_sim.fault_run import play
 from moorage.fault_sim.hunt import Steering
 from moorage.fault_sim.scenarios import IN_TURN, scenario
 from tests.fault_sim.planted import HERE, SOURCE, copied
 
-FOUND = HERE / "mutations_found.json"
+RESULTS = HERE / "mutation_results.json"
 ROOMS = ("engine", "framework", "plugins", "service", "snapshot", "state")
 # What no simulated cluster runs: the questions and the ports of a process, and what only tells.
 _ELSEWHERE = ("service/questions/", "service/serving/", "service/zpages.py")
@@ -262,7 +262,7 @@ def main() -> None:
         first, runs, seconds = asked.hunt
         _say(json.dumps(hunted(int(first), int(runs), float(seconds))))
         return
-    known = json.loads(FOUND.read_text()) if FOUND.exists() else []
+    known = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
     with tempfile.TemporaryDirectory() as folder:
         source = copied(Path(folder))
         for mutation in drawn(asked.seed, asked.count):
@@ -273,7 +273,7 @@ def main() -> None:
             kept = {"name": mutation.name, **result._asdict(), "judged": ""}
             known.append({**kept, "seconds": round(result.seconds, 1)})
             _say(f"{mutation.name:<110} {result.invariant or 'NOT FOUND'} {result.runs}")
-            FOUND.write_text(json.dumps(known, indent=1) + "\n")
+            RESULTS.write_text(json.dumps(known, indent=1) + "\n")
     _say(summary(known))
 
 

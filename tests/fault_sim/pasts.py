@@ -8,7 +8,7 @@ from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.base.rng import Streams
 from moorage.cluster.assembly import ClusterSettings
 from moorage.fault_sim.history import History, Placed, Write
-from moorage.fault_sim.invariants.seen import Seen
+from moorage.fault_sim.invariants.write_case import WriteCase
 from moorage.fault_sim.served import Served
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 
@@ -17,9 +17,9 @@ LATER = 1000 * NS_PER_SECOND
 
 def a_pod(name: str, node: str = "", **fields: Any) -> Manifest:
     fields.setdefault("cpu", "1")
-    made = pod_manifest(name, node_name=node, schedulerName="default-scheduler", **fields)
-    made["metadata"]["uid"] = name
-    return made
+    manifest = pod_manifest(name, node_name=node, schedulerName="default-scheduler", **fields)
+    manifest["metadata"]["uid"] = name
+    return manifest
 
 
 class Past(History):
@@ -30,24 +30,24 @@ class Past(History):
         form = ClusterSettings(clock=clock, streams=Streams(1))
         served = Served(form, on_disk=False, on_death=lambda: None)
         super().__init__(served, clock)
-        self.kept: dict[str, dict[tuple[str, str], Manifest]] = {}
+        self.stored: dict[str, dict[tuple[str, str], Manifest]] = {}
 
     def server_objects(self, qualified: str) -> dict[tuple[str, str], Manifest]:
-        return self.kept.get(qualified, {})
+        return self.stored.get(qualified, {})
 
 
 def history(*pods: Manifest, nodes: int = 2, **node: Any) -> Past:
     """Return a history with nodes of 2 cpu, each a zone, and pods that were bound long ago."""
-    found = Past()
-    found.waiting_left_ns = found.pod_gone_ns = found.leaving_before_ns = 0
+    past = Past()
+    past.waiting_left_ns = past.pod_gone_ns = past.leaving_before_ns = 0
     for number in range(1, nodes + 1):
-        made = node_manifest(f"n{number}", cpu="2", labels={"zone": str(number)}, **node)
-        found.nodes[f"n{number}"] = made
+        manifest = node_manifest(f"n{number}", cpu="2", labels={"zone": str(number)}, **node)
+        past.nodes[f"n{number}"] = manifest
     for pod in pods:
-        found.pods[pod["metadata"]["uid"]] = pod
+        past.pods[pod["metadata"]["uid"]] = pod
         if pod["spec"].get("nodeName"):
-            found.placed[pod["metadata"]["uid"]] = Placed(0, "scheduler-0.1")
-    return found
+            past.placed[pod["metadata"]["uid"]] = Placed(0, "scheduler-0.1")
+    return past
 
 
 def by_scheduler(call: str, before: Manifest, now: Manifest | None) -> Write:
@@ -58,26 +58,26 @@ def by_scheduler(call: str, before: Manifest, now: Manifest | None) -> Write:
     )
 
 
-def binding(now: Manifest, past: History, *, before: Manifest | None = None) -> Seen:
+def binding(now: Manifest, past: History, *, before: Manifest | None = None) -> WriteCase:
     """Return the binding of a pod that was written just now."""
     past.pods[now["metadata"]["uid"]] = now
     before = before or a_pod(now["metadata"]["name"])
     write = by_scheduler("/binding", before, now)
-    return Seen(write=write, history=past, horizon_ns=8 * NS_PER_SECOND)
+    return WriteCase(write=write, history=past, horizon_ns=8 * NS_PER_SECOND)
 
 
-def eviction(before: Manifest, past: History, *, told: bool = True) -> Seen:
-    if told:
+def eviction(before: Manifest, past: History, *, reported: bool = True) -> WriteCase:
+    if reported:
         before["status"] = {"conditions": [{"type": "DisruptionTarget", "status": "True"}]}
     write = by_scheduler("", before, None)
-    return Seen(write=write, history=past, horizon_ns=8 * NS_PER_SECOND)
+    return WriteCase(write=write, history=past, horizon_ns=8 * NS_PER_SECOND)
 
 
 def stored(past: Past, kind: str, *objects: Manifest) -> Past:
     """Add objects of a kind to a history."""
     for obj in objects:
         meta = obj["metadata"]
-        past.kept.setdefault(kind, {})[meta.get("namespace", ""), meta["name"]] = obj
+        past.stored.setdefault(kind, {})[meta.get("namespace", ""), meta["name"]] = obj
     return past
 
 
@@ -98,25 +98,27 @@ def promised(pod: Manifest, *, by: str = "scheduler-1.1") -> Past:
     return past
 
 
-def report(pod: Manifest, *, claimed_by: Manifest, claimed_ns: int, node: str = "n1") -> Seen:
+def report(pod: Manifest, *, claimed_by: Manifest, claimed_ns: int, node: str = "n1") -> WriteCase:
     """Return a write about a pod to which node n1 was promised long ago, and which it keeps."""
     past = promised(pod)
     claimed_by["status"] = {"nominatedNodeName": node}
     uid = claimed_by["metadata"]["uid"]
     past.pods[uid], past.nominated_ns[uid] = claimed_by, claimed_ns
     write = by_scheduler("/status", pod, pod)
-    return Seen(write=write, history=past, horizon_ns=8 * NS_PER_SECOND, undisturbed=True)
+    return WriteCase(write=write, history=past, horizon_ns=8 * NS_PER_SECOND, undisturbed=True)
 
 
-def refusal(promised: str, *, held: float = 2.0, labels: dict[str, str] | None = None) -> Seen:
+def refusal(
+    promised: str, *, wait_seconds: float = 2.0, labels: dict[str, str] | None = None
+) -> WriteCase:
     """Return the report about a pod that a plugin held, with the node that its status told."""
     before, now = a_pod("p", labels=labels or {}), a_pod("p", labels=labels or {})
     before["status"] = {"nominatedNodeName": promised}
     now["status"] = {"conditions": [{"type": "PodScheduled", "status": "False"}]}
     past = history(now)
-    past.popped_ns["p"] = LATER - round(held * NS_PER_SECOND)
+    past.popped_ns["p"] = LATER - round(wait_seconds * NS_PER_SECOND)
     write = by_scheduler("/status", before, now)
-    return Seen(write=write, history=past, horizon_ns=8 * NS_PER_SECOND, faultless=True)
+    return WriteCase(write=write, history=past, horizon_ns=8 * NS_PER_SECOND, faultless=True)
 
 
 def of_default(name: str, **fields: Any) -> Manifest:

@@ -2,8 +2,8 @@
 
 ``python -m tests.fault_sim.planted [NAME ...] --runs N`` plants each mistake into a copy of the
 source, hunts there, and tells what was found, after how many seeds and seconds. The results are
-kept in ``planted_found.json``, and told as a table in ``planted.md``. A mistake that was not found
-says in ``planted.toml`` what would be needed.
+kept in ``planted_results.json``, and told as a table in ``planted.md``. A mistake that was not
+found says in ``planted.toml`` what would be needed.
 
 With ``--alone`` no hunt begins: the things that a pod can wait for are played one after another,
 each alone (`tests.fault_sim.alone`). A mistake may name the thing that is played. With
@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 from moorage.fault_sim.scenarios import SCENARIOS, few_in_turn
 
 HERE = Path(__file__).parent
-FOUND = HERE / "planted_found.json"
+RESULTS = HERE / "planted_results.json"
 TABLE = HERE / "planted.md"
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 
@@ -144,7 +144,7 @@ def table(results: Mapping[str, Sequence[Any]]) -> str:
     rows = [_row(each, known.get(each.name)) for each in PLANTED]
     found = sum(bool(each.invariant) for each in known.values())
     equal = sum(bool(each.equal) for each in PLANTED)
-    turn = 2 * len(few_in_turn(0, SCENARIOS["few"].wants))
+    turn = 2 * len(few_in_turn(0, SCENARIOS["few"].waits))
     return "\n".join(
         [
             "# Mistakes that were planted, and how the simulation found them",
@@ -204,7 +204,7 @@ def main() -> None:
 
 
 def _hunt_all(asked: argparse.Namespace, folder: Path, pool: ThreadPoolExecutor) -> None:
-    results = json.loads(FOUND.read_text()) if FOUND.exists() else {}
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     copies: SimpleQueue[Path] = SimpleQueue()
     for number in range(asked.jobs):
         copies.put(copied(folder / str(number)))
@@ -229,7 +229,7 @@ def _hunt_all(asked: argparse.Namespace, folder: Path, pool: ThreadPoolExecutor)
         if result.thing:
             results[each.name].append(result.thing)
         kept = {one.name: results[one.name] for one in PLANTED if one.name in results}
-        FOUND.write_text(json.dumps(kept, indent=1) + "\n")
+        RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
         TABLE.write_text(table(kept))
 
 

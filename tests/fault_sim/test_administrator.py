@@ -8,7 +8,7 @@ import pytest
 
 from moorage.fault_sim import acts
 from moorage.fault_sim.acts import AnyAct, Script
-from moorage.fault_sim.course import Outcome, play
+from moorage.fault_sim.fault_run import Outcome, play
 from moorage.testing.builders import node_manifest, pod_manifest
 
 

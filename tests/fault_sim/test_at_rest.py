@@ -11,13 +11,13 @@ import pytest
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import PodStatus
 from moorage.api.policy import PriorityClass
-from moorage.fault_sim import acts, course
+from moorage.fault_sim import acts, fault_run
 from moorage.fault_sim.acts import Script
 from moorage.fault_sim.cluster import SimCluster
-from moorage.fault_sim.course import play
+from moorage.fault_sim.fault_run import play
 from moorage.fault_sim.invariants.at_rest import AT_REST, broken_at_rest
 from moorage.fault_sim.invariants.inside import leaders
-from moorage.fault_sim.invariants.noticed import NOTICED
+from moorage.fault_sim.invariants.while_running import WHILE_RUNNING
 from moorage.fault_sim.users.groups import gang
 from moorage.state.nominations import _Ref
 from moorage.testing.builders import node_manifest, pod_manifest
@@ -47,13 +47,13 @@ SCRIPT = Script(
 
 
 def the_pod(cluster: SimCluster, name: str) -> dict[str, Any]:
-    [found] = [pod for pod in cluster.history.pods.values() if pod["metadata"]["name"] == name]
-    return found
+    [pod] = [pod for pod in cluster.history.pods.values() if pod["metadata"]["name"] == name]
+    return pod
 
 
 def uid(cluster: SimCluster, name: str) -> str:
-    found: str = the_pod(cluster, name)["metadata"]["uid"]
-    return found
+    pod_uid: str = the_pod(cluster, name)["metadata"]["uid"]
+    return pod_uid
 
 
 def core(cluster: SimCluster) -> Any:
@@ -108,7 +108,7 @@ def other_status(cluster: SimCluster) -> None:
 
 TAMPERED: dict[str, Tamper] = {
     "no-failure": lambda cluster: cluster.failures.append("a task failed"),
-    "writes-with-lease": lambda cluster: cluster.unlicensed.append("a write"),
+    "writes-with-lease": lambda cluster: cluster.writes_without_lease.append("a write"),
     "counts": lambda cluster: setattr(cluster.schedulers[0].facts, "bound", 7),
     "gauges": lambda cluster: core(cluster).queue_facts.pending("active", 1),
     "totals": lambda cluster: setattr(cluster.schedulers[0].facts, "bound", 0),
@@ -141,7 +141,7 @@ TAMPERED: dict[str, Tamper] = {
     "room-at-rest": lambda cluster: cluster.history.nodes["n"]["status"]["allocatable"].update(
         cpu="1"
     ),
-    **{rule.name: lambda cluster: None for rule in NOTICED},
+    **{rule.name: lambda cluster: None for rule in WHILE_RUNNING},
 }
 
 
@@ -153,17 +153,17 @@ ELSEWHERE = frozenset(
 
 def broken(monkeypatch: pytest.MonkeyPatch, tamper: Tamper) -> set[str]:
     """Return the rules that are broken where something was tampered with at rest."""
-    found: set[str] = set()
+    broken_names: set[str] = set()
 
     def tampered(cluster: SimCluster) -> list[tuple[str, str]]:
         assert list(broken_at_rest(cluster)) == []
         tamper(cluster)
-        found.update(name for name, _ in broken_at_rest(cluster))
+        broken_names.update(name for name, _ in broken_at_rest(cluster))
         return []
 
-    monkeypatch.setattr(course, "broken_at_rest", tampered)
+    monkeypatch.setattr(fault_run, "broken_at_rest", tampered)
     play(SCRIPT)
-    return found
+    return broken_names
 
 
 @pytest.mark.parametrize("name", [rule.name for rule in AT_REST if rule.name not in ELSEWHERE])
@@ -171,6 +171,6 @@ def test_each_rule_of_a_cluster_at_rest_can_be_broken(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     tamper = TAMPERED[name]
-    if name in {rule.name for rule in NOTICED}:
-        tamper = lambda cluster: cluster.noticed.append((name, "seen"))  # noqa: E731
+    if name in {rule.name for rule in WHILE_RUNNING}:
+        tamper = lambda cluster: cluster.observations.append((name, "observed"))  # noqa: E731
     assert name in broken(monkeypatch, tamper)

@@ -18,7 +18,7 @@ from moorage.engine.cycle import Cycle
 from moorage.engine.decision import CLEAR_NOMINATION, Decision
 from moorage.fault_sim import acts
 from moorage.fault_sim.acts import Script
-from moorage.fault_sim.course import play
+from moorage.fault_sim.fault_run import play
 from moorage.fault_sim.invariants.attempts import is_current
 from moorage.fault_sim.invariants.victims import best_nodes, candidate_on
 from moorage.plugins.resources.node_resources_fit import NodeResourcesFit
@@ -90,18 +90,18 @@ def test_a_dry_run_of_a_node_finds_the_victims(
 ) -> None:
     past = history(*pods)
     fits = room_of({pod["metadata"]["uid"]: 1 for pod in pods}, len(pods))
-    found = candidate_on("n1", a_pod("p", priority=9), past, budgets, fits)
-    assert (found and list(found.victims), found and found.cost) == (victims, cost)
+    candidate = candidate_on("n1", a_pod("p", priority=9), past, budgets, fits)
+    assert (candidate and list(candidate.victims), candidate and candidate.cost) == (victims, cost)
 
 
 def test_no_candidate_is_better_than_one_with_lesser_victims() -> None:
     low = history(started(a_pod("a", "n1", priority=-5), 1), started(a_pod("b", "n2"), 1))
-    found = {}
+    candidates = {}
     for node, uid in (("n1", "a"), ("n2", "b")):
         candidate = candidate_on(node, a_pod("p", priority=9), low, [], room_of({uid: 1}, 1))
         assert candidate is not None
-        found[node] = candidate
-    assert best_nodes(found) == ["n1"]
+        candidates[node] = candidate
+    assert best_nodes(candidates) == ["n1"]
 
 
 SCRIPT = Script(
@@ -207,20 +207,22 @@ def test_the_oracle_finds_a_mistake(
     broken: set[str],
 ) -> None:
     mistake(monkeypatch)
-    told = {breach.invariant for breach in play(SCRIPT).breaches}
-    assert {name for name in told if name.startswith("attempt-")} == broken
-    assert bool(told) == bool(broken)
+    broken_names = {breach.invariant for breach in play(SCRIPT).breaches}
+    assert {name for name in broken_names if name.startswith("attempt-")} == broken
+    assert bool(broken_names) == bool(broken)
 
 
 def test_an_assumed_pod_counts_as_it_was_when_it_was_decided() -> None:
-    held = pod_manifest("held", cpu="1500m", labels={"errand": "x"})  # Permit holds it for 2 s
+    held_pod = pod_manifest(
+        "held", cpu="1500m", labels={"delayed-step": "x"}
+    )  # Permit holds it for 2 s
     smaller = [{"name": "main", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}]
     script = Script(
         seed=1,
-        setup="errand",
+        setup="delayed step",
         nodes=[node_manifest("n", cpu="2")],
         acts=[
-            acts.Create(at=2.0, object=held),
+            acts.Create(at=2.0, object=held_pod),
             acts.Patch(
                 at=3.0,
                 kind="Pod",

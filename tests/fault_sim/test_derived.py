@@ -13,7 +13,7 @@ from moorage.api.codec import from_dict
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.selectors import equality_selector
-from moorage.fault_sim.course import play
+from moorage.fault_sim.fault_run import play
 from moorage.fault_sim.invariants.derived import differences
 from moorage.snapshot.pod_columns import CountKey
 from moorage.snapshot.table import NodeTable
@@ -35,55 +35,55 @@ POD = from_dict(Pod, a_pod("p", "n1", labels=WEB, affinity=APART))
 
 def table() -> NodeTable:
     """Return two nodes and a pod, as built afresh; somebody has asked for labels and counts."""
-    made = NodeTable()
-    made.add_node(a_node("n1"))
-    made.add_node(a_node("n2"))
-    made.label_column("zone")
-    made.pods.counts(WEBS)
-    made.add_pod(POD, "n1")
-    return made
+    table = NodeTable()
+    table.add_node(a_node("n1"))
+    table.add_node(a_node("n2"))
+    table.label_column("zone")
+    table.pods.counts(WEBS)
+    table.add_pod(POD, "n1")
+    return table
 
 
-def pod_forgotten(kept: NodeTable) -> None:
-    kept.remove_pod("p")
+def pod_forgotten(table: NodeTable) -> None:
+    table.remove_pod("p")
 
 
-def pod_on_another_node(kept: NodeTable) -> None:
-    kept.remove_pod("p")
-    kept.add_pod(POD, "n2")
+def pod_on_another_node(table: NodeTable) -> None:
+    table.remove_pod("p")
+    table.add_pod(POD, "n2")
 
 
-def node_missing(kept: NodeTable) -> None:
-    kept.remove_node("n2")
+def node_missing(table: NodeTable) -> None:
+    table.remove_node("n2")
 
 
-def node_of_another_version(kept: NodeTable) -> None:
-    kept.update_node(a_node("n2", version="0"))
+def node_of_another_version(table: NodeTable) -> None:
+    table.update_node(a_node("n2", version="0"))
 
 
-def label_of_before(kept: NodeTable) -> None:
-    kept.update_node(a_node("n2", zone="b"))
+def label_of_before(table: NodeTable) -> None:
+    table.update_node(a_node("n2", zone="b"))
 
 
-def room_of_before(kept: NodeTable) -> None:
-    kept.update_node(a_node("n2", cpu="1"))
+def room_of_before(table: NodeTable) -> None:
+    table.update_node(a_node("n2", cpu="1"))
 
 
-def counted_twice(kept: NodeTable) -> None:
-    kept.columns.ensure("pod_count")[0] += 1
+def counted_twice(table: NodeTable) -> None:
+    table.columns.ensure("pod_count")[0] += 1
 
 
-def selector_missed(kept: NodeTable) -> None:
-    kept.pods.remove("p")
-    kept.pods.add("p", 0, "default", {}, live=True)
+def selector_missed(table: NodeTable) -> None:
+    table.pods.remove("p")
+    table.pods.add("p", 0, "default", {}, live=True)
 
 
-def term_left(kept: NodeTable) -> None:
-    kept.terms.add(next(iter(kept.pods_by_row[0].values())), 0)
+def term_left(table: NodeTable) -> None:
+    table.terms.add(next(iter(table.pods_by_row[0].values())), 0)
 
 
 @pytest.mark.parametrize(
-    ("mistake", "told"),
+    ("mistake", "difference"),
     [
         pytest.param(pod_forgotten, "pod_count", id="a pod is missing"),
         pytest.param(pod_on_another_node, "node n2: pods is", id="a pod is on another node"),
@@ -96,12 +96,14 @@ def term_left(kept: NodeTable) -> None:
         pytest.param(term_left, "affinity terms", id="a term counts twice"),
     ],
 )
-def test_a_wrong_increment_is_told(mistake: Callable[[NodeTable], None], told: str) -> None:
-    kept = table()
-    assert list(differences(kept, table())) == []
-    mistake(kept)
-    found = list(differences(kept, table()))
-    assert any(told in each for each in found), found
+def test_a_wrong_increment_is_reported(
+    mistake: Callable[[NodeTable], None], difference: str
+) -> None:
+    updated = table()
+    assert list(differences(updated, table())) == []
+    mistake(updated)
+    texts = list(differences(updated, table()))
+    assert any(difference in each for each in texts), texts
 
 
 def test_a_run_tells_of_a_node_whose_change_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:

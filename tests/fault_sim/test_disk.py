@@ -9,7 +9,7 @@ import pytest
 
 from moorage.fault_sim import acts
 from moorage.fault_sim.acts import Script
-from moorage.fault_sim.course import Outcome, play
+from moorage.fault_sim.fault_run import Outcome, play
 from moorage.storage.journal.kept import Journal
 from moorage.storage.store import Write
 from moorage.testing.builders import node_manifest, pod_manifest
@@ -17,7 +17,7 @@ from moorage.testing.builders import node_manifest, pod_manifest
 
 def played(*faults: acts.AnyAct) -> Outcome:
     """Play two schedulers and three pods, with some faults."""
-    made: list[acts.AnyAct] = [
+    creations: list[acts.AnyAct] = [
         acts.Create(at=5.0 + number, object=pod_manifest(f"p{number}", cpu="1"))
         for number in range(3)
     ]
@@ -26,14 +26,14 @@ def played(*faults: acts.AnyAct) -> Outcome:
             seed=1,
             replicas=2,
             nodes=[node_manifest("n", cpu="4")],
-            acts=[*made, *faults],
+            acts=[*creations, *faults],
             rest_seconds=120.0,
             on_disk=True,
         )
     )
 
 
-def told(outcome: Outcome) -> list[str]:
+def breach_names(outcome: Outcome) -> list[str]:
     return [f"{each.invariant}: {each.text}" for each in outcome.breaches]
 
 
@@ -43,7 +43,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_dies_in_a_write(
     how: Literal["kill", "torn", "broken"], calls: int, power: bool
 ) -> None:
     outcome = played(acts.Crash(at=4.99, how=how, power=power, calls=calls, seconds=0.5))
-    assert told(outcome) == []
+    assert breach_names(outcome) == []
     assert [line for line in outcome.lines if "begins anew" in line]
     # A pod whose creation failed is not created again.
     assert outcome.bound >= 2
@@ -51,7 +51,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_dies_in_a_write(
 
 def test_a_full_disk_refuses_writes_and_takes_them_again() -> None:
     outcome = played(acts.FullDisk(at=4.99, room_bytes=0, seconds=1.5))
-    assert told(outcome) == []
+    assert breach_names(outcome) == []
     assert [line for line in outcome.lines if "-> 507" in line]
     assert outcome.bound == 1
 
@@ -62,8 +62,8 @@ def test_a_server_that_forgets_an_acknowledged_write_is_found(
     commit = Journal.commit
 
     def forgetful(self: Journal, writes: Sequence[Write]) -> None:
-        if kept := [each for each in writes if each.resource != "pods"]:
-            commit(self, kept)
+        if other_writes := [each for each in writes if each.resource != "pods"]:
+            commit(self, other_writes)
 
     monkeypatch.setattr(Journal, "commit", forgetful)
     outcome = played(acts.Crash(at=5.1, how="kill", power=False, calls=0, seconds=0.5))
@@ -76,6 +76,6 @@ def test_a_list_from_an_old_version_delays_what_a_scheduler_knows_and_loses_noth
         acts.Outage(at=6.5, seconds=0.0, forgets=True),
         acts.Outage(at=8.5, seconds=0.0, forgets=True),
     )
-    assert told(outcome) == []
-    assert outcome.struck["list-stale"] > 0
+    assert breach_names(outcome) == []
+    assert outcome.fault_counts["list-stale"] > 0
     assert outcome.bound == 3

@@ -11,8 +11,8 @@ from moorage.base.clock import NS_PER_SECOND
 from moorage.base.rng import Streams
 from moorage.fault_sim import acts
 from moorage.fault_sim.acts import AnyAct, Script
-from moorage.fault_sim.course import Outcome, play
-from moorage.fault_sim.faults import WIRE_FAULTS, Spell, Weather, WireFault
+from moorage.fault_sim.fault_run import Outcome, play
+from moorage.fault_sim.network_faults import WIRE_FAULTS, NetworkFaults, Spell, WireFault
 from moorage.fault_sim.scenarios import IN_TURN, scenario
 from moorage.testing.builders import node_manifest, pod_manifest
 
@@ -40,7 +40,7 @@ def kinds(act: AnyAct) -> Iterator[str]:
             yield f"crash {act.how}{' and power cut' * act.power}"
         case acts.Create():
             yield f"creates {act.object['kind']} {act.object['apiVersion'].partition('/')[0]}"
-            yield from _asked(act.object)
+            yield from _pod_features(act.object)
         case acts.Patch():
             yield f"changes {act.kind} {act.subresource}".strip()
         case acts.Delete():
@@ -56,7 +56,7 @@ def _how(act: acts.Stop | acts.Kill) -> str:
 
 
 # What a pod can ask for, by the field of its spec that asks.
-_ASKED = {
+_FEATURES = {
     "topologySpreadConstraints": "spread",
     "affinity": "affinity",
     "volumes": "volumes",
@@ -69,15 +69,15 @@ _ASKED = {
 }
 
 
-def _asked(made: dict[str, object]) -> Iterator[str]:
-    if made["kind"] != "Pod":
+def _pod_features(pod: dict[str, object]) -> Iterator[str]:
+    if pod["kind"] != "Pod":
         return
-    spec, meta = made["spec"], made["metadata"]
+    spec, meta = pod["spec"], pod["metadata"]
     assert isinstance(spec, dict)
     assert isinstance(meta, dict)
-    found = [name for field, name in _ASKED.items() if spec.get(field)]
-    found += ["gang, old"] * ("pod-group" in str(meta.get("labels")))
-    yield from (f"pod with {name}" for name in found or ["nothing"])
+    features = [name for field, name in _FEATURES.items() if spec.get(field)]
+    features += ["gang, old"] * ("pod-group" in str(meta.get("labels")))
+    yield from (f"pod with {name}" for name in features or ["nothing"])
 
 
 FAULTS = (
@@ -105,7 +105,7 @@ FAULTS = (
 
 USERS = (
     "pod with nothing",
-    *(f"pod with {name}" for name in (*_ASKED.values(), "gang, old")),
+    *(f"pod with {name}" for name in (*_FEATURES.values(), "gang, old")),
     "creates Deployment apps",
     "creates StatefulSet apps",
     "creates Job batch",
@@ -136,11 +136,11 @@ USERS = (
 @pytest.fixture(scope="module")
 def drawn() -> Counter[str]:
     """Return in how many of the scripts of a hunt each kind occurs."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for seed in SEEDS:
         script = scenario(IN_TURN[seed % len(IN_TURN)]).script(seed)
-        found.update({kind for act in script.acts for kind in kinds(act)})
-    return found
+        counts.update({kind for act in script.acts for kind in kinds(act)})
+    return counts
 
 
 @pytest.mark.parametrize("kind", [*FAULTS, *USERS])
@@ -154,10 +154,10 @@ def test_the_table_of_kinds_has_every_fault_that_is_drawn(drawn: Counter[str]) -
     assert others <= {*FAULTS, *USERS}
 
 
-def struck(fault: WireFault) -> Outcome:
+def outcome_under(fault: WireFault) -> Outcome:
     """Play three pods while a fault strikes every second call or line of the scheduler."""
     rate = 0.5 if fault != "list-stale" else 1.0
-    made: list[AnyAct] = [
+    creations: list[AnyAct] = [
         acts.Create(at=5.0 + number, object=pod_manifest(f"p{number}", cpu="100m"))
         for number in range(8)
     ]
@@ -167,7 +167,7 @@ def struck(fault: WireFault) -> Outcome:
         Script(
             seed=1,
             nodes=[node_manifest("n", cpu="4")],
-            acts=[strike, *made, again],
+            acts=[strike, *creations, again],
             rest_seconds=90.0,
         )
     )
@@ -175,22 +175,22 @@ def struck(fault: WireFault) -> Outcome:
 
 @pytest.mark.parametrize("fault", WIRE_FAULTS)
 def test_a_fault_of_a_connection_strikes_and_no_pod_is_lost(fault: WireFault) -> None:
-    outcome = struck(fault)
+    outcome = outcome_under(fault)
     assert [(each.invariant, each.text) for each in outcome.breaches] == []
-    assert outcome.struck[fault] > 0
+    assert outcome.fault_counts[fault] > 0
     assert outcome.bound == 8
 
 
-@pytest.mark.parametrize(("seconds", "told"), [(4.3, 6.0), (5.9, 6.0), (6.1, 8.0)])
-def test_batched_changes_are_told_in_one_moment(seconds: float, told: float) -> None:
-    weather = Weather(Streams(1).stream("weather"))
+@pytest.mark.parametrize(("seconds", "arrival"), [(4.3, 6.0), (5.9, 6.0), (6.1, 8.0)])
+def test_batched_changes_are_told_in_one_moment(seconds: float, arrival: float) -> None:
+    faults = NetworkFaults(Streams(1).stream("weather"))
     now_ns = round(seconds * NS_PER_SECOND)
-    assert weather.batched(now_ns) == 0.0
-    weather.add(Spell("watch-batched", 1.0, 10 * NS_PER_SECOND))
-    assert weather.batched(now_ns) == told
+    assert faults.batched(now_ns) == 0.0
+    faults.add(Spell("watch-batched", 1.0, 10 * NS_PER_SECOND))
+    assert faults.batched(now_ns) == arrival
 
 
-MISCHIEF = (
+PLUGIN_FAULTS = (
     *(f"plugin-{how}" for how in ("raises", "hangs", "nonsense", "refuses", "waits", "slow")),
     *(
         f"extender-{how}"
@@ -200,37 +200,43 @@ MISCHIEF = (
 
 
 @pytest.fixture(scope="module")
-def mischief() -> dict[str, int]:
-    """Return how often each kind of mischief happened in two scripts that hold every invariant."""
-    found: dict[str, int] = {}
-    for setup in ("mischief", "extenders"):
-        made: list[AnyAct] = [
+def plugin_fault_counts() -> dict[str, int]:
+    """Return how often each plugin fault happened in two scripts that hold every invariant."""
+    counts: dict[str, int] = {}
+    for setup in ("broken plugin", "extenders"):
+        creations: list[AnyAct] = [
             acts.Create(at=5.0 + number, object=pod_manifest(f"p{number}", cpu="100m"))
             for number in range(30)
         ]
         worse = acts.Misbehave(at=5.0, rate=2.0, seconds=30.0)
         nodes = [node_manifest(f"n{number}", cpu="4") for number in range(3)]
-        script = Script(seed=1, nodes=nodes, acts=[worse, *made], rest_seconds=90.0, setup=setup)
+        script = Script(
+            seed=1, nodes=nodes, acts=[worse, *creations], rest_seconds=90.0, setup=setup
+        )
         outcome = play(script)
         assert outcome.breaches == ()
         assert outcome.bound == 30
-        found |= outcome.struck
-    return found
+        counts |= outcome.fault_counts
+    return counts
 
 
-@pytest.mark.parametrize("kind", MISCHIEF)
-def test_plugins_and_extenders_misbehave_in_every_way(mischief: dict[str, int], kind: str) -> None:
-    assert mischief[kind] > 0
+@pytest.mark.parametrize("kind", PLUGIN_FAULTS)
+def test_plugins_and_extenders_misbehave_in_every_way(
+    plugin_fault_counts: dict[str, int], kind: str
+) -> None:
+    assert plugin_fault_counts[kind] > 0
 
 
 def test_nothing_misbehaves_while_a_script_says_so() -> None:
-    made = acts.Create(at=5.0, object=pod_manifest("p", cpu="100m"))
+    creation = acts.Create(at=5.0, object=pod_manifest("p", cpu="100m"))
     well = acts.Misbehave(at=4.0, rate=0.0, seconds=60.0)
     nodes = [node_manifest("n", cpu="4")]
-    script = Script(seed=1, nodes=nodes, acts=[well, made], rest_seconds=20.0, setup="mischief")
+    script = Script(
+        seed=1, nodes=nodes, acts=[well, creation], rest_seconds=20.0, setup="broken plugin"
+    )
     outcome = play(script)
     assert outcome.bound == 1
-    assert not [kind for kind in outcome.struck if kind.startswith("plugin-")]
+    assert not [kind for kind in outcome.fault_counts if kind.startswith("plugin-")]
 
 
 def test_a_pod_that_a_plugin_held_is_judged_by_when_its_node_was_chosen() -> None:
@@ -248,9 +254,9 @@ def test_a_pod_that_a_plugin_held_is_judged_by_when_its_node_was_chosen() -> Non
         nodes=[node_manifest("n", cpu="4")],
         acts=[*pods, cordon, nothing],
         rest_seconds=60.0,
-        setup="mischief",
+        setup="broken plugin",
     )
     outcome = play(script)
-    assert outcome.struck["plugin-hangs"] > 0
+    assert outcome.fault_counts["plugin-hangs"] > 0
     assert outcome.bound > 0
     assert outcome.breaches == ()

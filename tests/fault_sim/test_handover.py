@@ -7,7 +7,7 @@ import pytest
 
 from moorage.fault_sim import acts
 from moorage.fault_sim.acts import AnyAct, Script
-from moorage.fault_sim.course import Outcome, play
+from moorage.fault_sim.fault_run import Outcome, play
 from moorage.service.leader import Elector
 from moorage.testing.builders import node_manifest, pod_manifest
 
@@ -27,7 +27,7 @@ def handed_over(*meanwhile: AnyAct, on_disk: bool = False) -> Outcome:
 LEADER, WAITS = "scheduler-1", "scheduler-0"
 
 
-def told(outcome: Outcome) -> list[str]:
+def breach_names(outcome: Outcome) -> list[str]:
     return [each.invariant for each in outcome.breaches]
 
 
@@ -38,7 +38,7 @@ def _deaf(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_lease_that_is_given_up_is_taken_at_once() -> None:
-    assert told(handed_over()) == []
+    assert breach_names(handed_over()) == []
 
 
 def test_a_leader_that_still_ends_may_write_when_its_successor_has_begun() -> None:
@@ -59,13 +59,13 @@ def test_a_leader_that_still_ends_may_write_when_its_successor_has_begun() -> No
         acts=sorted([slow, *pods, ends, later], key=lambda act: act.at),
         rest_seconds=40.0,
     )
-    assert told(play(script)) == []
+    assert breach_names(play(script)) == []
 
 
 @pytest.mark.usefixtures("deaf")
 def test_a_scheduler_that_does_not_hear_that_the_lease_is_free_is_told() -> None:
     outcome = handed_over()
-    assert told(outcome) == ["lease-passed-on"]
+    assert breach_names(outcome) == ["lease-passed-on"]
     assert f"{WAITS}.1 waits for the lease" in outcome.breaches[0].text
 
 
@@ -99,15 +99,15 @@ def test_a_scheduler_that_does_not_hear_that_the_lease_is_free_is_told() -> None
     ],
 )
 def test_a_scheduler_need_not_hear_of_a_free_lease_while(meanwhile: AnyAct) -> None:
-    assert told(handed_over(meanwhile)) == []
+    assert breach_names(handed_over(meanwhile)) == []
 
 
 @pytest.mark.parametrize("seconds", [-30.0, 30.0])
 def test_a_scheduler_whose_clock_jumps_takes_a_free_lease_all_the_same(seconds: float) -> None:
-    assert told(handed_over(acts.Jump(at=ENDS - 1, process=WAITS, seconds=seconds))) == []
+    assert breach_names(handed_over(acts.Jump(at=ENDS - 1, process=WAITS, seconds=seconds))) == []
 
 
 def test_a_leader_keeps_the_lease_where_it_ends_and_the_server_has_died() -> None:
     dies = acts.Crash(at=ENDS - 4, how="broken", power=False, calls=0, seconds=8.0)
     writes = acts.Create(at=ENDS - 3.9, object=node_manifest("n2", cpu="2"))
-    assert told(handed_over(dies, writes, on_disk=True)) == []
+    assert breach_names(handed_over(dies, writes, on_disk=True)) == []

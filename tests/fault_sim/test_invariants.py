@@ -18,10 +18,10 @@ from moorage.client.transport import Answer, Call
 from moorage.fault_sim.history import Placed, Write
 from moorage.fault_sim.invariants.at_writes import BINDING, broken_by, broken_by_server, fits
 from moorage.fault_sim.invariants.evictions import EVICTION
-from moorage.fault_sim.invariants.kept import KEPT
+from moorage.fault_sim.invariants.immutable import IMMUTABLE
 from moorage.fault_sim.invariants.on_node import REPORTED
-from moorage.fault_sim.invariants.seen import Seen, placed
 from moorage.fault_sim.invariants.waiting import WAITING
+from moorage.fault_sim.invariants.write_case import WriteCase, placed
 from moorage.fault_sim.turns import InTurn
 from moorage.testing.builders import Manifest
 from tests.fault_sim.pasts import (
@@ -116,7 +116,7 @@ BROKEN = {
         eviction(a_pod("v", "n1"), history(a_pod("p", priority=5), ending(a_pod("q", "n1")))),
         undisturbed=True,
     ),
-    "victim-told": eviction(a_pod("v", "n1"), history(a_pod("p", priority=5)), told=False),
+    "victim-told": eviction(a_pod("v", "n1"), history(a_pod("p", priority=5)), reported=False),
     "victim-placed": eviction(a_pod("v"), history(a_pod("p", priority=5))),
     "announced": refusal(""),
     "lesser-promise": report(
@@ -131,8 +131,8 @@ def test_each_invariant_can_be_broken(name: str) -> None:
 
 
 def test_a_pod_that_names_another_node_breaks_the_rule_of_selectors() -> None:
-    seen = binding(a_pod("p", "n1", affinity=named("n2")), history())
-    assert [broken for broken, _ in broken_by(seen)] == ["selector"]
+    case = binding(a_pod("p", "n1", affinity=named("n2")), history())
+    assert [broken for broken, _ in broken_by(case)] == ["selector"]
 
 
 def changed(before: Manifest, now: Manifest) -> Write:
@@ -156,7 +156,7 @@ NOT_KEPT = {
 }
 
 
-@pytest.mark.parametrize("name", [each.name for each in KEPT])
+@pytest.mark.parametrize("name", [each.name for each in IMMUTABLE])
 def test_each_rule_of_the_server_can_be_broken(name: str) -> None:
     for write in NOT_KEPT[name]:
         assert [broken for broken, _ in broken_by_server(write)] == [name]
@@ -179,12 +179,12 @@ def test_a_pod_that_gets_a_node_breaks_no_rule_of_the_server() -> None:
 
 
 async def test_a_write_overtakes_a_status_that_has_no_answer() -> None:
-    told: list[str] = []
-    asked = asyncio.Event()
+    overtakings: list[str] = []
+    release = asyncio.Event()
 
     class Slow:
         async def request(self, call: Call) -> Answer:
-            await asked.wait()
+            await release.wait()
             return Answer(200, {}, b"")
 
         def stream(self, call: Call) -> Any:
@@ -194,15 +194,15 @@ async def test_a_write_overtakes_a_status_that_has_no_answer() -> None:
             """Do nothing."""
 
     reused = "/api/v1/namespaces/default/pods/r"
-    calls = InTurn(Slow(), told.append, reused.__eq__)
+    calls = InTurn(Slow(), overtakings.append, reused.__eq__)
     path = "/api/v1/namespaces/default/pods/"
     async with asyncio.TaskGroup() as tasks:
         for sent in ("p/binding", "p/status", "q/status", "p/status", "r/status", "r/status"):
             tasks.create_task(calls.request(Call("PATCH", path + sent)))
         await aio.sleep(0)
-        asked.set()
-    assert len(told) == 1
-    assert "pods/p/status" in told[0]
+        release.set()
+    assert len(overtakings) == 1
+    assert "pods/p/status" in overtakings[0]
 
 
 @pytest.mark.parametrize(
@@ -245,11 +245,11 @@ async def test_a_status_that_may_not_be_written_is_noted(
 
 
 @pytest.mark.parametrize(
-    ("tried", "failed", "told"),
+    ("tried", "failed", "broken"),
     [(5, None, True), (5, 4, True), (5, 5, False), (5, 6, False), (None, 6, True)],
 )
 def test_a_pod_says_why_it_waits_unless_its_last_report_failed(
-    tried: int | None, failed: int | None, told: bool
+    tried: int | None, failed: int | None, broken: bool
 ) -> None:
     past = history(a_pod("p"))
     if tried is not None:
@@ -258,7 +258,7 @@ def test_a_pod_says_why_it_waits_unless_its_last_report_failed(
         past.unreported_ns["default/p"] = failed
     (explained,) = [each for each in WAITING if each.name == "explained"]
     cluster: Any = SimpleNamespace(history=past, replicas={})
-    assert bool(list(explained.broken(cluster))) == told
+    assert bool(list(explained.broken(cluster))) == broken
 
 
 def test_a_member_that_was_tried_with_its_group_may_lack_a_report_that_failed() -> None:
@@ -327,21 +327,21 @@ ALLOWED = {
         node="n2",
     ),
     "a node that was told": refusal("n1"),
-    "a refusal at once": refusal("", held=0.5),
+    "a refusal at once": refusal("", wait_seconds=0.5),
     "a member, which is tried with its group": refusal("", labels={GROUP_LABEL: "g"}),
     "a node by its name": binding(a_pod("p", "n1", affinity=named("n1")), history()),
 }
 
 
-@pytest.mark.parametrize("seen", ALLOWED.values(), ids=ALLOWED)
-def test_what_is_allowed_breaks_nothing(seen: Seen) -> None:
-    assert list(broken_by(seen)) == []
+@pytest.mark.parametrize("case", ALLOWED.values(), ids=ALLOWED)
+def test_what_is_allowed_breaks_nothing(case: WriteCase) -> None:
+    assert list(broken_by(case)) == []
 
 
 def test_a_scheduler_knows_what_it_promised_to_a_member_of_a_group() -> None:
     member = a_pod("q", priority=5, cpu="1500m", schedulingGroup={"podGroupName": "g"})
-    seen = binding(a_pod("p", "n1"), promised(member, by="scheduler-1.1"))
-    assert [name for name, _ in broken_by(seen)] == ["promised-room"]
+    case = binding(a_pod("p", "n1"), promised(member, by="scheduler-1.1"))
+    assert [name for name, _ in broken_by(case)] == ["promised-room"]
 
 
 def test_a_scheduler_is_not_blamed_for_what_it_could_not_know() -> None:

@@ -25,5 +25,5 @@ def test_a_planted_mistake_is_found(name: str, tmp_path: Path) -> None:
 
 
 def test_the_table_names_every_mistake() -> None:
-    told = TABLE.read_text()
-    assert [each.name for each in PLANTED if f"| {each.name} |" not in told] == []
+    table = TABLE.read_text()
+    assert [each.name for each in PLANTED if f"| {each.name} |" not in table] == []

@@ -12,7 +12,7 @@ import pytest
 from moorage.base.clock import Clock, ManualClock
 from moorage.fault_sim import probe
 from moorage.fault_sim.history import History
-from moorage.fault_sim.invariants.noticed import NOTICED
+from moorage.fault_sim.invariants.while_running import WHILE_RUNNING
 from moorage.fault_sim.loop import SkewedClock
 from moorage.fault_sim.probe import Probe
 from moorage.state.queued_pod import QueuedPod
@@ -80,7 +80,7 @@ def fail(queue: Queue, clock: ManualClock, *, times: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("errors", "seconds", "activated", "told"),
+    ("errors", "seconds", "activated", "broken"),
     [
         (1, 0.0, False, False),  # ends of backoff are aligned to seconds
         (2, 0.9, False, True),
@@ -92,7 +92,7 @@ def fail(queue: Queue, clock: ManualClock, *, times: int) -> None:
     ],
 )
 def test_a_pod_waits_longer_after_each_error(
-    errors: int, seconds: float, activated: bool, told: bool
+    errors: int, seconds: float, activated: bool, broken: bool
 ) -> None:
     clock, entry = ManualClock(), QueuedPod(pod("p"), 0)
     queue = Queue(entry)
@@ -102,7 +102,7 @@ def test_a_pod_waits_longer_after_each_error(
         queue.activate([entry.pod])
     clock.advance(seconds)
     queue.pop()
-    assert breaches == (["backoff"] if told else [])
+    assert breaches == (["backoff"] if broken else [])
 
 
 def test_a_time_of_day_that_jumps_ends_a_backoff() -> None:
@@ -115,9 +115,9 @@ def test_a_time_of_day_that_jumps_ends_a_backoff() -> None:
     assert breaches == []
 
 
-@pytest.mark.parametrize(("flushed_after", "told"), [(0.9, True), (1.0, False), (None, True)])
+@pytest.mark.parametrize(("flushed_after", "broken"), [(0.9, True), (1.0, False), (None, True)])
 def test_a_time_of_day_that_jumps_back_does_not_undo_the_end_of_a_backoff(
-    flushed_after: float | None, told: bool
+    flushed_after: float | None, broken: bool
 ) -> None:
     base, entry = ManualClock(), QueuedPod(pod("p"), 0)
     clock, queue = SkewedClock(base), Queue(entry)
@@ -129,11 +129,11 @@ def test_a_time_of_day_that_jumps_back_does_not_undo_the_end_of_a_backoff(
     base.advance(5.0)
     clock.jump(-30.0)
     queue.pop()
-    assert breaches == (["backoff"] if told else [])
+    assert breaches == (["backoff"] if broken else [])
 
 
 @pytest.mark.parametrize(
-    ("rejections", "seconds", "told"),
+    ("rejections", "seconds", "broken"),
     [
         (1, 0.0, False),
         (2, 0.9, True),
@@ -144,7 +144,7 @@ def test_a_time_of_day_that_jumps_back_does_not_undo_the_end_of_a_backoff(
     ],
 )
 def test_the_backoff_of_a_pod_grows_with_each_rejection(
-    rejections: int, seconds: float, told: bool
+    rejections: int, seconds: float, broken: bool
 ) -> None:
     clock, entry = ManualClock(), QueuedPod(pod("p"), 0)
     queue = Queue(entry)
@@ -160,10 +160,10 @@ def test_the_backoff_of_a_pod_grows_with_each_rejection(
     )
     queue.backing_off = [waits]
     queue.pop()
-    assert breaches == (["backoff"] if told else [])
+    assert breaches == (["backoff"] if broken else [])
 
 
 def test_each_breach_that_is_noted_has_a_rule_that_tells_it() -> None:
     noted = re.findall(r'on_breach\(\s*"([a-z-]+)"', inspect.getsource(probe))
     assert set(noted) == {"order", "backoff", "promise-kept", "tries"}
-    assert set(noted) <= {rule.name for rule in NOTICED}
+    assert set(noted) <= {rule.name for rule in WHILE_RUNNING}

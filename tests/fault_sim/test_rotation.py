@@ -9,7 +9,7 @@ import pytest
 from moorage.base.clock import NS_PER_SECOND
 from moorage.fault_sim.history import Placed
 from moorage.fault_sim.invariants.at_writes import broken_by
-from moorage.fault_sim.invariants.seen import Seen
+from moorage.fault_sim.invariants.write_case import WriteCase
 from moorage.testing.builders import Manifest
 from tests.fault_sim.pasts import LATER, NEAR, Past, a_pod, binding, history
 
@@ -19,15 +19,15 @@ JUST_NOW_NS = LATER - HORIZON_NS // 2
 
 def tried(
     past: Past, *, last: Manifest, own: Manifest, undisturbed: bool = True, unscored: bool = True
-) -> Seen:
+) -> WriteCase:
     """Return the binding of a pod that was tried right after another one."""
     past.pods["last"], past.placed["last"] = last, Placed(LATER - 2, "scheduler-1.1")
     past.popped_ns |= {"last": LATER - 4, "p": LATER - 3}
     past.tried_after["p"] = "last"
     waited = {**own, "spec": {**own["spec"], "nodeName": ""}}
-    seen = binding(own, past, before=waited)
-    return Seen(
-        write=seen.write,
+    case = binding(own, past, before=waited)
+    return WriteCase(
+        write=case.write,
         history=past,
         horizon_ns=HORIZON_NS,
         undisturbed=undisturbed,
@@ -41,24 +41,24 @@ def pair(node: str, **fields: str) -> tuple[Manifest, Manifest]:
     return a_pod("last", "n1", **fields), a_pod("p", node, **fields)
 
 
-def told(seen: Seen) -> list[str]:
-    return [name for name, _ in broken_by(seen)]
+def breach_names(case: WriteCase) -> list[str]:
+    return [name for name, _ in broken_by(case)]
 
 
 def test_a_pod_does_not_take_the_node_of_the_pod_before_where_another_node_takes_it() -> None:
     last, own = pair("n1")
-    assert told(tried(history(), last=last, own=own)) == ["rotation"]
+    assert breach_names(tried(history(), last=last, own=own)) == ["rotation"]
 
 
 def test_a_pod_goes_to_the_next_node() -> None:
     last, own = pair("n2")
-    assert told(tried(history(), last=last, own=own)) == []
+    assert breach_names(tried(history(), last=last, own=own)) == []
 
 
 def test_a_pod_takes_the_node_of_the_pod_before_where_no_other_takes_it() -> None:
     last, own = pair("n1", cpu="1")
     past = history(a_pod("full", "n2", cpu="2"))
-    assert told(tried(past, last=last, own=own)) == []
+    assert breach_names(tried(past, last=last, own=own)) == []
 
 
 def _node_came(past: Past) -> None:
@@ -101,23 +101,25 @@ def _tried_again(past: Past) -> None:
 def test_a_pod_may_take_the_node_of_the_pod_before_where(happens: Callable[[Past], None]) -> None:
     last, own = pair("n1")
     past = history()
-    seen = tried(past, last=last, own=own)
+    case = tried(past, last=last, own=own)
     happens(past)
-    assert told(seen) == []
+    assert breach_names(case) == []
 
 
 @pytest.mark.parametrize("scored", [{"unscored": False}, {"undisturbed": False}])
 def test_a_pod_may_take_any_node_where_scores_or_faults_decide(scored: dict[str, bool]) -> None:
     last, own = pair("n1")
-    assert told(tried(history(), last=last, own=own, **scored)) == []
+    assert breach_names(tried(history(), last=last, own=own, **scored)) == []
 
 
 def test_pods_that_ask_for_different_things_may_take_one_node() -> None:
     last, _ = pair("n1")
-    assert told(tried(history(), last=last, own=a_pod("p", "n1", cpu="600m"))) == []
+    assert breach_names(tried(history(), last=last, own=a_pod("p", "n1", cpu="600m"))) == []
 
 
 def test_pods_with_affinity_may_take_one_node() -> None:
     past = history(a_pod("db", "n1", labels={"app": "db"}, cpu="100m"))
     last = a_pod("last", "n1", cpu="500m", affinity=NEAR)
-    assert told(tried(past, last=last, own=a_pod("p", "n1", cpu="500m", affinity=NEAR))) == []
+    assert (
+        breach_names(tried(past, last=last, own=a_pod("p", "n1", cpu="500m", affinity=NEAR))) == []
+    )

@@ -9,9 +9,9 @@ from moorage.testing.builders import node_manifest
 
 
 def script(count: int) -> Script:
-    made = [acts.Delete(at=float(at), kind="Pod", name=f"p{at}") for at in range(count)]
+    creations = [acts.Delete(at=float(at), kind="Pod", name=f"p{at}") for at in range(count)]
     nodes = [node_manifest(f"n{number}") for number in range(5)]
-    return Script(seed=1, replicas=3, nodes=nodes, acts=list(made))
+    return Script(seed=1, replicas=3, nodes=nodes, acts=list(creations))
 
 
 def names(of: Script) -> list[str]:

@@ -27,11 +27,11 @@ def test_a_gang_may_lack_a_member_whose_place_was_taken_before_it_was_bound(
     group = of_default("g", spec={"schedulingPolicy": {"gang": {"minCount": 2}}})
     stored(past, "podgroups.scheduling.k8s.io", group)
     if called_off:
-        told = {"reason": "Preempted", "involvedObject": {"uid": "q"}}
-        stored(past, "events", of_default("e", **told))
+        preemption = {"reason": "Preempted", "involvedObject": {"uid": "q"}}
+        stored(past, "events", of_default("e", **preemption))
     (gangs,) = [each for each in WAITING if each.name == "gangs"]
     broken = [] if called_off else ["group default/g: 1 of 2 pods have a node"]
-    cluster: Any = SimpleNamespace(mood=SimpleNamespace(spoiled=set()), history=past)
+    cluster: Any = SimpleNamespace(plugin_faults=SimpleNamespace(spoiled=set()), history=past)
     assert list(gangs.broken(cluster)) == broken
 
 
@@ -86,7 +86,7 @@ def test_a_scheduler_counts_the_members_that_have_a_node(
 
 
 @pytest.mark.parametrize(
-    ("told", "undisturbed", "missing"),
+    ("events", "undisturbed", "missing"),
     [
         ([("Scheduled", "p"), ("Preempted", "v")], True, 0),
         ([("Scheduled", "p")], True, 1),
@@ -96,11 +96,11 @@ def test_a_scheduler_counts_the_members_that_have_a_node(
     ],
 )
 def test_events_tell_of_bindings_and_evictions(
-    told: list[tuple[str, str]], undisturbed: bool, missing: int
+    events: list[tuple[str, str]], undisturbed: bool, missing: int
 ) -> None:
     past = history(a_pod("p", "n1"))
     past.evicted.add("v")
-    for number, (reason, uid) in enumerate(told):
+    for number, (reason, uid) in enumerate(events):
         note = of_default(f"e{number}", reason=reason, involvedObject={"uid": uid})
         stored(past, "events", note)
     (rule,) = [each for each in AT_REST if each.name == "events"]
@@ -109,7 +109,7 @@ def test_events_tell_of_bindings_and_evictions(
 
 
 @pytest.mark.parametrize(
-    ("told", "kept", "gated", "broken"),
+    ("promised", "nominated", "gated", "broken"),
     [
         pytest.param("n1", "n1", False, 0, id="the status promises what is kept"),
         pytest.param("", None, False, 0, id="neither promises anything"),
@@ -120,11 +120,11 @@ def test_events_tell_of_bindings_and_evictions(
     ],
 )
 def test_a_leader_keeps_the_nodes_that_statuses_promise(
-    told: str, kept: str | None, gated: bool, broken: int
+    promised: str, nominated: str | None, gated: bool, broken: int
 ) -> None:
     waits = a_pod("p")
-    waits["status"] = {"nominatedNodeName": told}
-    nominator = SimpleNamespace(node_of={"p": kept}.get)
+    waits["status"] = {"nominatedNodeName": promised}
+    nominator = SimpleNamespace(node_of={"p": nominated}.get)
     held_back = SimpleNamespace(pod=SimpleNamespace(uid="p"), gating_reasons=("gang",))
     pending = SimpleNamespace(gated=[held_back] if gated else [])
     queue = SimpleNamespace(nominator=nominator, pending=lambda: pending)
@@ -146,15 +146,15 @@ def test_no_pod_keeps_the_promise_of_a_node_that_is_too_small(cpu: str, broken: 
     assert len(list(rule.broken(cluster))) == broken
 
 
-@pytest.mark.parametrize("told", [False, True])
-def test_a_gang_that_waits_says_why(told: bool) -> None:
+@pytest.mark.parametrize("reported", [False, True])
+def test_a_gang_that_waits_says_why(reported: bool) -> None:
     past = history(a_pod("p", schedulingGroup={"podGroupName": "g"}))
     past.popped_ns["p"] = 1
-    status = {"conditions": [{"type": "PodGroupScheduled", "status": "False"}]} if told else {}
+    status = {"conditions": [{"type": "PodGroupScheduled", "status": "False"}]} if reported else {}
     stored(past, "podgroups.scheduling.k8s.io", of_default("g", status=status))
     cluster: Any = SimpleNamespace(history=past, undisturbed=True)
     (rule,) = [each for each in WAITING if each.name == "gang-says"]
-    assert bool(list(rule.broken(cluster))) != told
+    assert bool(list(rule.broken(cluster))) != reported
 
 
 @pytest.mark.parametrize("spoiled", [False, True])
@@ -163,8 +163,8 @@ def test_half_a_gang_is_excused_where_a_plugin_failed_a_member_in_pre_bind(spoil
     past = history(a_pod("p", "n1", schedulingGroup=group), a_pod("q", schedulingGroup=group))
     spec = {"schedulingPolicy": {"gang": {"minCount": 2}}}
     stored(past, "podgroups.scheduling.k8s.io", of_default("g", spec=spec))
-    mood = SimpleNamespace(spoiled={"q"} if spoiled else set())
-    cluster: Any = SimpleNamespace(history=past, mood=mood)
+    plugin_faults = SimpleNamespace(spoiled={"q"} if spoiled else set())
+    cluster: Any = SimpleNamespace(history=past, plugin_faults=plugin_faults)
     (rule,) = [each for each in WAITING if each.name == "gangs"]
     assert bool(list(rule.broken(cluster))) != spoiled
 

@@ -6,7 +6,7 @@ import pytest
 
 from moorage.base.errors import UsageError
 from moorage.fault_sim import acts
-from moorage.fault_sim.course import play
+from moorage.fault_sim.fault_run import play
 from moorage.fault_sim.walk import SCENES, WALK_ACTS, Walk, WalkAct, scene
 from moorage.service.leader import Elector
 
@@ -24,7 +24,7 @@ def test_the_act_happens_after_exactly_so_many_steps(act: WalkAct) -> None:
     walk = Walk(scene("binding", 1), act)
     assert [stop.steps for stop in walk.stops] == list(range(1, walk.steps + 1))
     stop = walk.stops[walk.steps // 2]
-    outcome = play(walk.struck(stop))
+    outcome = play(walk.script_at(stop))
     text = _STRIKES[act].format(stop.steps).replace("k0-0 goes", "")
     [line] = [each for each in outcome.lines if text in each]
     assert line.split()[1] == f"{walk.process}.1"
@@ -50,17 +50,17 @@ def test_a_write_after_the_end_of_the_lease_is_found(monkeypatch: pytest.MonkeyP
     """A scheduler that sleeps between two writes of a binding, and does not ask for its lease."""
     walk = Walk(scene("volumes", 1), "stop", each=1)
     [*_, between] = [stop for stop in walk.stops if "plugins/volumes/writes.py" in stop.place]
-    assert play(walk.struck(between)).breaches == ()
+    assert play(walk.script_at(between)).breaches == ()
     monkeypatch.setattr(Elector, "check_lease", lambda elector: None)
-    found = {each.invariant for each in play(walk.struck(between)).breaches}
-    assert "writes-with-lease" in found
+    broken_rules = {each.invariant for each in play(walk.script_at(between)).breaches}
+    assert "writes-with-lease" in broken_rules
 
 
 def test_every_scene_has_pods_and_two_schedulers() -> None:
     for name in SCENES:
         script = scene(name, 1)
-        made = [act.object["kind"] for act in script.acts if isinstance(act, acts.Create)]
-        assert "Pod" in made
+        kinds = [act.object["kind"] for act in script.acts if isinstance(act, acts.Create)]
+        assert "Pod" in kinds
         assert script.replicas == 2
 
 
@@ -80,9 +80,9 @@ def test_every_invariant_holds_after_a_step_at_each_await(number: int) -> None:
     """Each walk plays a quarter of its awaits, another than the next one."""
     name, act = _WALKS[number]
     walk = Walk(scene(name, 1), act, each=1)
-    told = {
+    breaches = {
         stop: [(each.invariant, each.text) for each in outcome.breaches]
         for stop in walk.stops[number % _PARTS :: _PARTS]
-        if (outcome := play(walk.struck(stop))).breaches
+        if (outcome := play(walk.script_at(stop))).breaches
     }
-    assert told == {}
+    assert breaches == {}

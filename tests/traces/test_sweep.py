@@ -110,16 +110,16 @@ def test_processes_change_no_result() -> None:
 def test_progress_tells_what_is_done_and_how_long_it_takes() -> None:
     clock, lines = ManualClock(), list[str]()
     progress = ProgressLine(4, 1, clock=clock, write=lines.append, often=True)
-    progress.tell(1, 0.0)
+    progress.show_share(1, 0.0)
     clock.advance(10)
-    progress.tell(1, 0.5)
+    progress.show_share(1, 0.5)
     clock.advance(0.1)
-    progress.tell(1, 0.6)
+    progress.show_share(1, 0.6)
     clock.advance(9.9)
-    progress.tell(2, 0.0)
+    progress.show_share(2, 0.0)
     clock.advance(14400)
-    progress.tell(3, 0.0)
-    progress.tell(4, 0.0)
+    progress.show_share(3, 0.0)
+    progress.show_share(4, 0.0)
     assert lines == [
         "1 of 4 runs",
         "1 of 4 runs, 50 s left",

@@ -190,7 +190,7 @@ class _Watcher:
                     self.cut = True
                     return
                 whole, newline, rest = (rest + piece).rpartition(b"\n")
-                self._seen(whole + newline)
+                self._observe(whole + newline)
         except TimeoutError:
             return
         except (OSError, EOFError):
@@ -198,7 +198,7 @@ class _Watcher:
         finally:
             wire.close()
 
-    def _seen(self, lines: bytes) -> None:
+    def _observe(self, lines: bytes) -> None:
         now = self.last_ns = self._clock.monotonic_ns()
         self.first_ns = self.first_ns or now
         self.events += lines.count(b"\n")

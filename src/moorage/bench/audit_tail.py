@@ -12,7 +12,7 @@ from typing import IO
 
 import msgspec
 
-_WANTED = b'"impersonatedUser"'
+_REQUESTS = b'"impersonatedUser"'
 
 
 class _User(msgspec.Struct, frozen=True):
@@ -93,7 +93,7 @@ class AuditTail:
         lines = (self._rest + self._file.read()).split(b"\n")
         self._rest = lines.pop()
         for line in lines:
-            if _WANTED in line:
+            if _REQUESTS in line:
                 yield _call(self._decode(line))
 
     def close(self) -> None:

@@ -61,7 +61,7 @@ class HandoverLoad:
         self._failures: list[BaseException] = []
         self._tasks = TaskOwner(lambda _name, error: self._failures.append(error))
         self._coming = TaskOwner(lambda _name, error: self._failures.append(error))
-        self._wanted: dict[str, Pod | None] = {}
+        self._pods_expected: dict[str, Pod | None] = {}
         self._nodes_of: dict[str, str] = {}
         self._taken: Counter[str] = Counter()
         self.created = 0
@@ -83,7 +83,7 @@ class HandoverLoad:
         made = Reflectors(
             self._client.transport, clock=self._clock, streams=self._streams, prefix="handover"
         )
-        watch = made.reflector_of(PODS, Pod, Follower(self._seen, self._gone))
+        watch = made.reflector_of(PODS, Pod, Follower(self._observe, self._gone))
         self._tasks.spawn(watch.run(), name="watch pods")
         await watch.synced.wait()
         filling = [
@@ -127,7 +127,11 @@ class HandoverLoad:
             raise self._failures[0]
 
     def _without_node(self) -> list[str]:
-        return [name for name, pod in self._wanted.items() if pod is None or not pod.spec.node_name]
+        return [
+            name
+            for name, pod in self._pods_expected.items()
+            if pod is None or not pod.spec.node_name
+        ]
 
     async def _fill(self) -> None:
         while self.created < self._plan.pod_count:
@@ -139,28 +143,28 @@ class HandoverLoad:
         while True:
             next_ns += int(pause * NS_PER_SECOND)
             await aio.sleep(max(0.0, (next_ns - self._clock.monotonic_ns()) / NS_PER_SECOND))
-            if len(self._wanted) >= self._plan.pod_count:
+            if len(self._pods_expected) >= self._plan.pod_count:
                 await self._delete_oldest()
             await self._create()
 
     async def _create(self) -> None:
         self.created += 1
         name = f"p-{self.created}"
-        self._wanted[name] = None
+        self._pods_expected[name] = None
         await self._client.create(PODS, _pod(name), namespace=NAMESPACE)
 
     async def _delete_oldest(self) -> None:
         """Delete the oldest pod that is bound; a pod that waits is wanted on."""
-        for name, pod in self._wanted.items():
+        for name, pod in self._pods_expected.items():
             if pod is not None and pod.spec.node_name:
-                del self._wanted[name]
+                del self._pods_expected[name]
                 target = ObjectReference(namespace=NAMESPACE, name=name, uid=pod.uid)
                 await self._client.delete_pod(target, grace_seconds=0)
                 return
 
-    def _seen(self, pod: Pod) -> None:
-        if pod.name in self._wanted:
-            self._wanted[pod.name] = pod
+    def _observe(self, pod: Pod) -> None:
+        if pod.name in self._pods_expected:
+            self._pods_expected[pod.name] = pod
         if pod.status.phase == "Failed":
             self.refused[f"{pod.name} on {pod.spec.node_name}: {pod.status.reason}"] = None
         node_name = pod.spec.node_name
@@ -175,7 +179,7 @@ class HandoverLoad:
         node_name = self._nodes_of.pop(pod.uid, "")
         if node_name:
             self._taken[node_name] -= POD_CPU
-        if pod.name in self._wanted:
+        if pod.name in self._pods_expected:
             self._failures.append(MoorageError(f"pod {pod.name} vanished"))
 
 

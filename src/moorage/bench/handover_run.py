@@ -93,7 +93,7 @@ class HandoverRun:
                 await aio.sleep(self._rng.uniform(0, _REST_SECONDS))
                 rounds.append(await self._round(replicas))
                 load.raise_failure()
-                self._progress(f"{number + 1}/{self._plan.rounds} {_told(rounds[-1])}")
+                self._progress(f"{number + 1}/{self._plan.rounds} {_round_text(rounds[-1])}")
             seconds = (self._clock.monotonic_ns() - began_ns) / NS_PER_SECOND
             lost = await load.end_arrivals(seconds=PATIENCE_SECONDS, meanwhile=replicas.replace)
             book = replicas.look()
@@ -170,7 +170,7 @@ def _server_flags(place: Path) -> tuple[str, ...]:
     return (*flags, "-o", "quiet", "--kubeconfig-out", str(place / "kubeconfig"), *log)
 
 
-def _told(each: Round) -> str:
+def _round_text(each: Round) -> str:
     who = "leader" if each.leader else "standby"
     stopped = f" for {each.stopped_seconds:.1f} s" if each.act == "SIGSTOP" else ""
     if each.seconds is None:

@@ -89,7 +89,7 @@ class SoakLoad:
         made = Reflectors(
             self._client.transport, clock=self._clock, streams=self._streams, prefix="soak"
         )
-        watch = made.reflector_of(PODS, Pod, Follower(self._seen, self._gone))
+        watch = made.reflector_of(PODS, Pod, Follower(self._observe, self._gone))
         self._tasks.spawn(watch.run(), name="watch pods")
         await watch.synced.wait()
         self._tasks.spawn(self._replace(), name="replace pods")
@@ -194,7 +194,7 @@ class SoakLoad:
 
     # --- pods -------------------------------------------------------------------------------
 
-    def _seen(self, pod: Pod) -> None:
+    def _observe(self, pod: Pod) -> None:
         slot = _slot_of(pod)
         if slot is None:
             return

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from moorage.fault_sim.faults import WireFault
+from moorage.fault_sim.network_faults import WireFault
 
 
 class Act(msgspec.Struct, frozen=True, kw_only=True, tag_field="act", tag=str.lower):
@@ -270,10 +270,10 @@ class FullDisk(Act, frozen=True, kw_only=True):
     seconds: float
 
 
-Strike = Disturb | Stop | Kill | Depose | Misbehave | Jump | Outage | Reload | Crash | FullDisk
+FaultAct = Disturb | Stop | Kill | Depose | Misbehave | Jump | Outage | Reload | Crash | FullDisk
 """The acts that strike a program."""
 
-AnyAct = Create | Delete | Patch | Bind | Join | Look | Drain | Autoscale | Strike
+AnyAct = Create | Delete | Patch | Bind | Join | Look | Drain | Autoscale | FaultAct
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -19,7 +19,7 @@ from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.client.transport import Call
 from moorage.client.writes import Client
 from moorage.fault_sim.history import History, Obj, is_finished, node_of
-from moorage.fault_sim.invariants.seen import is_leaving
+from moorage.fault_sim.invariants.write_case import is_leaving
 from moorage.testing.builders import Manifest, node_manifest
 
 Join = Callable[[list[Manifest]], Awaitable[None]]

@@ -68,7 +68,7 @@ class Auditor:
         else:
             self._objects[key] = meta["resourceVersion"]
 
-    def told(self) -> list[str]:
+    def differences(self) -> list[str]:
         """Return what the watch told wrongly, and where it differs from the store now."""
         wrong = sorted(
             set(self._stored(self._api.store.told_version).items()) ^ set(self._objects.items())

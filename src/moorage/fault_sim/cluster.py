@@ -21,14 +21,14 @@ from moorage.cluster.in_process import Handling, InProcessTransport
 from moorage.cluster.schedulers import scheduler_over
 from moorage.config.extenders import Extender
 from moorage.fault_sim.auditor import Auditor
+from moorage.fault_sim.broken_plugin import PluginFaults, registry
 from moorage.fault_sim.extender import SimExtender
-from moorage.fault_sim.faults import Weather
 from moorage.fault_sim.handover import Handovers
 from moorage.fault_sim.history import History, Obj, Write
 from moorage.fault_sim.invariants.attempts import AttemptOracle
-from moorage.fault_sim.licence import Licence
+from moorage.fault_sim.lease_check import LeaseCheck
 from moorage.fault_sim.loop import Process
-from moorage.fault_sim.mischief import Mood, registry
+from moorage.fault_sim.network_faults import NetworkFaults
 from moorage.fault_sim.probe import Probe
 from moorage.fault_sim.replica import Replica
 from moorage.fault_sim.served import Served
@@ -100,24 +100,24 @@ class SimCluster:
         self.history = History(self.served, clock)
         self._processes: list[Process] = []
         self.server = Server(self._process("server"))
-        self.weathers: dict[str, Weather] = {}
+        self.network_faults: dict[str, NetworkFaults] = {}
         self._extenders: dict[str, dict[str, SimExtender]] = {}
         # Of each scheduler, by its identity: its extenders by their address.
         self.replicas: dict[str, Replica] = {}
         self.failures: list[str] = []
         """Tasks that failed, and errors that were logged."""
-        self.unlicensed: list[str] = []
+        self.writes_without_lease: list[str] = []
         """Writes of a scheduler that were sent without the right to write."""
-        self._licence = Licence()
+        self._lease_check = LeaseCheck()
         self._handovers = self._judged_handovers()
-        self.noticed: list[tuple[str, str]] = []
+        self.observations: list[tuple[str, str]] = []
         """Breaches seen while the schedulers ran: name of the invariant, and how."""
         self.probes: dict[str, Probe] = {}
         """The probes of the schedulers, by the name of their life."""
         self.oracles: dict[Scheduler, AttemptOracle] = {}  # of every scheduler
         self.auditor = Auditor(self.served)
         self._auditing: asyncio.Task[None] | None = None
-        self.mood = Mood()
+        self.plugin_faults = PluginFaults()
         self.undisturbed = False
         """Whether nothing delays a decision: no fault, no extender, no plugin that holds pods."""
         self.faultless = False
@@ -149,8 +149,8 @@ class SimCluster:
         await controllers.ready()
         for number in range(replicas):
             name = f"scheduler-{number}"
-            weather = self._weather(name)
-            self.replicas[name] = Replica(name, self.clock, weather)
+            faults = self._faults_of(name)
+            self.replicas[name] = Replica(name, self.clock, faults)
             self.start_replica(name)
 
     async def join(self, nodes: list[dict[str, Any]]) -> None:
@@ -182,8 +182,8 @@ class SimCluster:
     def revive_agents(self) -> None:
         """Start agents for every node that is still there."""
         self.agents = self._process("nodes")
-        left = [node for name, node in self.played.items() if name in self.history.nodes]
-        self._play(left)
+        present = [node for name, node in self.played.items() if name in self.history.nodes]
+        self._play(present)
 
     async def close(self) -> None:
         """End every part."""
@@ -242,13 +242,13 @@ class SimCluster:
         identity = replica.identity
         replica.scheduler = scheduler_over(
             InTurn(
-                self._wire(identity, replica.weather, replica),
-                lambda text: self.noticed.append(("in-turn", f"{identity}: {text}")),
+                self._wire(identity, replica.faults, replica),
+                lambda text: self.observations.append(("in-turn", f"{identity}: {text}")),
                 self.history.reused,
                 self.history.note_report,
             ),
             configuration(self.setup),
-            registry(self.mood),
+            registry(self.plugin_faults),
             clock=replica.clock,
             streams=Streams(self._streams.stream(f"seed/{replica.name}").getrandbits(63)),
             host=identity,
@@ -259,12 +259,12 @@ class SimCluster:
             replica.clock,
             by_priority=self.setup not in ("coscheduling", "teams at permit"),
             history=self.history,
-            on_breach=lambda name, text: self.noticed.append((name, f"{identity}: {text}")),
+            on_breach=lambda name, text: self.observations.append((name, f"{identity}: {text}")),
         )
         self.oracles[replica.scheduler] = AttemptOracle(
             replica.scheduler,
             self.history,
-            lambda name, text: self.noticed.append((name, f"{identity}: {text}")),
+            lambda name, text: self.observations.append((name, f"{identity}: {text}")),
         )
         self.schedulers.append(replica.scheduler)
         self.identities.append(identity)
@@ -278,7 +278,7 @@ class SimCluster:
             self.trace.add_line(identity, "lost the lease and ends")
             asyncio.get_running_loop().call_later(2.0, self._again, replica, replica.life)
         finally:
-            self._licence.end_holder(identity)
+            self._lease_check.end_holder(identity)
 
     def _again(self, replica: Replica, life: int) -> None:
         if replica.life == life and not self._closing:
@@ -294,7 +294,7 @@ class SimCluster:
         """Ask a scheduler to end, as by SIGTERM; one that ends already is not told again."""
         replica = self.replicas[name]
         if replica.task is not None and not replica.task.cancelling():
-            if replica.leading and not replica.weather.spells(self.clock.monotonic_ns()):
+            if replica.leading and not replica.faults.spells(self.clock.monotonic_ns()):
                 ends = partial(self._look_at_lease, replica, replica.identity)
                 replica.task.add_done_callback(ends)
             replica.task.cancel()
@@ -302,11 +302,13 @@ class SimCluster:
     def _look_at_lease(self, replica: Replica, identity: str, task: asyncio.Task[None]) -> None:
         """Look whether a leader that ended left the lease to the next one."""
         del task
-        if not self._answers or replica.weather.spells(self.clock.monotonic_ns()):
+        if not self._answers or replica.faults.spells(self.clock.monotonic_ns()):
             return
         holder = self._holder
         if holder == identity or holder.startswith(f"{identity}_"):
-            self.noticed.append(("lease-released", f"{identity} has ended and holds the lease"))
+            self.observations.append(
+                ("lease-released", f"{identity} has ended and holds the lease")
+            )
 
     def _judged_handovers(self) -> Handovers:
         return Handovers(
@@ -314,15 +316,15 @@ class SimCluster:
             now_ns=self.clock.monotonic_ns,
             answers=lambda: self._answers,
             holder=lambda: self._holder,
-            on_breach=lambda text: self.noticed.append(("lease-passed-on", text)),
+            on_breach=lambda text: self.observations.append(("lease-passed-on", text)),
         )
 
     @property
     def _holder(self) -> str:
         """The holder of the schedulers' lease by the server's word, "" for nobody."""
         leases = self.history.server_objects(LEASES.qualified)
-        found = leases.get(_LEASE)
-        return str(found["spec"].get("holderIdentity") or "") if found else ""
+        lease = leases.get(_LEASE)
+        return str(lease["spec"].get("holderIdentity") or "") if lease else ""
 
     def cut(self) -> None:
         """Break every open stream, the watches of the lease included."""
@@ -341,7 +343,7 @@ class SimCluster:
         scheduler = self.replicas[name].scheduler
         if scheduler is None or scheduler.ending:
             return
-        reload, known = scheduler.parts.reload, registry(self.mood)
+        reload, known = scheduler.parts.reload, registry(self.plugin_faults)
         try:
             prepared = reload.prepare(configuration(setup), known)
         except ConfigError as error:
@@ -351,28 +353,28 @@ class SimCluster:
             reload.put_in_force(prepared, known)
 
     def _extender(self, identity: str, extender: Extender, path: str) -> SimExtender:
-        made = SimExtender(self._streams.stream(f"extender/{path}"), self.mood)
-        self._extenders.setdefault(identity, {})[path] = made
-        return made
+        sim_extender = SimExtender(self._streams.stream(f"extender/{path}"), self.plugin_faults)
+        self._extenders.setdefault(identity, {})[path] = sim_extender
+        return sim_extender
 
     # --- connections ------------------------------------------------------------------------------
 
     def _connect(self, _server: Handling, program: str) -> Wire:
-        return self._wire(program, self._weather(program), None)
+        return self._wire(program, self._faults_of(program), None)
 
-    def _weather(self, name: str) -> Weather:
-        if name not in self.weathers:
-            self.weathers[name] = Weather(self._streams.stream(f"weather/{name}"))
-        return self.weathers[name]
+    def _faults_of(self, name: str) -> NetworkFaults:
+        if name not in self.network_faults:
+            self.network_faults[name] = NetworkFaults(self._streams.stream(f"weather/{name}"))
+        return self.network_faults[name]
 
-    def _wire(self, name: str, weather: Weather, replica: Replica | None) -> Wire:
-        def sent(call: Call) -> None:
+    def _wire(self, name: str, faults: NetworkFaults, replica: Replica | None) -> Wire:
+        def note_sending(call: Call) -> None:
             if replica is not None and "/leases" not in call.path:
-                self._sent(replica, name, call)
+                self._judge_sending(replica, name, call)
 
-        def done(call: Call, answer: Answer | None) -> None:
+        def note_answer(call: Call, answer: Answer | None) -> None:
             now_ns = self.clock.monotonic_ns()
-            if replica is not None and self._licence.observe_write(name, call, answer, now_ns):
+            if replica is not None and self._lease_check.observe_write(name, call, answer, now_ns):
                 self._handovers.begins()
             if "/leases" not in call.path and "/events" not in call.path:
                 self.trace.note_call(name, call, answer)
@@ -381,15 +383,15 @@ class SimCluster:
         return Wire(
             InProcessTransport(self.served, latency_seconds=0, user_agent=name.partition(".")[0]),
             self.server,
-            weather,
+            faults,
             clock=self.clock,
             name=name,
             version=lambda: self.served.store.told_version,
-            sent=sent,
-            done=done,
+            on_send=note_sending,
+            on_answer=note_answer,
         )
 
-    def _sent(self, replica: Replica, identity: str, call: Call) -> None:
+    def _judge_sending(self, replica: Replica, identity: str, call: Call) -> None:
         """Note a binding, and a write that is sent without the right to write."""
         if call.path.endswith("/binding"):
             pod = self.history.note_try(identity, call.path)
@@ -398,11 +400,13 @@ class SimCluster:
                 self._look_at_extenders(identity, pod["metadata"]["uid"], call)
         if call.path == _LEASE_EVENTS:
             return
-        if missing := self._licence.missing(identity, self.clock.monotonic_ns()):
-            self.unlicensed.append(f"{identity} sends {call.method} {call.path}, but {missing}")
+        if missing := self._lease_check.missing(identity, self.clock.monotonic_ns()):
+            self.writes_without_lease.append(
+                f"{identity} sends {call.method} {call.path}, but {missing}"
+            )
         for other in self.replicas.values():
             if other is not replica and other.leading:
-                self.unlicensed.append(
+                self.writes_without_lease.append(
                     f"{identity} sends {call.method} {call.path} while {other.identity} leads"
                 )
 
@@ -415,7 +419,7 @@ class SimCluster:
         for extender in extenders.values():
             if node in extender.refused.get(uid, ()):
                 text = f"{identity}: {call.path} goes to {node}, which an extender refused"
-                self.noticed.append(("extenders", text))
+                self.observations.append(("extenders", text))
 
     def _catch_up(self, name: str, path: str) -> None:
         for write in self.history.catch_up(name, path):
@@ -448,10 +452,10 @@ class SimCluster:
         """Start another server with what is on the disk."""
         lost = self.served.restart(power_cut=power_cut)
         self.trace.add_line("server", f"begins anew at version {self.served.store.version}")
-        self.noticed += [("acknowledged", text) for text in lost]
+        self.observations += [("acknowledged", text) for text in lost]
         revived = self.served.revived
-        told = [(each.write.resource, each.write.change, each.by, each.path) for each in revived]
-        for write in self.history.begin_anew(told):
+        written = [(each.write.resource, each.write.change, each.by, each.path) for each in revived]
+        for write in self.history.begin_anew(written):
             self._on_write(write)
         self.server.begin_anew(self._process("server"))
         if self._auditing is not None:

@@ -15,7 +15,7 @@ from moorage.base import aio
 from moorage.base.errors import RefusedError, TransportError
 from moorage.base.rng import Random
 from moorage.client.transport import Answer, Call, LineStream
-from moorage.fault_sim.mischief import Mood
+from moorage.fault_sim.broken_plugin import PluginFaults
 
 # Shares of calls; guesses. A pod is asked about in two calls, and comes through half of the time.
 _OFTEN, _SELDOM = 0.2, 0.06
@@ -29,7 +29,7 @@ class SimExtender:
     ----------
     rng
         Decides how each call ends.
-    mood
+    plugin_faults
         Whether the extender misbehaves.
 
     Attributes
@@ -38,9 +38,9 @@ class SimExtender:
         The nodes that the last answer about each pod refused, by the pod's uid.
     """
 
-    def __init__(self, rng: Random, mood: Mood) -> None:
+    def __init__(self, rng: Random, plugin_faults: PluginFaults) -> None:
         self._rng = rng
-        self._mood = mood
+        self._plugin_faults = plugin_faults
         self.refused: dict[str, frozenset[str]] = {}
 
     async def request(self, call: Call) -> Answer:
@@ -66,8 +66,8 @@ class SimExtender:
             return Answer(500, {}, b"")
         if self._acts("nonsense", _SELDOM):
             return Answer(200, {}, self._rng.choice((b"", b"null", b"[]", b"{", b'{"Nodes": 1}')))
-        told = {"filter": self._filter, "prioritize": self._prioritize, "preempt": self._preempt}
-        return Answer(200, {}, msgspec.json.encode(told[verb](body)))
+        answers = {"filter": self._filter, "prioritize": self._prioritize, "preempt": self._preempt}
+        return Answer(200, {}, msgspec.json.encode(answers[verb](body)))
 
     def stream(self, call: Call) -> AbstractAsyncContextManager[LineStream]:
         """Refuse: no extender is asked for a stream."""
@@ -77,7 +77,7 @@ class SimExtender:
         """Do nothing."""
 
     def _acts(self, fault: str, share: float) -> bool:
-        return self._mood.acts(f"extender-{fault}", share, self._rng)
+        return self._plugin_faults.acts(f"extender-{fault}", share, self._rng)
 
     async def _slow(self, call: Call) -> None:
         seconds = self._rng.random() * _SLOW_SECONDS

@@ -78,13 +78,13 @@ class Handovers:
 
         One that was stopped, or whose connection was disturbed, may have to open its watch anew.
         """
-        now_ns, weather, task = self._now_ns(), replica.weather, replica.task
+        now_ns, faults, task = self._now_ns(), replica.faults, replica.task
         return (
             replica.runs
             and not replica.leading
             and task is not None
             and not (task.done() or task.cancelling())
             and now_ns - max(replica.started_ns, self._cut_ns) > _SETTLED_NS
-            and not weather.blind_ns(now_ns)
-            and not weather.spells(now_ns - _SETTLED_NS)
+            and not faults.blind_ns(now_ns)
+            and not faults.spells(now_ns - _SETTLED_NS)
         )

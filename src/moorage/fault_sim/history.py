@@ -140,7 +140,7 @@ class History:
     def __init__(self, served: Served, clock: Clock) -> None:
         self._served = served
         self._clock = clock
-        self._seen = dict.fromkeys((each.qualified for each in _FOLLOWED), 0)
+        self._versions_read = dict.fromkeys((each.qualified for each in _FOLLOWED), 0)
         self.pods: dict[str, Obj] = {}
         self.nodes: dict[str, Obj] = {}
         self.placed: dict[str, Placed] = {}
@@ -179,12 +179,12 @@ class History:
 
     def server_objects(self, qualified: str) -> dict[tuple[str, str], Obj]:
         """Return the server's objects of a kind by namespace and name, as they are now."""
-        found = {}
+        objects = {}
         for record in self._served.store.shelf(qualified).records():
             obj = record.decode()
             meta = obj["metadata"]
-            found[meta.get("namespace", ""), meta["name"]] = obj
-        return found
+            objects[meta.get("namespace", ""), meta["name"]] = obj
+        return objects
 
     def reused(self, path: str) -> bool:
         """Return whether several pods have had this path in the API, one after another."""
@@ -208,16 +208,16 @@ class History:
 
     def catch_up(self, by: str, path: str) -> list[Write]:
         """Take in what the server wrote since the last look; return it, oldest first."""
-        found: list[tuple[int, str, Any]] = []
-        for resource, seen in self._seen.items():
+        changes: list[tuple[int, str, Any]] = []
+        for resource, version in self._versions_read.items():
             log = self._served.store.shelf(resource).log
-            for change in log.since(seen, 1_000_000) or ():
-                found.append((change.version, resource, change))
-                self._seen[resource] = change.version
-        found.sort(key=lambda each: each[0])
+            for change in log.since(version, 1_000_000) or ():
+                changes.append((change.version, resource, change))
+                self._versions_read[resource] = change.version
+        changes.sort(key=lambda each: each[0])
         return [
             write
-            for version, resource, change in found
+            for version, resource, change in changes
             for write in self._taken(
                 resource, change, *(self._served.author(version) or (by, path))
             )
@@ -263,8 +263,8 @@ class History:
 
     def forget_log(self) -> None:
         """Continue from the newest version told: the server has forgotten what was before."""
-        for resource in self._seen:
-            self._seen[resource] = self._served.store.told_version
+        for resource in self._versions_read:
+            self._versions_read[resource] = self._served.store.told_version
 
     def _take_write(self, write: Write) -> None:
         obj = write.now or write.before or {}

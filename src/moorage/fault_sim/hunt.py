@@ -13,14 +13,14 @@ import msgspec
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.rng import Random, Streams
 from moorage.fault_sim.acts import Script
-from moorage.fault_sim.course import Outcome, play
+from moorage.fault_sim.fault_run import Outcome, play
 from moorage.fault_sim.scenarios import Scenario
 
 # Scripts that led somewhere new, kept to be varied; a guess.
-_KEPT = 200
+_PRODUCTIVE_MOST = 200
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class HuntRun(msgspec.Struct, frozen=True, kw_only=True):
     """A script that was played.
 
     Parameters
@@ -61,15 +61,15 @@ class Steering:
         self._scenarios = scenarios
         self._seed = first_seed
         self._rng = Streams(first_seed).stream("steering")
-        self._kept: list[Script] = []
+        self._productive: list[Script] = []
         self.covered: set[str] = set()
 
     def next(self) -> Script:
         """Return the next script."""
         seed = self._seed
         self._seed += 1
-        if self._kept and self._rng.random() < 0.5:
-            return varied(self._rng.choice(self._kept), seed, self._rng)
+        if self._productive and self._rng.random() < 0.5:
+            return varied(self._rng.choice(self._productive), seed, self._rng)
         return self._scenarios[seed % len(self._scenarios)].script(seed)
 
     def learn(self, script: Script, outcome: Outcome) -> int:
@@ -77,8 +77,8 @@ class Steering:
         new = len(outcome.covered - self.covered)
         if new:
             self.covered |= outcome.covered
-            self._kept.append(script)
-            del self._kept[:-_KEPT]
+            self._productive.append(script)
+            del self._productive[:-_PRODUCTIVE_MOST]
         return new
 
 
@@ -108,7 +108,7 @@ def hunt(
     clock: Clock,
     seconds: float | None = None,
     runs: int | None = None,
-) -> Iterator[Found]:
+) -> Iterator[HuntRun]:
     """Play scripts, and yield each when it has ended.
 
     Parameters
@@ -141,7 +141,7 @@ def hunt(
                 if script is None:
                     runs = begun
                     break
-                running[pool.submit(_played, msgspec.json.encode(script))] = script
+                running[pool.submit(_play_encoded, msgspec.json.encode(script))] = script
                 begun += 1
             if not running:
                 return
@@ -150,13 +150,13 @@ def hunt(
             for future in [each for each in running if each in done]:
                 script = running.pop(future)
                 outcome = msgspec.json.decode(future.result(), type=Outcome)
-                yield Found(script=script, outcome=outcome, new=chooser.learn(script, outcome))
+                yield HuntRun(script=script, outcome=outcome, new=chooser.learn(script, outcome))
 
 
 def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends the hunt
 
 
-def _played(encoded: bytes) -> bytes:
+def _play_encoded(encoded: bytes) -> bytes:
     outcome = play(msgspec.json.decode(encoded, type=Script))
     return msgspec.json.encode(msgspec.structs.replace(outcome, lines=()))

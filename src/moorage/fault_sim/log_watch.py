@@ -11,10 +11,11 @@ OnError = Callable[[str], None]
 
 # The end of a scheduler that was stopped or cut off for longer than its lease; it is meant so.
 _EXPECTED = frozenset({"Leaderelection lost"})
-# A disk that is meant to fail (`moorage.fault_sim.striker`).
+# A disk that is meant to fail (`moorage.fault_sim.fault_injector`).
 _DISK = ("the disk failed in a write", "writes are refused", "the last writes are lost")
-# Plugins that are meant to break (`moorage.fault_sim.mischief` and `moorage.fault_sim.errand`).
-_MEANT = ("plugin Mischief", "the errand broke", *_DISK)
+# Plugins that are meant to break (`moorage.fault_sim.broken_plugin` and
+# `moorage.fault_sim.delayed_step`).
+_MEANT = ("plugin BrokenPlugin", "the delayed step failed", *_DISK)
 
 
 class _ErrorsOnly(logging.Handler):

@@ -50,7 +50,7 @@ class Process:
         self.slept = 0.0
         self._asleep_since: float | None = None
         self.on_step: Callable[[Callable[..., object]], None] | None = None
-        self._held: list[_Callback] = []
+        self._waiting: list[_Callback] = []
         self._due: list[tuple[int, Callable[[], object]]] = []
         self._context = contextvars.copy_context()
         self._context.run(_CURRENT.set, self)
@@ -89,12 +89,12 @@ class Process:
     def go_on(self) -> None:
         """Run what was held back, in its order, then everything else."""
         self.running = True
-        held, self._held = self._held, []
+        waiting, self._waiting = self._waiting, []
         loop = asyncio.get_running_loop()
         if self._asleep_since is not None:
             self.slept += loop.time() - self._asleep_since
             self._asleep_since = None
-        for each in held:
+        for each in waiting:
             loop.call_soon(each.again, context=each.context)
 
     def kill(self) -> None:
@@ -109,7 +109,7 @@ class Process:
 
     def hold(self, callback: _Callback) -> None:
         """Keep a callback that came due while the process did not run."""
-        self._held.append(callback)
+        self._waiting.append(callback)
 
 
 # How long a function in a thread takes: a write to a disk, a guess.
@@ -178,9 +178,9 @@ class SimLoop(VirtualLoop):
         if of is None or isinstance(callback, _Callback):
             return super().call_soon(callback, *args, context=context)
         context = context or contextvars.copy_context()
-        held = _Callback(callback, args, context, of)
-        held.handle = super().call_soon(held, context=context)
-        return held.handle
+        process_callback = _Callback(callback, args, context, of)
+        process_callback.handle = super().call_soon(process_callback, context=context)
+        return process_callback.handle
 
     def run_in_executor(
         self,
@@ -190,20 +190,20 @@ class SimLoop(VirtualLoop):
     ) -> asyncio.Future[T]:
         """Run the function of a thread in one step, a moment later: so its order is of the seed."""
         del executor
-        done: asyncio.Future[T] = self.create_future()
+        outcome: asyncio.Future[T] = self.create_future()
 
         def run() -> None:
             try:
                 result = func(*args)
             except BaseException as problem:
-                if not done.cancelled():
-                    done.set_exception(problem)
+                if not outcome.cancelled():
+                    outcome.set_exception(problem)
             else:
-                if not done.cancelled():
-                    done.set_result(result)
+                if not outcome.cancelled():
+                    outcome.set_result(result)
 
         self.call_later(_THREAD_SECONDS, run)
-        return done
+        return outcome
 
     def call_at(
         self,
@@ -217,11 +217,13 @@ class SimLoop(VirtualLoop):
         if of is None:
             return super().call_at(when, callback, *args, context=context)
         context = context or contextvars.copy_context()
-        held = _Callback(callback, args, context, of)
-        timer = super().call_at(when, held, context=context)
-        held.handle, held.due = timer, when
+        process_callback = _Callback(callback, args, context, of)
+        timer = super().call_at(when, process_callback, context=context)
+        process_callback.handle, process_callback.due = timer, when
         # The caller may still cancel the timer that it knows.
-        held.set_again = partial(super().call_at, callback=held.again, context=context)
+        process_callback.set_again = partial(
+            super().call_at, callback=process_callback.again, context=context
+        )
         return timer
 
 

@@ -29,15 +29,15 @@ def _name(ran: Callable[..., object]) -> str:
 
 def _chain(coroutine: Any) -> str:
     """Return the awaits of the scheduler's own code, from the outermost to the innermost."""
-    found: list[str] = []
+    awaits: list[str] = []
     while coroutine is not None:
         code, line = _standing(coroutine)
         if code is not None and _PACKAGE in code.co_filename:
             path = code.co_filename.rpartition(_PACKAGE)[2]
             if not path.startswith(_CARRIERS):
-                found.append(f"{path}:{line}")
+                awaits.append(f"{path}:{line}")
         coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "gi_yieldfrom", None)
-    return " > ".join(found)
+    return " > ".join(awaits)
 
 
 def _standing(coroutine: Any) -> tuple[CodeType | None, int]:

@@ -126,8 +126,8 @@ class Probe:
         nominator, uid = self._queue.nominator, new.uid
         before = nominator.node_of(uid)
         self._update(old, new, assumed=assumed)
-        told = new.status.nominated_node_name or (old and old.status.nominated_node_name)
-        if before and not told and nominator.node_of(uid) != before:
+        nominated = new.status.nominated_node_name or (old and old.status.nominated_node_name)
+        if before and not nominated and nominator.node_of(uid) != before:
             self._on_breach(
                 "promise-kept",
                 f"{new.full_name} is promised {before} no more, for an update that does not say so",
@@ -178,8 +178,8 @@ class Probe:
 
     def tried_since(self, since_ns: int) -> list[str]:
         """Return the pods, by uid, that were tried more often than backoff lets them."""
-        found = self._tries.items()
-        return [uid for uid, tries in found if len(_after(tries, since_ns)) > _TRIES_AT_REST]
+        tries_by_uid = self._tries.items()
+        return [uid for uid, tries in tries_by_uid if len(_after(tries, since_ns)) > _TRIES_AT_REST]
 
 
 def _least_wait_ns(failures: int) -> int:

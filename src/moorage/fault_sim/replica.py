@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from moorage.base.clock import ManualClock
-from moorage.fault_sim.faults import Weather
 from moorage.fault_sim.loop import Process, SkewedClock
+from moorage.fault_sim.network_faults import NetworkFaults
 from moorage.service.scheduler import Scheduler
 
 
@@ -28,10 +28,10 @@ class Replica:
         When it was started, monotonic, nanoseconds.
     """
 
-    def __init__(self, name: str, base: ManualClock, weather: Weather) -> None:
+    def __init__(self, name: str, base: ManualClock, faults: NetworkFaults) -> None:
         self.name = name
         self.clock = SkewedClock(base)
-        self.weather = weather
+        self.faults = faults
         self.life = 0
         self.started_ns = 0
         self.process = Process(name)

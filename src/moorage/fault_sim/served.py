@@ -97,8 +97,8 @@ class Served:
 
     def author(self, version: int) -> tuple[str, str] | None:
         """Return program and path of a write that its callers have been told of; once."""
-        found = self.pending.pop(version, None)
-        return None if found is None else (found.by, found.path)
+        author = self.pending.pop(version, None)
+        return None if author is None else (author.by, author.path)
 
     def restart(self, *, power_cut: bool) -> list[str]:
         """Begin the next server with what the last one left on the disk.
@@ -155,17 +155,17 @@ class _MortalJournal(Journal):
 
 def _lost(before: Store, now: Store, pending: dict[int, Pending]) -> list[str]:
     """Compare what a server had acknowledged with what the next one has."""
-    told = before.told_version
+    version_sent = before.told_version
     open_writes: dict[tuple[str, Key], set[int]] = {}
     for version, each in pending.items():
-        if version > told:
+        if version > version_sent:
             change = each.write.change
             key = (each.write.resource, change.record.key)
             gone = change.type == "DELETED"
             open_writes.setdefault(key, set()).add(0 if gone else version)
     had: dict[tuple[str, Key], int] = {}
     for resource in before.shelves():
-        for record in before.records_at(resource, told) or ():
+        for record in before.records_at(resource, version_sent) or ():
             had[resource, record.key] = record.version
     has = {(resource, each.key): each.version for resource, each in now.all_records()}
     wrong = []
@@ -178,11 +178,11 @@ def _lost(before: Store, now: Store, pending: dict[int, Pending]) -> list[str]:
 
 def _revived(before: Store, now: Store, pending: dict[int, Pending]) -> list[Pending]:
     """Return the writes that nobody was told of and that took effect, oldest first."""
-    found = []
+    revived = []
     for version, each in sorted(pending.items()):
         change = each.write.change
         record = now.shelf(each.write.resource).get(change.record.key)
         effective = change.type == "DELETED" if record is None else version <= record.version
         if version > before.told_version and effective:
-            found.append(each)
-    return found
+            revived.append(each)
+    return revived

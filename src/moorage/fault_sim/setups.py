@@ -35,11 +35,11 @@ profiles:
     multiPoint: {enabled: [{name: CapacityScheduling}], disabled: [{name: DefaultPreemption}]}
 """
 
-_MISCHIEF: Final = """
+_BROKEN_PLUGIN: Final = """
 profiles:
 - schedulerName: default-scheduler
   plugins:
-    multiPoint: {enabled: [{name: Mischief}]}
+    multiPoint: {enabled: [{name: BrokenPlugin}]}
 """
 
 _EXTENDER: Final = """
@@ -88,15 +88,15 @@ profiles:
     score: {disabled: [{name: "*"}]}
 """
 
-_ERRAND: Final = _MISCHIEF.replace("Mischief", "Errand")
+_DELAYED_STEP: Final = _BROKEN_PLUGIN.replace("BrokenPlugin", "DelayedStep")
 
 SETUPS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "default": "",
         "coscheduling": _COSCHEDULING,
         "quotas": _QUOTAS,
-        "mischief": _MISCHIEF,
-        "errand": _ERRAND,
+        "broken plugin": _BROKEN_PLUGIN,
+        "delayed step": _DELAYED_STEP,
         "extender": _EXTENDER,
         "extenders": _EXTENDERS,
         "scores": _SCORES,

@@ -68,6 +68,6 @@ def _created(call: Call, answer: Answer | None) -> str:
     """
     if not _COLLECTION.fullmatch(call.path):
         return ""
-    made = answer is not None and answer.status == 201
-    body = answer.body if answer is not None and made else call.whole_body
+    created = answer is not None and answer.status == 201
+    body = answer.body if answer is not None and created else call.whole_body
     return msgspec.json.decode(body, type=_Named).metadata.name

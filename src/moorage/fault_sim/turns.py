@@ -46,7 +46,7 @@ class InTurn:
         self._on_report = on_report
         self._on_overtaking = on_overtaking
         self._reused = reused
-        self._given: dict[str, str] = {}
+        self._claim_of_volume: dict[str, str] = {}
         # Paths of volumes -> the claim that gets it by a write without an answer.
         self._under_way: dict[str, None] = {}
         # Paths of pods, a status of which has no answer yet.
@@ -63,8 +63,8 @@ class InTurn:
         if not pod:
             return await self._inner.request(call)
         if pod in self._under_way and not self._reused(pod):
-            told = f"{call.method} {call.path} is sent before a status of the pod is answered"
-            self._on_overtaking(told)
+            text = f"{call.method} {call.path} is sent before a status of the pod is answered"
+            self._on_overtaking(text)
         if call.path.endswith("/binding"):
             return await self._bind(call, pod)
         if not call.path.endswith("/status"):
@@ -99,14 +99,14 @@ class InTurn:
     async def _give_volume(self, call: Call) -> Answer:
         """Send the write that gives a volume to a claim; no other claim may have it meanwhile."""
         claim = (decode_untyped(call.whole_body).get("spec") or {}).get("claimRef") or {}
-        before = self._given.get(call.path)
+        before = self._claim_of_volume.get(call.path)
         if before is not None and before != claim.get("name"):
             self._on_overtaking(f"{call.path} is given to {claim.get('name')} and to {before}")
-        self._given[call.path] = str(claim.get("name"))
+        self._claim_of_volume[call.path] = str(claim.get("name"))
         try:
             return await self._inner.request(call)
         finally:
-            self._given.pop(call.path, None)
+            self._claim_of_volume.pop(call.path, None)
 
     def stream(self, call: Call) -> Any:
         """Send a call and read its answer line by line inside the context."""

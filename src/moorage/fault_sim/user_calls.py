@@ -54,6 +54,6 @@ def _resource(kind: str, version: str | None) -> ResourceType:
     for custom in _CUSTOM:
         if (kind, version) == (custom.kind, custom.api_version):
             return custom
-    found = by_kind(kind, version)
-    assert found is not None, f"no kind {kind} of {version}"
-    return found
+    resource = by_kind(kind, version)
+    assert resource is not None, f"no kind {kind} of {version}"
+    return resource

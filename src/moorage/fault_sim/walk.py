@@ -17,15 +17,15 @@ import msgspec
 from moorage.base.errors import UsageError
 from moorage.fault_sim import acts
 from moorage.fault_sim.acts import AnyAct, Script
-from moorage.fault_sim.course import Outcome, play
+from moorage.fault_sim.fault_run import Outcome, play
 from moorage.fault_sim.places import place_of
-from moorage.fault_sim.users.groups import GROUP_WANTS, TEAM_WANTS
+from moorage.fault_sim.users.groups import GROUP_WAITS, TEAM_WAITS
 from moorage.fault_sim.users.plot import Mix, Plot
-from moorage.fault_sim.users.quotas import QUOTA_WANTS
+from moorage.fault_sim.users.quotas import QUOTA_WAITS
 from moorage.fault_sim.users.ranks import RANKS
 from moorage.fault_sim.users.stored import STORED
-from moorage.fault_sim.users.trouble import ERRANDS
-from moorage.fault_sim.users.wants import WANTS, Want
+from moorage.fault_sim.users.trouble import DELAYED_STEPS
+from moorage.fault_sim.users.waits import WAITS, SatisfiedWait
 
 WalkAct = Literal["kill", "end", "stop", "depose", "delete"]
 """What happens after a step: SIGKILL, SIGTERM, SIGSTOP for longer than the lease, the loss of the
@@ -44,13 +44,13 @@ class Scene(msgspec.Struct, frozen=True):
 
     Parameters
     ----------
-    wants
+    waits
         Names of the things, without underscores in front.
     setup
         Configuration of the schedulers.
     """
 
-    wants: tuple[str, ...]
+    waits: tuple[str, ...]
     setup: str = "default"
 
 
@@ -63,19 +63,19 @@ SCENES: Mapping[str, Scene] = MappingProxyType(
         "gang": Scene(("room_for_all", "member_comes")),
         "team": Scene(("teammate_comes",), setup="coscheduling"),
         "quota": Scene(("bound_is_raised",), setup="quotas"),
-        "errand": Scene(("errand_fails",), setup="errand"),
+        "delayed-step": Scene(("delayed_step_fails",), setup="delayed step"),
     }
 )
 """The scripts that are walked, by name; each has two schedulers."""
 
-_ALL: tuple[Want, ...] = (
-    *WANTS,
+_ALL: tuple[SatisfiedWait, ...] = (
+    *WAITS,
     *RANKS,
     *STORED,
-    *GROUP_WANTS,
-    *TEAM_WANTS,
-    *QUOTA_WANTS,
-    *ERRANDS,
+    *GROUP_WAITS,
+    *TEAM_WAITS,
+    *QUOTA_WAITS,
+    *DELAYED_STEPS,
 )
 
 
@@ -87,18 +87,18 @@ def scene(name: str, seed: int) -> Script:
     UsageError
         There is no such scene.
     """
-    found = SCENES.get(name)
-    if found is None:
+    chosen_scene = SCENES.get(name)
+    if chosen_scene is None:
         raise UsageError(f"no scene {name!r}; there are {', '.join(SCENES)}")
-    wants = [want for want in _ALL if _named(want) in found.wants]
+    waits = [wait for wait in _ALL if _named(wait) in chosen_scene.waits]
     mix = Mix(
         nodes=1,
         steps=0,
         replicas=2,
         users=(),
-        wants=len(wants),
-        want=wants,
-        setup=found.setup,
+        waits=len(waits),
+        wait_kinds=waits,
+        setup=chosen_scene.setup,
         rest_seconds=_REST_SECONDS,
     )
     script = Plot(seed, mix).script()
@@ -107,8 +107,8 @@ def scene(name: str, seed: int) -> Script:
     return msgspec.structs.replace(script, acts=[*script.acts, nothing])
 
 
-def _named(want: Want) -> str:
-    return want.__name__.strip("_")
+def _named(wait: SatisfiedWait) -> str:
+    return wait.__name__.strip("_")
 
 
 class Stop(msgspec.Struct, frozen=True):
@@ -155,27 +155,27 @@ class Walk:
     def __init__(self, script: Script, act: WalkAct, *, each: int | None = None) -> None:
         self._script = script
         self._act = act
-        noted: dict[str, list[str]] = {}
+        places: dict[str, list[str]] = {}
         outcome = play(
-            script, on_step=lambda life, ran: noted.setdefault(life, []).append(place_of(ran))
+            script, on_step=lambda life, ran: places.setdefault(life, []).append(place_of(ran))
         )
         life = _first_leader(outcome)
         self.process = life.partition(".")[0]
-        found = noted[life]
-        self.steps = len(found)
-        self.places = len(set(found))
-        self.stops = tuple(_chosen(found, each))
+        stands = places[life]
+        self.steps = len(stands)
+        self.places = len(set(stands))
+        self.stops = tuple(_chosen(stands, each))
         self._pods = [
-            made.object["metadata"]
-            for made in script.acts
-            if isinstance(made, acts.Create) and made.object["kind"] == "Pod"
+            creation.object["metadata"]
+            for creation in script.acts
+            if isinstance(creation, acts.Create) and creation.object["kind"] == "Pod"
         ]
         self._left = iter(self.stops)
 
     def next(self) -> Script | None:
         """Return the next script, None at the end."""
         stop = next(self._left, None)
-        return None if stop is None else self.struck(stop)
+        return None if stop is None else self.script_at(stop)
 
     def learn(self, script: Script, outcome: Outcome) -> int:
         """Return how much of an outcome is new: a walk does not ask."""
@@ -186,10 +186,10 @@ class Walk:
         """Return the number of steps that are walked."""
         return len(self.stops)
 
-    def struck(self, stop: Stop) -> Script:
+    def script_at(self, stop: Stop) -> Script:
         """Return the script in which the act happens after some steps."""
-        made = [self._at(stop.steps), *self._script.acts]
-        return msgspec.structs.replace(self._script, acts=made)
+        with_fault = [self._at(stop.steps), *self._script.acts]
+        return msgspec.structs.replace(self._script, acts=with_fault)
 
     @staticmethod
     def steps_of(script: Script) -> int:
@@ -236,10 +236,10 @@ def _first_leader(outcome: Outcome) -> str:
 
 def _chosen(places: list[str], each: int | None) -> Iterator[Stop]:
     """Yield every step, or some for each place: the first, the last and some between."""
-    found: dict[str, list[int]] = {}
+    steps_by_place: dict[str, list[int]] = {}
     for number, place in enumerate(places, 1):
-        found.setdefault(place, []).append(number)
-    chosen = {steps for numbers in found.values() for steps in _spread(numbers, each)}
+        steps_by_place.setdefault(place, []).append(number)
+    chosen = {steps for numbers in steps_by_place.values() for steps in _spread(numbers, each)}
     for steps in sorted(chosen):
         yield Stop(steps, places[steps - 1])
 

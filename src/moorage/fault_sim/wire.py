@@ -19,14 +19,14 @@ from moorage.base.aio import TaskOwner
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.errors import RefusedError, TransportError
 from moorage.client.transport import Answer, Call, LineStream, Transport
-from moorage.fault_sim.faults import Weather
 from moorage.fault_sim.loop import Process
+from moorage.fault_sim.network_faults import NetworkFaults
 from moorage.fault_sim.served import CALLER
 
 READS = frozenset({"GET", "HEAD"})
 
-Sent = Callable[[Call], None]
-Done = Callable[[Call, Answer | None], None]
+OnSend = Callable[[Call], None]
+OnAnswer = Callable[[Call, Answer | None], None]
 
 
 class Server:
@@ -44,7 +44,7 @@ class Server:
         """Whether no connection is accepted."""
         self.dead = False
         """Whether the process has died, and no other has taken its place yet."""
-        self._asked: dict[asyncio.Future[Answer | TransportError], None] = {}
+        self._open_calls: dict[asyncio.Future[Answer | TransportError], None] = {}
         self._lines: list[asyncio.Queue[_Piece]] = []
         self._tasks = TaskOwner()
         self._streams: dict[asyncio.Task[None], None] = {}
@@ -65,12 +65,12 @@ class Server:
         for task in list(self._streams):
             task.cancel()
 
-    def asked(self) -> asyncio.Future[Answer | TransportError]:
+    def open_call(self) -> asyncio.Future[Answer | TransportError]:
         """Return the future answer to a call: a failure where the server dies meanwhile."""
         future: asyncio.Future[Answer | TransportError]
         future = asyncio.get_running_loop().create_future()
-        self._asked[future] = None
-        future.add_done_callback(lambda done: self._asked.pop(done, None))
+        self._open_calls[future] = None
+        future.add_done_callback(lambda done: self._open_calls.pop(done, None))
         return future
 
     def lines(self) -> asyncio.Queue[_Piece]:
@@ -88,7 +88,7 @@ class Server:
         self.dead = True
         self.process.kill()
         reset = TransportError("the connection was reset")
-        for future in list(self._asked):
+        for future in list(self._open_calls):
             if not future.done():
                 future.set_result(reset)
         for queue in self._lines:
@@ -113,7 +113,7 @@ class Wire:
         Carries a call at once and without faults.
     server
         The other end.
-    weather
+    faults
         The faults at work.
     clock
         Time of the loop.
@@ -121,7 +121,7 @@ class Wire:
         Name of the program that calls.
     version
         Gives the newest version that the server has told.
-    sent, done
+    on_send, on_answer
         Told of each write when it is sent, and when the server has acted (with None where it never
         saw the call).
     """
@@ -130,22 +130,22 @@ class Wire:
         self,
         inner: Transport,
         server: Server,
-        weather: Weather,
+        faults: NetworkFaults,
         *,
         clock: Clock,
         name: str = "",
         version: Callable[[], int] = lambda: 0,
-        sent: Sent = lambda call: None,
-        done: Done = lambda call, answer: None,
+        on_send: OnSend = lambda call: None,
+        on_answer: OnAnswer = lambda call, answer: None,
     ) -> None:
         self._inner = inner
         self._server = server
-        self._weather = weather
+        self._faults = faults
         self._clock = clock
         self._name = name
         self._version = version
-        self._sent = sent
-        self._done = done
+        self._on_send = on_send
+        self._on_answer = on_answer
 
     async def request(self, call: Call) -> Answer:
         """Send a call and return the whole answer.
@@ -156,7 +156,7 @@ class Wire:
             A fault struck.
         """
         if call.method not in READS:
-            self._sent(call)
+            self._on_send(call)
         try:
             async with asyncio.timeout(call.timeout_seconds):
                 return await self._carried(call)
@@ -185,12 +185,12 @@ class Wire:
             return _done_as_told()
         if _may_conflict(call) and self._strikes("conflict-409"):
             return _refusal(409)
-        asked = self._server.asked()
-        self._server.start_task(self._answered(self._aged(call), asked), name="call")
-        answer = await asked
+        reply = self._server.open_call()
+        self._server.start_task(self._answered(self._aged(call), reply), name="call")
+        answer = await reply
         if isinstance(answer, TransportError):
             raise answer
-        await aio.sleep(self._weather.answer_seconds(self._clock.monotonic_ns()))
+        await aio.sleep(self._faults.answer_seconds(self._clock.monotonic_ns()))
         if self._strikes("answer-lost"):
             raise TransportError("the connection broke before the answer came")
         if self._strikes("answer-timeout"):
@@ -199,11 +199,11 @@ class Wire:
 
     async def _silence(self) -> None:
         """Wait until the caller gives up, or until faults are over."""
-        await self._weather.cleared.wait()
+        await self._faults.cleared.wait()
         raise TransportError("no answer came")
 
     async def _answered(
-        self, calls: tuple[Call, ...], asked: asyncio.Future[Answer | TransportError]
+        self, calls: tuple[Call, ...], reply: asyncio.Future[Answer | TransportError]
     ) -> None:
         """Let the server answer the first of some calls that it does not refuse."""
         answer: Answer | TransportError
@@ -212,13 +212,13 @@ class Wire:
                 CALLER.set((self._name, call.path))
                 answer = await self._inner.request(call)
                 if call.method not in READS:
-                    self._done(call, answer)
+                    self._on_answer(call, answer)
                 if answer.status < 400:
                     break
         except TransportError as problem:
             answer = problem
-        if not asked.done():
-            asked.set_result(answer)
+        if not reply.done():
+            reply.set_result(answer)
 
     def _aged(self, call: Call) -> tuple[Call, ...]:
         """Return a list that may be old in an older version, and then as it is; or one call.
@@ -227,12 +227,12 @@ class Wire:
         server answers from a watch cache that has not caught up.
         """
         query = dict(call.query)
-        asked = query.get("resourceVersion", "")
-        if call.method != "GET" or not asked or "continue" in query or "watch" in query:
+        oldest = query.get("resourceVersion", "")
+        if call.method != "GET" or not oldest or "continue" in query or "watch" in query:
             return (call,)
         if not self._strikes("list-stale"):
             return (call,)
-        version = max(int(asked), self._version() - self._weather.versions_old())
+        version = max(int(oldest), self._version() - self._faults.versions_old())
         if version < 1:
             return (call,)
         query |= {"resourceVersion": str(version), "resourceVersionMatch": "Exact"}
@@ -240,12 +240,12 @@ class Wire:
         return (msgspec.structs.replace(call, query=tuple(query.items())), call)
 
     async def _reach(self, what: str) -> None:
-        await aio.sleep(self._weather.seconds(self._clock.monotonic_ns()))
+        await aio.sleep(self._faults.seconds(self._clock.monotonic_ns()))
         if self._server.down or self._server.dead or self._strikes("refused"):
             raise RefusedError(f"connection refused ({what})")
 
     def _strikes(self, fault: Any) -> bool:
-        return self._weather.strikes(fault, self._clock.monotonic_ns())
+        return self._faults.strikes(fault, self._clock.monotonic_ns())
 
     # --- a stream ---------------------------------------------------------------------------------
 
@@ -261,7 +261,7 @@ class Wire:
             head = await lines.get()
             if head.error is not None:
                 raise head.error
-            yield _Lines(head, lines, self._weather, clock=self._clock, idle=call.idle_seconds)
+            yield _Lines(head, lines, self._faults, clock=self._clock, idle=call.idle_seconds)
         finally:
             pump.cancel()
             self._server.forget_stream(lines)
@@ -274,8 +274,8 @@ class Wire:
                 lines.put_nowait(_Piece(status=source.status, headers=dict(source.headers)))
                 async for line in source:
                     now_ns = self._clock.monotonic_ns()
-                    late = self._weather.seconds(now_ns, slow="watch-slow")
-                    due = max(due, now_ns / NS_PER_SECOND + late, self._weather.batched(now_ns))
+                    late = self._faults.seconds(now_ns, slow="watch-slow")
+                    due = max(due, now_ns / NS_PER_SECOND + late, self._faults.batched(now_ns))
                     lines.put_nowait(_Piece(line=line, due=due))
             lines.put_nowait(_Piece(ended=True))
         except asyncio.CancelledError:
@@ -319,7 +319,7 @@ class _Lines:
         self,
         head: _Piece,
         lines: asyncio.Queue[_Piece],
-        weather: Weather,
+        faults: NetworkFaults,
         *,
         clock: Clock,
         idle: float | None,
@@ -327,7 +327,7 @@ class _Lines:
         self.status = head.status
         self.headers: Mapping[str, str] = head.headers
         self._lines = lines
-        self._weather = weather
+        self._faults = faults
         self._clock = clock
         self._idle = idle
         self._over = False
@@ -356,11 +356,11 @@ class _Lines:
         if wait > 0:
             await aio.sleep(wait)
         now_ns = self._clock.monotonic_ns()
-        if self._weather.strikes("watch-cut", now_ns):
+        if self._faults.strikes("watch-cut", now_ns):
             raise TransportError("the connection was reset")
-        if self._weather.strikes("watch-gone", now_ns):
+        if self._faults.strikes("watch-gone", now_ns):
             return msgspec.json.encode({"type": "ERROR", "object": _status(410)}), True
-        if self._weather.strikes("watch-silent", now_ns):
+        if self._faults.strikes("watch-silent", now_ns):
             await self._silence()
         return piece.line, False
 
@@ -375,7 +375,7 @@ class _Lines:
         """Wait as on a half-open connection, which ends when the reader gives it up."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._idle):
-                await self._weather.cleared.wait()
+                await self._faults.cleared.wait()
         raise TransportError("nothing came on a half-open connection")
 
 

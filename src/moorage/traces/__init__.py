@@ -9,7 +9,8 @@ process. Runs take place on `moorage.what_if` in virtual time; no API server tak
 - `inputs`: everything a run needs, as data that any process can be given.
 - `variants`: the configurations and grids of arguments that are compared.
 - `run`, `records`, `sampling`, `fragmentation`, `totals`: one run, its pods, its series, figures.
-- `sweep`, `progress`, `kept`: all runs, in several processes, resumed where they were interrupted.
+- `sweep`, `progress`, `result_folder`: all runs, in several processes, resumed where they were
+interrupted.
 - `on_dask`: runs on a Dask cluster. `memory`: what a run leaves in its process.
 - `statistics`, `results`, `tables`: means and intervals over seeds; tables and files.
 - `plots`, `page`: pictures, and the report as one HTML page.

@@ -143,7 +143,7 @@ class Cluster:
             raise UsageError(f"there is a pod {', '.join(taken)} already")
         put = [self._rehearsal.add_pod(pod) for pod in new]
         self._rehearsal.settle()
-        return self._told(put)
+        return self._placements(put)
 
     def fragmentation(self) -> dict[str, float]:
         """Return the share of each free resource that the usual pods of the cluster cannot use.
@@ -163,7 +163,7 @@ class Cluster:
     @property
     def pods(self) -> Table:
         """Every pod: namespace, name, node and reason."""
-        return self._told(self._rehearsal.objects.pods.values())
+        return self._placements(self._rehearsal.objects.pods.values())
 
     @property
     def nodes(self) -> Table:
@@ -182,7 +182,7 @@ class Cluster:
         names = ("node", "resource", "requested", "allocatable")
         return Table({name: [row[n] for row in rows] for n, name in enumerate(names)})
 
-    def _told(self, pods: Iterable[Pod]) -> Table:
+    def _placements(self, pods: Iterable[Pod]) -> Table:
         reasons = self._rehearsal.reasons()
         rows = []
         for pod in pods:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from moorage.traces.inputs import inputs_of
-from moorage.traces.kept import Kept
+from moorage.traces.result_folder import ResultFolder
 from moorage.traces.results import Results
 from moorage.traces.scenario import API_VERSION, KIND, Scenario, read_scenario, scenario_of
 from moorage.traces.sweep import OnShare, Sweep
@@ -66,8 +66,8 @@ def simulate(
     reading = cache(partial(inputs_of, known))
     variants = variants_of(known, reading)
     inputs = reading()
-    kept = None if out is None else Kept(Path(out) / RUNS, inputs)
-    sweep = Sweep(inputs, variants, known.seed_list, kept=kept)
+    folder = None if out is None else ResultFolder(Path(out) / RUNS, inputs)
+    sweep = Sweep(inputs, variants, known.seed_list, folder=folder)
     on_share = (lambda done, share: None) if on_sweep is None else on_sweep(sweep)
     runs = sweep.results(jobs=jobs, dask=dask, on_share=on_share)
     return Results(known.name, runs, left_out=inputs.left_out)

@@ -132,7 +132,7 @@ def inputs_of(scenario: Scenario) -> Inputs:
     if unknown:
         raise UsageError(f"failures: there is no node {', '.join(unknown)}")
     return Inputs(
-        objects=preparing.kept,
+        objects=preparing.objects_encoded,
         groups=groups,
         load=scenario.load,
         failures=scenario.failures,
@@ -151,7 +151,7 @@ class Preparing:
     ----------
     objects
         The objects that are there at the start.
-    kept
+    objects_encoded
         Their JSON.
     left_out
         A sentence for each object that a server would refuse.
@@ -159,7 +159,7 @@ class Preparing:
 
     def __init__(self) -> None:
         self.objects = Objects()
-        self.kept: list[bytes] = []
+        self.objects_encoded: list[bytes] = []
         self.left_out: list[str] = []
         # Only priorities and defaults are wanted; the uids of pods are drawn in each run.
         self._uids: Random = Streams(0).stream("simulate/objects")
@@ -178,7 +178,7 @@ class Preparing:
         try:
             if kind == "Pod" and not metadata.get("uid"):
                 manifest = {**self._stored(manifest), "status": manifest.get("status") or {}}
-                manifest["metadata"]["uid"] = f"simulated-{len(self.kept)}"
+                manifest["metadata"]["uid"] = f"simulated-{len(self.objects_encoded)}"
             elif kind not in _AS_THEY_ARE and not metadata.get("uid"):
                 manifest = self._admission.stored(manifest)
         except UsageError as problem:
@@ -189,7 +189,7 @@ class Preparing:
         if len(self.objects.unreadable) > faults:
             self.left_out.append(self.objects.unreadable[-1].text)
         else:
-            self.kept.append(item)
+            self.objects_encoded.append(item)
 
     def coming(self, pods: list[Coming]) -> list[Come]:
         """Return pods as they would be stored; pods that would be refused are noted."""

@@ -28,12 +28,12 @@ LOCAL: Final = "local"
 _CONNECT_SECONDS: Final = 20  # a guess: a scheduler that is there answers in milliseconds
 _LOST_MOST: Final = 3  # how often one run may be lost with its inputs before the experiment ends
 
-Wanted = tuple[Variant, int]
+PlannedRun = tuple[Variant, int]
 
 _alone: Final = threading.Lock()  # a process of a cluster may have threads; runs have it in turn
 
 
-class Sent(msgspec.Struct, frozen=True):
+class SharedInputs(msgspec.Struct, frozen=True):
     """The data that every process of the cluster gets, once.
 
     Parameters
@@ -64,13 +64,13 @@ def dask() -> Any:
 
 
 def on_dask(
-    wanted: Sequence[Wanted], inputs: Inputs, *, where: str, jobs: int | None
+    planned: Sequence[PlannedRun], inputs: Inputs, *, where: str, jobs: int | None
 ) -> Iterator[tuple[int, RunResult]]:
     """Yield the number of each run and its result, as soon as the run is done.
 
     Parameters
     ----------
-    wanted
+    planned
         Configuration and seed of each run.
     inputs
         The inputs of all of them.
@@ -87,7 +87,7 @@ def on_dask(
         A run fails, or ends the processes that try it.
     """
     with _client(where, jobs) as client:
-        yield from _Runs(client, wanted, _sent(inputs, wanted)).results()
+        yield from _Runs(client, planned, _encode_shared(inputs, planned)).results()
 
 
 @contextmanager
@@ -115,26 +115,26 @@ def _client(where: str, jobs: int | None) -> Iterator[Any]:
 
 
 class _Runs:
-    """Runs that are wanted, and those that the cluster has been asked for."""
+    """Runs that are planned, and those that the cluster has been asked for."""
 
-    def __init__(self, client: Any, wanted: Sequence[Wanted], sent: bytes) -> None:
+    def __init__(self, client: Any, planned: Sequence[PlannedRun], shared: bytes) -> None:
         self._client = client
-        self._wanted = wanted
-        self._sent = sent
-        self._lost = [0] * len(wanted)
+        self._planned = planned
+        self._shared = shared
+        self._lost = [0] * len(planned)
         self._number_of: dict[Any, int] = {}
 
     def results(self) -> Iterator[tuple[int, RunResult]]:
         """Yield runs as they are done; those that were lost with their inputs are asked again."""
-        left = list(range(len(self._wanted)))
-        while left:
-            asked = self._submit_runs(left)
-            left = []
-            for future in asked:
+        unfinished = list(range(len(self._planned)))
+        while unfinished:
+            submitted = self._submit_runs(unfinished)
+            unfinished = []
+            for future in submitted:
                 number = self._number_of.pop(future)
                 if future.status in ("cancelled", "lost"):
                     self._note_lost(number)
-                    left.append(number)
+                    unfinished.append(number)
                     continue
                 yield number, self._result(future, number)
                 future.release()
@@ -142,7 +142,7 @@ class _Runs:
     def _submit_runs(self, numbers: Sequence[int]) -> Any:
         """Ask for runs, and return the iterator of those that are done."""
         try:
-            sent = self._client.scatter(self._sent, broadcast=True, hash=False)
+            shared = self._client.scatter(self._shared, broadcast=True, hash=False)
         except (OSError, CancelledError) as error:  # a TimeoutError is an OSError
             raise MoorageError(
                 "the Dask cluster has no process that takes the inputs; start again: finished runs "
@@ -150,8 +150,8 @@ class _Runs:
             ) from error
         futures = []
         for number in numbers:
-            variant, seed = self._wanted[number]
-            futures.append(self._client.submit(_run_there, sent, variant, seed, pure=False))
+            variant, seed = self._planned[number]
+            futures.append(self._client.submit(_run_there, shared, variant, seed, pure=False))
             self._number_of[futures[-1]] = number
         return dask().as_completed(futures, loop=self._client.loop)
 
@@ -177,21 +177,21 @@ class _Runs:
         return msgspec.msgpack.decode(result, type=RunResult)
 
     def _name(self, number: int) -> str:
-        variant, seed = self._wanted[number]
+        variant, seed = self._planned[number]
         return f"configuration {variant.name}, seed {seed}"
 
 
-def _sent(inputs: Inputs, wanted: Sequence[Wanted]) -> bytes:
-    paths = {_path(each) for variant, _ in wanted for each in variant.plugins}
+def _encode_shared(inputs: Inputs, planned: Sequence[PlannedRun]) -> bytes:
+    paths = {_path(each) for variant, _ in planned for each in variant.plugins}
     files = {path: Path(path).read_bytes() for path in sorted(paths) if path.endswith(".py")}
-    return msgspec.msgpack.encode(Sent(inputs, files))
+    return msgspec.msgpack.encode(SharedInputs(inputs, files))
 
 
-def _run_there(sent: bytes, variant: Variant, seed: int) -> tuple[str, bytes]:
+def _run_there(shared: bytes, variant: Variant, seed: int) -> tuple[str, bytes]:
     """Do one run in a process of the cluster."""
     with _alone, TemporaryDirectory(prefix="moorage-plugins-") as folder:
         # In turn, too: two threads that decode a type for the first time at once crash the process.
-        known = msgspec.msgpack.decode(sent, type=Sent)
+        known = msgspec.msgpack.decode(shared, type=SharedInputs)
         plugins = [_there(each, known.files, Path(folder)) for each in variant.plugins]
         own = msgspec.structs.replace(variant, plugins=plugins)
         result = run(known.inputs, own, seed)

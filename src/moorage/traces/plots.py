@@ -83,7 +83,7 @@ def picture(panel: Panel, form: str = "svg") -> bytes:
         matplotlib is not installed.
     """
     check_library()
-    return as_bytes(_drawn([panel]), form)
+    return as_bytes(_figure([panel]), form)
 
 
 def write_pictures(results: Results, file: Path) -> None:
@@ -95,15 +95,15 @@ def write_pictures(results: Results, file: Path) -> None:
         The suffix is unknown, matplotlib is missing, or the file cannot be written.
     """
     check_picture(file)
-    write_picture(_drawn(panels(results)), file)
+    write_picture(_figure(panels(results)), file)
 
 
-def _drawn(drawn: Sequence[Panel]) -> Figure:
+def _figure(shown: Sequence[Panel]) -> Figure:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7, 2.6 * len(drawn) + 0.3), layout="constrained")
-    for number, panel in enumerate(drawn, start=1):
-        _draw(figure.add_subplot(len(drawn), 1, number), panel, legend=number == 1)
+    figure = Figure(figsize=(7, 2.6 * len(shown) + 0.3), layout="constrained")
+    for number, panel in enumerate(shown, start=1):
+        _draw(figure.add_subplot(len(shown), 1, number), panel, legend=number == 1)
     return figure
 
 

@@ -33,10 +33,10 @@ class ProgressLine:
         self._write = write
         self._often = often
         self._begin_ns = clock.monotonic_ns()
-        self._told_ns = self._begin_ns - _EVERY_NS
-        self._told_runs = known
+        self._shown_ns = self._begin_ns - _EVERY_NS
+        self._shown_runs = known
 
-    def tell(self, done: int, share: float) -> None:
+    def show_share(self, done: int, share: float) -> None:
         """Write a line, unless one was written a moment ago.
 
         Parameters
@@ -47,10 +47,10 @@ class ProgressLine:
             Of the current run, from 0 to 1.
         """
         now_ns = self._clock.monotonic_ns()
-        finished = done > self._told_runs
-        if not finished and (not self._often or now_ns - self._told_ns < _EVERY_NS):
+        finished = done > self._shown_runs
+        if not finished and (not self._often or now_ns - self._shown_ns < _EVERY_NS):
             return
-        self._told_ns, self._told_runs = now_ns, done
+        self._shown_ns, self._shown_runs = now_ns, done
         self._write(self.line(done, share, now_ns))
 
     def line(self, done: int, share: float, now_ns: int) -> str:
@@ -60,11 +60,11 @@ class ProgressLine:
         text = f"{done} of {self._total} runs"
         if made > 0 and left > 0:
             seconds = (now_ns - self._begin_ns) / NS_PER_SECOND * left / made
-            text += f", {_told(seconds)} left"
+            text += f", {_duration_text(seconds)} left"
         return text
 
 
-def _told(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = seconds / 60

@@ -17,9 +17,9 @@ import msgspec
 
 from moorage.base.errors import MoorageError
 from moorage.traces.inputs import Inputs
-from moorage.traces.kept import Kept
 from moorage.traces.memory import forget_clusters
 from moorage.traces.on_dask import on_dask
+from moorage.traces.result_folder import ResultFolder
 from moorage.traces.run import RunResult, pods_of, run
 from moorage.traces.variants import Variant
 
@@ -36,7 +36,7 @@ class Sweep:
     ----------
     inputs, variants, seeds
         What is run.
-    kept
+    folder
         Finished runs; None to keep none.
     """
 
@@ -46,21 +46,21 @@ class Sweep:
         variants: Sequence[Variant],
         seeds: Sequence[int],
         *,
-        kept: Kept | None = None,
+        folder: ResultFolder | None = None,
     ) -> None:
         self._inputs = inputs
-        self._wanted = [(variant, seed) for variant in variants for seed in seeds]
-        self._kept = kept
-        self._found: dict[int, RunResult] = {}
-        for number, (variant, seed) in enumerate(self._wanted):
-            known = None if kept is None else kept.find(variant, seed)
+        self._planned = [(variant, seed) for variant in variants for seed in seeds]
+        self._folder = folder
+        self._finished: dict[int, RunResult] = {}
+        for number, (variant, seed) in enumerate(self._planned):
+            known = None if folder is None else folder.find(variant, seed)
             if known is not None:
-                self._found[number] = known
-        self.known = len(self._found)
+                self._finished[number] = known
+        self.known = len(self._finished)
         """Number of runs finished before."""
 
     def __len__(self) -> int:
-        return len(self._wanted)
+        return len(self._planned)
 
     def results(
         self,
@@ -69,7 +69,7 @@ class Sweep:
         dask: str = "",
         on_share: OnShare = lambda done, share: None,
     ) -> list[RunResult]:
-        """Do the runs that are left, and return all of them in order.
+        """Do the runs that are unfinished, and return all of them in order.
 
         Parameters
         ----------
@@ -87,44 +87,48 @@ class Sweep:
         UsageError
             No scheduler of Dask answers at the address.
         """
-        left = [number for number in range(len(self._wanted)) if number not in self._found]
-        if dask and left:
-            done = self._on_dask(left, dask, jobs)
-        elif jobs is not None and jobs > 1 and len(left) > 1:
-            done = self._beside(left, jobs)
+        unfinished = [
+            number for number in range(len(self._planned)) if number not in self._finished
+        ]
+        if dask and unfinished:
+            done = self._on_dask(unfinished, dask, jobs)
+        elif jobs is not None and jobs > 1 and len(unfinished) > 1:
+            done = self._beside(unfinished, jobs)
         else:
-            done = self._here(left, on_share)
-        on_share(len(self._found), 0.0)
+            done = self._here(unfinished, on_share)
+        on_share(len(self._finished), 0.0)
         for number, result in done:
-            self._found[number] = result
-            if self._kept is not None:
-                self._kept.keep(self._wanted[number][0], result)
-            on_share(len(self._found), 0.0)
-        return [self._found[number] for number in range(len(self._wanted))]
+            self._finished[number] = result
+            if self._folder is not None:
+                self._folder.store(self._planned[number][0], result)
+            on_share(len(self._finished), 0.0)
+        return [self._finished[number] for number in range(len(self._planned))]
 
-    def _here(self, left: Sequence[int], on_share: OnShare) -> Iterator[tuple[int, RunResult]]:
-        for number in left:
-            variant, seed = self._wanted[number]
+    def _here(
+        self, unfinished: Sequence[int], on_share: OnShare
+    ) -> Iterator[tuple[int, RunResult]]:
+        for number in unfinished:
+            variant, seed = self._planned[number]
             result = run(
                 self._inputs,
                 variant,
                 seed,
-                progress=lambda share: on_share(len(self._found), share),
+                progress=lambda share: on_share(len(self._finished), share),
             )
             yield number, result
             forget_clusters(pods_of(result))
 
     def _on_dask(
-        self, left: Sequence[int], where: str, jobs: int | None
+        self, unfinished: Sequence[int], where: str, jobs: int | None
     ) -> Iterator[tuple[int, RunResult]]:
-        wanted = [self._wanted[number] for number in left]
-        for at, result in on_dask(wanted, self._inputs, where=where, jobs=jobs):
-            yield left[at], result
+        planned = [self._planned[number] for number in unfinished]
+        for at, result in on_dask(planned, self._inputs, where=where, jobs=jobs):
+            yield unfinished[at], result
 
-    def _beside(self, left: Sequence[int], jobs: int) -> Iterator[tuple[int, RunResult]]:
-        with _processes(min(jobs, len(left)), self._inputs) as pool:
+    def _beside(self, unfinished: Sequence[int], jobs: int) -> Iterator[tuple[int, RunResult]]:
+        with _processes(min(jobs, len(unfinished)), self._inputs) as pool:
             waiting: dict[Future[bytes], int] = {
-                pool.submit(_run_there, *self._wanted[number]): number for number in left
+                pool.submit(_run_there, *self._planned[number]): number for number in unfinished
             }
             try:
                 while waiting:

@@ -114,8 +114,8 @@ def _variant(
             _put(arguments.setdefault(plugin, {}), field.split("."), value)
     name = configuration.name
     if chosen:
-        told = ", ".join(f"{path}={_told(value)}" for path, value in chosen.items())
-        name = f"{name} {told}"
+        changes = ", ".join(f"{path}={_value_text(value)}" for path, value in chosen.items())
+        name = f"{name} {changes}"
     text = _changed_text(_text(configuration, inputs), configuration.file, arguments, weights)
     return Variant(name, text, configuration.plugins, dict(chosen))
 
@@ -128,7 +128,7 @@ def _put(into: dict[str, Any], path: list[str], value: Any) -> None:
     into[last] = value
 
 
-def _told(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return value if isinstance(value, str) else encode(value).decode()
 
 

@@ -15,7 +15,7 @@ from moorage.base.rng import Streams
 from moorage.bench.scheduler_perf.nodes import create_nodes
 from moorage.bench.scheduler_perf.objects import Objects
 from moorage.bench.scheduler_perf.operations import CreateNodes
-from moorage.bench.scheduler_perf.pods_seen import PodsSeen
+from moorage.bench.scheduler_perf.pod_tallies import PodTallies
 from moorage.bench.scheduler_perf.scene import Scene
 from moorage.bench.scheduler_perf.templates import Templates
 from moorage.client.writes import Client
@@ -112,7 +112,7 @@ def test_the_taint_that_admission_gives_to_new_nodes_is_taken_back(
     clock, server = ManualClock(), Tainting()
     scene = Scene(
         Objects(cast("Client", server)),
-        PodsSeen(),
+        PodTallies(),
         Templates(tmp_path),
         default_pod="",
         clock=clock,

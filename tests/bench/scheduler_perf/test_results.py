@@ -18,7 +18,7 @@ from moorage.bench.scheduler_perf.data_items import (
     percentiles,
 )
 from moorage.bench.scheduler_perf.histograms import histogram_items
-from moorage.bench.scheduler_perf.pods_seen import SeenPod, SeenSpec
+from moorage.bench.scheduler_perf.pod_tallies import CountedPod, PodSpecPart
 from moorage.bench.scheduler_perf.throughput import Throughput
 from moorage.testing.virtual_loop import run_virtual
 
@@ -141,10 +141,10 @@ def test_only_the_wanted_values_of_a_label_are_collected() -> None:
     ]
 
 
-def pod(namespace: str = "a", **labels: str) -> SeenPod:
+def pod(namespace: str = "a", **labels: str) -> CountedPod:
     """Return a pod that has a node."""
     meta = ObjectMeta(name="p", namespace=namespace, labels=labels)
-    return SeenPod(metadata=meta, spec=SeenSpec(node_name="n"))
+    return CountedPod(metadata=meta, spec=PodSpecPart(node_name="n"))
 
 
 def sampled(arrivals: list[tuple[float, int]], seconds: float) -> list[DataItem]:

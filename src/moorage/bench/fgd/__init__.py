@@ -4,7 +4,7 @@
 - `openb`: reads the nodes and the pods of a trace.
 - `protocol`: the order of the pods and of the nodes in one experiment.
 - `experiment`: runs one experiment with the engine.
-- `kept`: finished experiments in a folder.
+- `result_files`: finished experiments in a folder.
 - `curves`: the columns of a run, as they were published.
 - `published`: reads the published results and compares.
 

@@ -29,7 +29,7 @@ async def remove_all(objects: Objects) -> list[str]:
     """
     left: list[str] = []
     client = objects.client
-    namespaces = [name for resource, name in objects.made if resource == NAMESPACES]
+    namespaces = [name for resource, name in objects.created if resource == NAMESPACES]
     pods: list[dict[str, Any]] = []
     for namespace in namespaces:
         # Asked of the server: the watch may not have told of the last pods yet.
@@ -64,7 +64,7 @@ async def remove_all(objects: Objects) -> list[str]:
             left.append(f"{resource.kind} {name} is still there: {error}")
 
     await several(pods, delete_pod)
-    others = [made for made in objects.made if made[0] != NAMESPACES]
+    others = [each for each in objects.created if each[0] != NAMESPACES]
     await several(reversed(others), delete)
     await several(((NAMESPACES, name) for name in namespaces), delete)
     staying = [name for name in namespaces if not await _is_gone(objects, name)]

@@ -241,7 +241,7 @@ class Executor:
             raise MoorageError("metrics are being collected already; stop that collection first")
         settle_memory()
         throughput = Throughput(self._scene.clock, namespaces=namespaces, labels=labels)
-        self._scene.seen.on_scheduled.append(throughput.count_pod)
+        self._scene.tallies.on_scheduled.append(throughput.count_pod)
         self._sampling.spawn(throughput.run(), name="samples")
         self._measured = throughput, f"{PREFIX}/{self._name}/{name}"
 
@@ -249,7 +249,7 @@ class Executor:
         if self._measured is None:
             raise MoorageError("no metrics are being collected; use startCollectingMetrics first")
         (throughput, name), self._measured = self._measured, None
-        self._scene.seen.on_scheduled.remove(throughput.count_pod)
+        self._scene.tallies.on_scheduled.remove(throughput.count_pod)
         await self._sampling.cancel_all()
         self.items += throughput.items(name)
         if self._metrics is not None:

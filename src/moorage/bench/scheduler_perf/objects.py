@@ -56,7 +56,7 @@ class Objects:
 
     def __init__(self, client: Client) -> None:
         self.client = client
-        self.made: list[tuple[ResourceType, str]] = []
+        self.created: list[tuple[ResourceType, str]] = []
         self._kinds: dict[tuple[str, str], ResourceType] = {}
         self._priorities: set[int] = set()
 
@@ -89,7 +89,7 @@ class Objects:
             await self._with_class(obj)
         made = await self._created(resource, obj, namespace)
         if not resource.namespaced:
-            self.made.append((resource, made["metadata"]["name"]))
+            self.created.append((resource, made["metadata"]["name"]))
         return made
 
     async def replace(
@@ -103,8 +103,8 @@ class Objects:
         if resource.kind == "Pod":
             await self._with_class(obj)
             live: Mapping[str, Any] = await self.client.get(resource, name, namespace=namespace)
-            kept = {key: live["spec"][key] for key in _ADMITTED if key in live["spec"]}
-            obj["spec"] = {**kept, **obj["spec"]}
+            admitted = {key: live["spec"][key] for key in _ADMITTED if key in live["spec"]}
+            obj["spec"] = {**admitted, **obj["spec"]}
         await self.client.replace(resource, obj, name=name, namespace=namespace, subresource=part)
         if not part and obj.get("status"):
             await self.client.replace(

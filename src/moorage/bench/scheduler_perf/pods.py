@@ -16,7 +16,7 @@ from moorage.base import aio
 from moorage.base.errors import MoorageError
 from moorage.bench.scheduler_perf.objects import several
 from moorage.bench.scheduler_perf.operations import CreatePods, DeletePods
-from moorage.bench.scheduler_perf.pods_seen import SeenPod
+from moorage.bench.scheduler_perf.pod_tallies import CountedPod
 from moorage.bench.scheduler_perf.scene import Scene
 from moorage.bench.scheduler_perf.templates import Manifest
 from moorage.bench.workload import default_pod
@@ -59,10 +59,10 @@ async def keep_steady(scene: Scene, op: CreatePods, namespace: str) -> None:
     MoorageError
         No pod got a node in that time.
     """
-    scheduled: asyncio.Queue[SeenPod] = asyncio.Queue()
+    scheduled: asyncio.Queue[CountedPod] = asyncio.Queue()
     replaced = 0
 
-    def on_scheduled(pod: SeenPod) -> None:
+    def on_scheduled(pod: CountedPod) -> None:
         if pod.namespace == namespace:
             scheduled.put_nowait(pod)
 
@@ -75,7 +75,7 @@ async def keep_steady(scene: Scene, op: CreatePods, namespace: str) -> None:
             await create_pods(scene, op, namespace, pod_manifests(scene, op, 1))
             replaced += 1
 
-    scene.seen.on_scheduled.append(on_scheduled)
+    scene.tallies.on_scheduled.append(on_scheduled)
     try:
         async with asyncio.timeout(parse_duration(op.duration) / 1e9):
             await create_pods(scene, op, namespace, pod_manifests(scene, op, op.count))
@@ -83,16 +83,16 @@ async def keep_steady(scene: Scene, op: CreatePods, namespace: str) -> None:
     except TimeoutError:
         pass
     finally:
-        scene.seen.on_scheduled.remove(on_scheduled)
+        scene.tallies.on_scheduled.remove(on_scheduled)
     if not replaced:
         raise MoorageError(f"namespace {namespace}: no pod got a node within {op.duration}")
 
 
 async def delete_pods(scene: Scene, op: DeletePods) -> None:
     """Delete the pods of an operation that exist now."""
-    pods = scene.seen.selected_pods(op.namespace, op.label_selector)
+    pods = scene.tallies.selected_pods(op.namespace, op.label_selector)
 
-    async def delete(pod: SeenPod) -> None:
+    async def delete(pod: CountedPod) -> None:
         key = ObjectReference(namespace=op.namespace, name=pod.name)
         await scene.objects.client.delete_pod(key)
 

@@ -22,7 +22,7 @@ from moorage.bench.scheduler_perf.histograms import collects
 from moorage.bench.scheduler_perf.objects import NotSupportedError, Objects
 from moorage.bench.scheduler_perf.operations import CreatePods, Operation, templates_of
 from moorage.bench.scheduler_perf.parameters import Resolved, resolve
-from moorage.bench.scheduler_perf.pods_seen import PodsSeen, SeenPod
+from moorage.bench.scheduler_perf.pod_tallies import CountedPod, PodTallies
 from moorage.bench.scheduler_perf.scene import Scene
 from moorage.bench.scheduler_perf.templates import Templates
 from moorage.client.reflector import Reflector
@@ -167,16 +167,16 @@ class Running:
         MoorageError
             An operation failed.
         """
-        seen, watching = PodsSeen(), TaskOwner()
-        reflector: Reflector[SeenPod] = Reflector(
+        tallies, watching = PodTallies(), TaskOwner()
+        reflector: Reflector[CountedPod] = Reflector(
             cluster.transport,
             PODS,
-            SeenPod,
-            handler=seen,
+            CountedPod,
+            handler=tallies,
             clock=self._clock,
             rng=self._streams.stream("bench/reflector"),
         )
-        scene = self._scene(cluster, seen)
+        scene = self._scene(cluster, tallies)
         written = self._planned.case.written
         executor = Executor(
             scene,
@@ -197,11 +197,11 @@ class Running:
                 messages += await remove_all(scene.objects)
             await watching.cancel_all()
 
-    def _scene(self, cluster: Cluster, seen: PodsSeen) -> Scene:
+    def _scene(self, cluster: Cluster, tallies: PodTallies) -> Scene:
         case = self._planned.case
         return Scene(
             Objects(cluster.client),
-            seen,
+            tallies,
             Templates(case.folder),
             default_pod=case.written.default_pod_template_path,
             clock=self._clock,

@@ -10,7 +10,7 @@ from moorage.base.clock import Clock
 from moorage.base.errors import MoorageError
 from moorage.base.rng import Random
 from moorage.bench.scheduler_perf.objects import Objects
-from moorage.bench.scheduler_perf.pods_seen import PodsSeen
+from moorage.bench.scheduler_perf.pod_tallies import PodTallies
 from moorage.bench.scheduler_perf.spelling import Spelling
 from moorage.bench.scheduler_perf.templates import Manifest, Templates
 
@@ -20,7 +20,7 @@ class Scene:
 
     Parameters
     ----------
-    objects, seen
+    objects, tallies
         The way to the server, and what a watch on its pods tells.
     templates
         The manifests of the test case.
@@ -44,7 +44,7 @@ class Scene:
     def __init__(
         self,
         objects: Objects,
-        seen: PodsSeen,
+        tallies: PodTallies,
         templates: Templates,
         *,
         default_pod: str,
@@ -53,7 +53,7 @@ class Scene:
         wait_seconds: float,
     ) -> None:
         self.objects = objects
-        self.seen = seen
+        self.tallies = tallies
         self.templates = templates
         self.default_pod = default_pod
         self.clock = clock
@@ -108,14 +108,14 @@ class Scene:
     async def _until(
         self, namespace: str, count: int, labels: Mapping[str, str], *, attempted: bool
     ) -> None:
-        tally = self.seen.tally(namespace, labels)
+        tally = self.tallies.tally(namespace, labels)
 
         def reached() -> bool:
             return (tally.attempted if attempted else tally.scheduled) >= count
 
-        if await self.seen.until(reached, seconds=self.wait_seconds):
+        if await self.tallies.until(reached, seconds=self.wait_seconds):
             return
-        pods = self.seen.selected_pods(namespace, labels)
+        pods = self.tallies.selected_pods(namespace, labels)
         left = [pod for pod in pods if not (pod.is_attempted if attempted else pod.is_scheduled)]
         word, done = ("attempted", tally.attempted) if attempted else ("scheduled", tally.scheduled)
         first = f"; pod {left[0].name} is not" if left else ""

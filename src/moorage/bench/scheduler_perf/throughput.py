@@ -14,7 +14,7 @@ from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.bench.scheduler_perf.cases import THROUGHPUT
 from moorage.bench.scheduler_perf.data_items import DataItem, percentiles
-from moorage.bench.scheduler_perf.pods_seen import Labels, SeenPod
+from moorage.bench.scheduler_perf.pod_tallies import CountedPod, Labels
 
 _SAMPLE_SECONDS: Final = 1.0
 
@@ -37,7 +37,7 @@ class Throughput:
         self.scheduled = 0
         """Number of pods that got a node."""
 
-    def count_pod(self, pod: SeenPod) -> None:
+    def count_pod(self, pod: CountedPod) -> None:
         """Take in a pod that got a node."""
         if pod.namespace in self._namespaces and pod.has_labels(self._labels):
             self.scheduled += 1

@@ -86,15 +86,15 @@ class Health:
         self._transport = transport
         self._clock = clock
         self._longest_ns = 0
-        self._asked_ns: int | None = None
+        self._probe_ns: int | None = None
         self.answers = 0
 
     @property
     def longest_seconds(self) -> float:
         """The longest wait, that for an answer which has not come yet included."""
         waiting_ns = 0
-        if self.answers and self._asked_ns is not None:
-            waiting_ns = self._clock.monotonic_ns() - self._asked_ns
+        if self.answers and self._probe_ns is not None:
+            waiting_ns = self._clock.monotonic_ns() - self._probe_ns
         return max(self._longest_ns, waiting_ns) / NS_PER_SECOND
 
     async def ask(self) -> None:
@@ -106,17 +106,17 @@ class Health:
             The scheduler has answered before, and does not answer any more.
         """
         while True:
-            self._asked_ns = self._clock.monotonic_ns()
+            self._probe_ns = self._clock.monotonic_ns()
             try:
                 await self._transport.request(Call("GET", "/livez", accept="text/plain"))
             except TransportError:
                 if self.answers:
                     raise
             else:
-                waited_ns = self._clock.monotonic_ns() - self._asked_ns
+                waited_ns = self._clock.monotonic_ns() - self._probe_ns
                 self._longest_ns = max(self._longest_ns, waited_ns)
                 self.answers += 1
-            self._asked_ns = None
+            self._probe_ns = None
             await aio.sleep(_LOOK_SECONDS)
 
 

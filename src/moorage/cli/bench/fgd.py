@@ -172,19 +172,21 @@ def _run(work: _Work) -> Run:
     """Return an experiment that is kept, or run it."""
     from moorage.base.clock import SystemClock
     from moorage.bench.fgd.experiment import run_experiment
-    from moorage.bench.fgd.kept import keep, kept
+    from moorage.bench.fgd.result_files import read_result, write_result
     from moorage.plugins.in_tree import in_tree_registry
     from moorage.traces.memory import forget_clusters
 
     trace, policy, seed, out = work
-    done = kept(out, trace, policy, seed) if out else None
-    if done is not None:
-        return done
-    done = run_experiment(trace, policy, seed, registry=in_tree_registry(), clock=SystemClock())
+    finished_run = read_result(out, trace, policy, seed) if out else None
+    if finished_run is not None:
+        return finished_run
+    finished_run = run_experiment(
+        trace, policy, seed, registry=in_tree_registry(), clock=SystemClock()
+    )
     if out:
-        keep(out, trace, done)
-    forget_clusters(done.decisions)
-    return done
+        write_result(out, trace, finished_run)
+    forget_clusters(finished_run.decisions)
+    return finished_run
 
 
 def _line(summary: Summary) -> str:

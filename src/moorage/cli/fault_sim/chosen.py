@@ -6,7 +6,7 @@ import msgspec
 
 from moorage.base.errors import UsageError
 from moorage.fault_sim.scenarios import IN_TURN, Scenario, scenario
-from moorage.fault_sim.users.strikes import FAULT_KINDS
+from moorage.fault_sim.users.faults import FAULT_KINDS
 
 
 def chosen(
@@ -19,18 +19,18 @@ def chosen(
     UsageError
         There is no such scenario, or no such kind of fault.
     """
-    found = scenario(name)
+    chosen_scenario = scenario(name)
     if steps is not None:
-        found = msgspec.structs.replace(found, steps=steps)
+        chosen_scenario = msgspec.structs.replace(chosen_scenario, steps=steps)
     if nodes is not None:
-        found = msgspec.structs.replace(found, nodes=nodes)
+        chosen_scenario = msgspec.structs.replace(chosen_scenario, nodes=nodes)
     if faults is None:
-        return found
+        return chosen_scenario
     kinds = () if faults == "none" else tuple(each.strip() for each in faults.split(","))
     for kind in kinds:
         if kind not in FAULT_KINDS:
             raise UsageError(f"no fault {kind!r}; there are {', '.join(FAULT_KINDS)}, and none")
-    return msgspec.structs.replace(found, faults=kinds, rate=found.rate or 0.5)
+    return msgspec.structs.replace(chosen_scenario, faults=kinds, rate=chosen_scenario.rate or 0.5)
 
 
 def all_chosen(

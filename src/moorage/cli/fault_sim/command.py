@@ -19,8 +19,8 @@ from moorage.cli.render import Form, show, show_note
 if TYPE_CHECKING:
     from moorage.cli.fault_sim.hunting import Broken, Hunt
     from moorage.fault_sim.acts import Script
-    from moorage.fault_sim.course import Outcome
-    from moorage.fault_sim.hunt import Found
+    from moorage.fault_sim.fault_run import Outcome
+    from moorage.fault_sim.hunt import HuntRun
 
 _EPILOG = """
 \b
@@ -60,7 +60,7 @@ def _scenario_option(default: str) -> Callable[[Callable[..., None]], Callable[.
         default=default,
         show_default=True,
         metavar="NAME",
-        help="Users and faults to draw: calm, wants, few, late, wire, leaders, quotas, "
+        help="Users and faults to draw: calm, waits, few, late, wire, leaders, quotas, "
         f"operations, extenders, disk or mixed{more}.",
     )
 
@@ -112,7 +112,7 @@ def _faults_option(function: Callable[..., None]) -> Callable[..., None]:
         default=None,
         metavar="KINDS",
         help="Kinds of faults instead of those of the scenario, with commas: wire, stop, kill, "
-        "jump, lease, outage, blind, agents, stale, moods, disk; none for no faults.",
+        "jump, lease, outage, blind, agents, stale, plugins, disk; none for no faults.",
     )(function)
 
 
@@ -216,12 +216,12 @@ def hunt(  # noqa: PLR0913 - one keyword for each option
     hunting = Hunt(
         all_chosen(scenario_name, steps=steps, faults=faults, nodes=nodes), seed, SystemClock()
     )
-    for found in hunting.run(jobs=jobs, seconds=seconds, runs=runs):
-        _tell(found)
+    for hunt_run in hunting.run(jobs=jobs, seconds=seconds, runs=runs):
+        _report_breach(hunt_run)
         if keep is not None:
-            for breach in found.outcome.breaches:
-                _write(found.script, _path(keep, breach.invariant, found.script))
-        if first and found.outcome.breaches:
+            for breach in hunt_run.outcome.breaches:
+                _write(hunt_run.script, _path(keep, breach.invariant, hunt_run.script))
+        if first and hunt_run.outcome.breaches:
             break
     report = hunting.report()
     if keep is not None:
@@ -242,8 +242,8 @@ def hunt(  # noqa: PLR0913 - one keyword for each option
     default="all",
     show_default=True,
     metavar="NAME",
-    help="Small script: binding, volumes, devices, preemption, gang, team, quota or errand; all "
-    "for each.",
+    help="Small script: binding, volumes, devices, preemption, gang, team, quota or "
+    "delayed-step; all for each.",
 )
 @click.option(
     "--act",
@@ -311,22 +311,22 @@ def _shorten(hunting: Hunt, broken: Broken, folder: Path) -> None:
     path = _path(folder, broken.invariant, script)
     show_note(f"{path}: {len(script.acts)} acts break {broken.invariant}; made shorter now")
 
-    def tell(tries: int, left: int) -> None:
+    def report_tries(tries: int, left: int) -> None:
         if tries % _TOLD_TRIES == 0:
             show_note(f"{path}: {left} acts after {tries} tries")
 
-    script = hunting.shortened(broken, on_try=tell)
+    script = hunting.shortened(broken, on_try=report_tries)
     _write(script, path)
     show_note(f"{path}: {len(script.acts)} acts break {broken.invariant}")
 
 
-def _tell(found: Found) -> None:
-    for breach in found.outcome.breaches[:1]:
-        show_note(f"seed {found.script.seed} breaks {breach.invariant}: {breach.text}")
+def _report_breach(hunt_run: HuntRun) -> None:
+    for breach in hunt_run.outcome.breaches[:1]:
+        show_note(f"seed {hunt_run.script.seed} breaks {breach.invariant}: {breach.text}")
 
 
 def _played(script: Script) -> Outcome:
-    from moorage.fault_sim.course import play
+    from moorage.fault_sim.fault_run import play
 
     return play(script)
 
@@ -343,7 +343,7 @@ def _report(script: Script, outcome: Outcome, *, trace: bool, pod: str, output: 
         "steps": outcome.steps,
         "bound": outcome.bound,
         "evicted": outcome.evicted,
-        "struck": outcome.struck,
+        "fault_counts": outcome.fault_counts,
         "digest": outcome.digest,
         "breaches": list(outcome.breaches),
         **({"trace": lines} if trace else {}),

@@ -8,8 +8,8 @@ import msgspec
 
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.fault_sim.acts import Script
-from moorage.fault_sim.course import play
-from moorage.fault_sim.hunt import Found, Steering, hunt
+from moorage.fault_sim.fault_run import play
+from moorage.fault_sim.hunt import HuntRun, Steering, hunt
 from moorage.fault_sim.scenarios import Scenario
 from moorage.fault_sim.shrink import OnTry, shrunk
 
@@ -99,24 +99,26 @@ class Hunt:
     def _seconds(self) -> float:
         return (self._clock.monotonic_ns() - self._begin_ns) / NS_PER_SECOND
 
-    def run(self, *, jobs: int, seconds: float | None, runs: int | None) -> Iterator[Found]:
+    def run(self, *, jobs: int, seconds: float | None, runs: int | None) -> Iterator[HuntRun]:
         """Play scripts, and yield each that has ended."""
-        for found in hunt(self._steering, jobs=jobs, clock=self._clock, seconds=seconds, runs=runs):
-            self._take_finding(found)
-            yield found
+        for hunt_run in hunt(
+            self._steering, jobs=jobs, clock=self._clock, seconds=seconds, runs=runs
+        ):
+            self._take_run(hunt_run)
+            yield hunt_run
 
-    def _take_finding(self, found: Found) -> None:
+    def _take_run(self, hunt_run: HuntRun) -> None:
         self._runs += 1
-        self._acts += len(found.script.acts)
-        self._steps += found.outcome.steps
-        self._simulated += found.outcome.seconds
-        for breach in found.outcome.breaches:
+        self._acts += len(hunt_run.script.acts)
+        self._steps += hunt_run.outcome.steps
+        self._simulated += hunt_run.outcome.seconds
+        for breach in hunt_run.outcome.breaches:
             if breach.invariant not in self._broken:
-                self._scripts[breach.invariant] = found.script
+                self._scripts[breach.invariant] = hunt_run.script
                 self._broken[breach.invariant] = Broken(
                     invariant=breach.invariant,
                     text=breach.text,
-                    seed=found.script.seed,
+                    seed=hunt_run.script.seed,
                     runs=self._runs,
                     seconds=self._seconds,
                 )

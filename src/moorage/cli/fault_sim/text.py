@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from moorage.fault_sim.acts import Script
 from moorage.fault_sim.company.series import SeriesReport
-from moorage.fault_sim.course import Outcome
+from moorage.fault_sim.fault_run import Outcome
 from moorage.fault_sim.invariants.invariant import Breach
 
 # Of one invariant, so many breaches are shown: the first says most.
@@ -15,27 +15,27 @@ _SHOWN = 3
 
 def summary(script: Script, outcome: Outcome) -> str:
     """Return what a run was and how it ended."""
-    struck = ", ".join(f"{fault} {count}" for fault, count in sorted(outcome.struck.items()))
+    faults = ", ".join(f"{fault} {count}" for fault, count in sorted(outcome.fault_counts.items()))
     lines = [
         f"seed {outcome.seed}: {len(script.acts)} acts, {outcome.seconds:.0f} s of the cluster, "
         f"{outcome.steps} steps of programs, {outcome.bound} pods bound, {outcome.evicted} evicted",
-        f"faults: {struck or 'none'}",
+        f"faults: {faults or 'none'}",
         f"trace: {len(outcome.lines)} lines, sha256 {outcome.digest}",
     ]
     return "\n".join([*lines, *breaches(outcome.breaches)])
 
 
-def breaches(found: Sequence[Breach]) -> list[str]:
+def breaches(broken: Sequence[Breach]) -> list[str]:
     """Return a line for each breach, the first ones of each invariant."""
-    if not found:
+    if not broken:
         return ["every invariant holds"]
     shown: dict[str, int] = {}
     lines = []
-    for breach in found:
+    for breach in broken:
         count = shown[breach.invariant] = shown.get(breach.invariant, 0) + 1
         if count <= _SHOWN:
             lines.append(f"{breach.invariant} at {breach.seconds:.2f} s: {breach.text}")
-    hidden = len(found) - len(lines)
+    hidden = len(broken) - len(lines)
     return [*lines, f"and {hidden} more"] if hidden else lines
 
 

@@ -72,11 +72,11 @@ def walked(
     walk = Walk(scene(name, seed), act, each=each)
     breaches: list[tuple[int, str, str]] = []
     broken: dict[int, Script] = {}
-    for found in hunt(walk, jobs=jobs, clock=clock):
-        steps = walk.steps_of(found.script)
-        breaches += [(steps, breach.invariant, breach.text) for breach in found.outcome.breaches]
-        if found.outcome.breaches:
-            broken[steps] = found.script
+    for hunt_run in hunt(walk, jobs=jobs, clock=clock):
+        steps = walk.steps_of(hunt_run.script)
+        breaches += [(steps, breach.invariant, breach.text) for breach in hunt_run.outcome.breaches]
+        if hunt_run.outcome.breaches:
+            broken[steps] = hunt_run.script
     report = Report(
         scene=name,
         act=act,

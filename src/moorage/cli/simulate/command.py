@@ -264,7 +264,7 @@ def _told(sweep: Sweep) -> OnShare:
     progress = ProgressLine(len(sweep), sweep.known, clock=SystemClock(), write=write, often=often)
 
     def tell(done: int, share: float) -> None:
-        progress.tell(done, share)
+        progress.show_share(done, share)
         if often and done == len(sweep):
             click.echo("\r\x1b[K", err=True, nl=False)
 

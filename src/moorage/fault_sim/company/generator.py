@@ -192,7 +192,7 @@ def draw_world(seed: int) -> CompanyWorld:
     if not features & set(GROUPS):
         features -= {PERMIT}
     draft = _Draft(seed, features)
-    _found(draft)
+    _create_basics(draft)
     _fill(draft)
     _come(draft, 1, _WAVE_AT, "high")
     if draft.has("second-wave"):
@@ -225,7 +225,7 @@ def _parts(features: frozenset[str]) -> set[str]:
     return set(parts)
 
 
-def _found(draft: _Draft) -> None:
+def _create_basics(draft: _Draft) -> None:
     """Create classes, quotas and what pods claim."""
     for name in PRIORITIES:
         if name != "low":

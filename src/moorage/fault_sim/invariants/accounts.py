@@ -26,10 +26,12 @@ def _counts(cluster: SimCluster) -> Iterable[str]:
     """
     history = cluster.history
     for scheduler, identity in zip(cluster.schedulers, cluster.identities, strict=True):
-        done = len(history.tried_binding.get(identity, set()) & history.ever_placed)
-        done += cluster.replicas[identity.partition(".")[0]].weather.struck.get("feigned", 0)
-        if scheduler.facts.bound > done:
-            yield f"{identity} counts {scheduler.facts.bound}, the server {done}"
+        bindings = len(history.tried_binding.get(identity, set()) & history.ever_placed)
+        bindings += cluster.replicas[identity.partition(".")[0]].faults.fault_counts.get(
+            "feigned", 0
+        )
+        if scheduler.facts.bound > bindings:
+            yield f"{identity} counts {scheduler.facts.bound}, the server {bindings}"
 
 
 def _gauges(cluster: SimCluster) -> Iterable[str]:
@@ -39,15 +41,15 @@ def _gauges(cluster: SimCluster) -> Iterable[str]:
     for scheduler in leaders(cluster):
         pending = scheduler.core.queue.pending()
         for queue in ("active", "backoff", "unschedulable", "gated"):
-            told = scheduler.core.queue_facts.pending_pods[queue]
-            held = len(getattr(pending, queue))
-            if told != held:
-                yield f"pending_pods says {told} in {queue}, and {held} are there"
+            gauge = scheduler.core.queue_facts.pending_pods[queue]
+            count = len(getattr(pending, queue))
+            if gauge != count:
+                yield f"pending_pods says {gauge} in {queue}, and {count} are there"
         counts = scheduler.core.cache.counts()
         if counts.pods != placed:
             yield f"cache_size says {counts.pods} pods, and {placed} have a node"
-        if left := {event: n for event, n in _events(scheduler).items() if n}:
-            yield f"inflight_events says {left}, and nothing is in flight"
+        if events := {event: n for event, n in _events(scheduler).items() if n}:
+            yield f"inflight_events says {events}, and nothing is in flight"
 
 
 def _events(scheduler: Scheduler) -> dict[str, int]:
@@ -58,9 +60,10 @@ def _totals(cluster: SimCluster) -> Iterable[str]:
     """Compare the attempts that ended well with the bindings, as the same scheduler counts them."""
     for scheduler, identity in zip(cluster.schedulers, cluster.identities, strict=True):
         results = scheduler.facts.attempts.results.items()
-        told = sum(count for labels, count in results if _ACCEPTED in labels)
-        if told != scheduler.facts.bound:
-            yield f"{identity}: {told} attempts end with a node, {scheduler.facts.bound} bindings"
+        attempts = sum(count for labels, count in results if _ACCEPTED in labels)
+        bound = scheduler.facts.bound
+        if attempts != bound:
+            yield f"{identity}: {attempts} attempts end with a node, {bound} bindings"
 
 
 def _bounded(cluster: SimCluster) -> Iterable[str]:

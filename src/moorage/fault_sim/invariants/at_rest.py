@@ -12,9 +12,9 @@ from moorage.fault_sim.history import name_of
 from moorage.fault_sim.invariants.accounts import ACCOUNTS
 from moorage.fault_sim.invariants.inside import AT_END, leaders
 from moorage.fault_sim.invariants.invariant import Invariant
-from moorage.fault_sim.invariants.noticed import NOTICED, noticed
 from moorage.fault_sim.invariants.on_node import asks
 from moorage.fault_sim.invariants.waiting import WAITING
+from moorage.fault_sim.invariants.while_running import WHILE_RUNNING, broken_rule_texts
 
 _QUIET_NS = 30 * NS_PER_SECOND
 # Decisions take no time here: a pod is tried once the watch has told of it, within milliseconds.
@@ -31,7 +31,7 @@ def _one_leader(cluster: SimCluster) -> Iterable[str]:
 
 def _all_there(cluster: SimCluster) -> Iterable[str]:
     """Compare what the history took in with what the server's store lists."""
-    yield from noticed("acknowledged", cluster)
+    yield from broken_rule_texts("acknowledged", cluster)
     for kind, known in (("pods", cluster.history.pods), ("nodes", cluster.history.nodes)):
         stored = [record.decode() for record in cluster.served.store.shelf(kind).records()]
         key = "uid" if kind == "pods" else "name"
@@ -55,7 +55,7 @@ def _failures(cluster: SimCluster) -> Iterable[str]:
 
 
 def _licensed(cluster: SimCluster) -> Iterable[str]:
-    yield from cluster.unlicensed
+    yield from cluster.writes_without_lease
 
 
 def _prompt(cluster: SimCluster) -> Iterable[str]:
@@ -71,7 +71,7 @@ def _prompt(cluster: SimCluster) -> Iterable[str]:
 
 
 def _watched(cluster: SimCluster) -> Iterable[str]:
-    yield from cluster.auditor.told()
+    yield from cluster.auditor.differences()
 
 
 def _quiet(cluster: SimCluster) -> Iterable[str]:
@@ -96,15 +96,15 @@ def _ready(cluster: SimCluster) -> Iterable[str]:
 def _events(cluster: SimCluster) -> Iterable[str]:
     """Look for the Events of bindings and evictions; with faults an Event may be lost."""
     history = cluster.history
-    told = {
+    reports = {
         (each.get("reason"), each["involvedObject"].get("uid"))
         for each in history.server_objects(CORE_EVENTS.qualified).values()
     }
     for uid, placed in history.placed.items() if cluster.undisturbed else ():
-        if placed.by.startswith("scheduler") and ("Scheduled", uid) not in told:
+        if placed.by.startswith("scheduler") and ("Scheduled", uid) not in reports:
             yield f"no Event tells that {name_of(history.pods[uid])} is scheduled"
     for uid in history.evicted if cluster.undisturbed else ():
-        if ("Preempted", uid) not in told:
+        if ("Preempted", uid) not in reports:
             yield f"no Event tells that pod {uid} was evicted"
 
 
@@ -136,7 +136,7 @@ AT_REST: tuple[Invariant[SimCluster], ...] = (
     Invariant("one-leader", "One scheduler leads.", "nobody takes over", _one_leader),
     *AT_END,
     *ACCOUNTS,
-    *NOTICED,
+    *WHILE_RUNNING,
     *WAITING,
     Invariant("watch", "A watch tells every change once, in order.", "a lost event", _watched),
     Invariant(

@@ -8,38 +8,38 @@ from functools import partial
 from moorage.fault_sim.history import Write
 from moorage.fault_sim.invariants.attached import ATTACHED
 from moorage.fault_sim.invariants.evictions import EVICTION
+from moorage.fault_sim.invariants.immutable import IMMUTABLE
 from moorage.fault_sim.invariants.invariant import Invariant
-from moorage.fault_sim.invariants.kept import KEPT
 from moorage.fault_sim.invariants.on_node import ON_NODE, REPORTED
 from moorage.fault_sim.invariants.quotas import QUOTA
 from moorage.fault_sim.invariants.rotation import not_in_rotation
-from moorage.fault_sim.invariants.seen import Seen
 from moorage.fault_sim.invariants.together import TOGETHER
+from moorage.fault_sim.invariants.write_case import WriteCase
 
-BINDING: tuple[Invariant[Seen], ...] = (*ON_NODE, *TOGETHER, *ATTACHED, *QUOTA)
+BINDING: tuple[Invariant[WriteCase], ...] = (*ON_NODE, *TOGETHER, *ATTACHED, *QUOTA)
 
 
 def broken_by_server(write: Write) -> Iterator[tuple[str, str]]:
     """Yield the name of each invariant that the server breaks by a write, whoever asked for it."""
-    for invariant in KEPT:
+    for invariant in IMMUTABLE:
         for text in invariant.broken(write):
             yield invariant.name, text
 
 
-def broken_by(seen: Seen) -> Iterator[tuple[str, str]]:
+def broken_by(case: WriteCase) -> Iterator[tuple[str, str]]:
     """Yield the name of each invariant that a write breaks, and how."""
-    table = CHOICE if seen.binds else EVICTION if seen.evicts else REPORTED
+    table = CHOICE if case.binds else EVICTION if case.evicts else REPORTED
     for invariant in table:
-        for text in invariant.broken(seen):
+        for text in invariant.broken(case):
             yield invariant.name, text
 
 
-def fits(seen: Seen) -> bool:
+def fits(case: WriteCase) -> bool:
     """Return whether a binding breaks no rule."""
-    return not any(True for rule in BINDING for _ in rule.broken(seen))
+    return not any(True for rule in BINDING for _ in rule.broken(case))
 
 
-CHOICE: tuple[Invariant[Seen], ...] = (
+CHOICE: tuple[Invariant[WriteCase], ...] = (
     *BINDING,
     Invariant(
         "rotation",

@@ -10,7 +10,7 @@ from moorage.api.quantity import parse_quantity
 from moorage.fault_sim.history import History, Obj, name_of, node_of
 from moorage.fault_sim.invariants.invariant import Invariant
 from moorage.fault_sim.invariants.on_node import any_term_selects
-from moorage.fault_sim.invariants.seen import Seen
+from moorage.fault_sim.invariants.write_case import WriteCase
 
 SINGLE = "ReadWriteOncePod"
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
@@ -23,27 +23,27 @@ def claims_of(pod: Obj) -> Iterator[str]:
             yield str(volume["persistentVolumeClaim"]["claimName"])
 
 
-def _volumes(seen: Seen) -> Iterable[str]:
+def _volumes(case: WriteCase) -> Iterable[str]:
     """Look for claims without a volume that the node of the pod reaches."""
-    node = seen.node
+    node = case.node
     if node is None:
         return
-    claims = seen.history.server_objects("persistentvolumeclaims")
-    volumes = seen.history.server_objects("persistentvolumes")
-    classes = seen.history.server_objects("storageclasses.storage.k8s.io")
-    for name in claims_of(seen.pod):
-        claim = claims.get((seen.pod["metadata"]["namespace"], name))
-        where = f"{name_of(seen.pod)} on {node_of(seen.pod)}: claim {name}"
+    claims = case.history.server_objects("persistentvolumeclaims")
+    volumes = case.history.server_objects("persistentvolumes")
+    classes = case.history.server_objects("storageclasses.storage.k8s.io")
+    for name in claims_of(case.pod):
+        claim = claims.get((case.pod["metadata"]["namespace"], name))
+        where = f"{name_of(case.pod)} on {node_of(case.pod)}: claim {name}"
         if claim is None:
             yield f"{where} does not exist"
         elif volume_name := claim["spec"].get("volumeName"):
             volume = volumes.get(("", volume_name))
             if volume is None:
                 yield f"{where} is bound to {volume_name}, which does not exist"
-            elif not _reaches(_migrated(volume, seen), node) or not _in_zone(volume, node):
+            elif not _reaches(_migrated(volume, case), node) or not _in_zone(volume, node):
                 yield f"{where} is bound to {volume_name}, which the node does not reach"
-        elif not _can_be_bound(claim, classes, volumes, node) and not _can_be_made(
-            claim, classes, node, seen.history
+        elif not _can_be_bound(claim, classes, volumes, node) and not _can_be_provisioned(
+            claim, classes, node, case.history
         ):
             yield f"{where} is not bound, and no volume can be bound to it"
 
@@ -55,12 +55,12 @@ def _reaches(volume: Obj, node: Obj) -> bool:
     return any_term_selects(required["nodeSelectorTerms"], node)
 
 
-def _migrated(volume: Obj, seen: Seen) -> Obj:
+def _migrated(volume: Obj, case: WriteCase) -> Obj:
     """Return a volume with the zones of a driver, where a driver has taken over on the node."""
-    name = seen.node["metadata"]["name"] if seen.node is not None else ""
-    of_node = seen.history.server_objects("csinodes.storage.k8s.io").get(("", name), {})
-    told = of_node.get("metadata", {}).get("annotations", {}).get(_MIGRATED, "")
-    if _EBS not in told.split(",") or "awsElasticBlockStore" not in volume["spec"]:
+    name = case.node["metadata"]["name"] if case.node is not None else ""
+    of_node = case.history.server_objects("csinodes.storage.k8s.io").get(("", name), {})
+    migrated = of_node.get("metadata", {}).get("annotations", {}).get(_MIGRATED, "")
+    if _EBS not in migrated.split(",") or "awsElasticBlockStore" not in volume["spec"]:
         return volume
     text = msgspec.json.encode(volume["spec"]).replace(_ZONES[0].encode(), _EBS_ZONE.encode())
     return {**volume, "spec": msgspec.json.decode(text)}
@@ -69,15 +69,15 @@ def _migrated(volume: Obj, seen: Seen) -> Obj:
 def _can_be_bound(
     claim: Obj, classes: dict[tuple[str, str], Obj], volumes: dict[tuple[str, str], Obj], node: Obj
 ) -> bool:
-    found = classes.get(("", claim["spec"].get("storageClassName") or ""))
-    if found is None or found.get("volumeBindingMode") != "WaitForFirstConsumer":
+    storage_class = classes.get(("", claim["spec"].get("storageClassName") or ""))
+    if storage_class is None or storage_class.get("volumeBindingMode") != "WaitForFirstConsumer":
         return False  # the volume controller binds it, before any pod may go on
-    wanted = parse_quantity(claim["spec"]["resources"]["requests"]["storage"])
+    size = parse_quantity(claim["spec"]["resources"]["requests"]["storage"])
     return any(
-        volume["spec"].get("storageClassName") == found["metadata"]["name"]
+        volume["spec"].get("storageClassName") == storage_class["metadata"]["name"]
         and not volume["spec"].get("claimRef")
         and volume.get("status", {}).get("phase", "Available") == "Available"
-        and parse_quantity(volume["spec"]["capacity"]["storage"]) >= wanted
+        and parse_quantity(volume["spec"]["capacity"]["storage"]) >= size
         and _reaches(volume, node)
         for volume in volumes.values()
     )
@@ -86,10 +86,10 @@ def _can_be_bound(
 def _in_zone(volume: Obj, node: Obj) -> bool:
     """Return whether a node with a zone or region is in one of those of the volume's labels."""
     has = node["metadata"].get("labels", {})
-    wanted = volume["metadata"].get("labels", {})
+    zones = volume["metadata"].get("labels", {})
     if not any(key in has for key in _ZONES):
         return True
-    return all(has.get(key) in wanted[key].split("__") for key in _ZONES if key in wanted)
+    return all(has.get(key) in zones[key].split("__") for key in _ZONES if key in zones)
 
 
 _MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
@@ -97,27 +97,31 @@ _EBS, _EBS_ZONE = "kubernetes.io/aws-ebs", "topology.ebs.csi.aws.com/zone"
 _ZONES = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 
-def _can_be_made(
+def _can_be_provisioned(
     claim: Obj, classes: dict[tuple[str, str], Obj], node: Obj, history: History
 ) -> bool:
     """Return whether a driver can make a volume for a claim that waits for its first pod."""
-    found = classes.get(("", claim["spec"].get("storageClassName") or ""))
-    if found is None or found.get("volumeBindingMode") != "WaitForFirstConsumer":
+    storage_class = classes.get(("", claim["spec"].get("storageClassName") or ""))
+    if storage_class is None or storage_class.get("volumeBindingMode") != "WaitForFirstConsumer":
         return False
-    if found["provisioner"] == _NO_PROVISIONER:
+    if storage_class["provisioner"] == _NO_PROVISIONER:
         return False
     labels = node["metadata"].get("labels", {})
-    allowed = found.get("allowedTopologies")
+    allowed = storage_class.get("allowedTopologies")
     if allowed and not any(_all_in(term, labels) for term in allowed):
         return False
     drivers = history.server_objects("csidrivers.storage.k8s.io")
-    if not drivers.get(("", found["provisioner"]), {}).get("spec", {}).get("storageCapacity"):
+    if (
+        not drivers.get(("", storage_class["provisioner"]), {})
+        .get("spec", {})
+        .get("storageCapacity")
+    ):
         return True
-    wanted = parse_quantity(claim["spec"]["resources"]["requests"]["storage"])
+    size = parse_quantity(claim["spec"]["resources"]["requests"]["storage"])
     return any(
-        each["storageClassName"] == found["metadata"]["name"]
+        each["storageClassName"] == storage_class["metadata"]["name"]
         and each["nodeTopology"]["matchLabels"].items() <= labels.items()
-        and parse_quantity(each["capacity"]) >= wanted
+        and parse_quantity(each["capacity"]) >= size
         for each in history.server_objects("csistoragecapacities.storage.k8s.io").values()
     )
 
@@ -126,55 +130,55 @@ def _all_in(term: Obj, labels: dict[str, str]) -> bool:
     return all(labels.get(each["key"]) in each["values"] for each in term["matchLabelExpressions"])
 
 
-def _disks(seen: Seen) -> Iterable[str]:
+def _disks(case: WriteCase) -> Iterable[str]:
     """Look for two pods of a node with one disk; only readers may share it."""
-    mine = dict(_disks_of(seen.pod))
-    for other in seen.others() if mine else ():
-        if node_of(other) != node_of(seen.pod):
+    mine = dict(_disks_of(case.pod))
+    for other in case.others() if mine else ():
+        if node_of(other) != node_of(case.pod):
             continue
         for disk, reads in _disks_of(other):
             if disk in mine and not (reads and mine[disk]):
-                yield f"{name_of(seen.pod)} and {name_of(other)} have disk {disk}"
+                yield f"{name_of(case.pod)} and {name_of(other)} have disk {disk}"
 
 
 def _disks_of(pod: Obj) -> Iterator[tuple[str, bool]]:
     """Yield each disk of a pod, and whether the pod only reads it."""
     for each in pod["spec"].get("volumes") or ():
-        if found := each.get("gcePersistentDisk"):
-            yield found["pdName"], bool(found.get("readOnly"))
+        if disk := each.get("gcePersistentDisk"):
+            yield disk["pdName"], bool(disk.get("readOnly"))
 
 
-def _single_user(seen: Seen) -> Iterable[str]:
-    claims = seen.history.server_objects("persistentvolumeclaims")
-    namespace = seen.pod["metadata"]["namespace"]
+def _single_user(case: WriteCase) -> Iterable[str]:
+    claims = case.history.server_objects("persistentvolumeclaims")
+    namespace = case.pod["metadata"]["namespace"]
     mine = {
         name
-        for name in claims_of(seen.pod)
+        for name in claims_of(case.pod)
         if SINGLE in claims.get((namespace, name), {}).get("spec", {}).get("accessModes", ())
     }
-    for other in seen.others() if mine else ():
+    for other in case.others() if mine else ():
         if other["metadata"]["namespace"] == namespace and mine & set(claims_of(other)):
-            yield f"{name_of(seen.pod)} and {name_of(other)} use a claim of one pod"
+            yield f"{name_of(case.pod)} and {name_of(other)} use a claim of one pod"
 
 
-def _volume_limit(seen: Seen) -> Iterable[str]:
+def _volume_limit(case: WriteCase) -> Iterable[str]:
     """Count the volumes of a driver on the node, each once, against the node's limit."""
-    node = seen.node
-    mine = set(claims_of(seen.pod))
+    node = case.node
+    mine = set(claims_of(case.pod))
     if node is None or not mine:
         return
-    known = seen.history.server_objects("csinodes.storage.k8s.io").get(
+    known = case.history.server_objects("csinodes.storage.k8s.io").get(
         ("", node["metadata"]["name"]), {}
     )
-    claims = seen.history.server_objects("persistentvolumeclaims")
-    volumes = seen.history.server_objects("persistentvolumes")
+    claims = case.history.server_objects("persistentvolumeclaims")
+    volumes = case.history.server_objects("persistentvolumes")
     for driver in known.get("spec", {}).get("drivers") or ():
         limit = (driver.get("allocatable") or {}).get("count")
         if limit is None:
             continue
-        attached = dict.fromkeys(_left_attached(seen, node, driver["name"]))
-        users = [pod for pod in seen.others() if node_of(pod) == node["metadata"]["name"]]
-        for pod in (*users, seen.pod):
+        attached = dict.fromkeys(_still_attached(case, node, driver["name"]))
+        users = [pod for pod in case.others() if node_of(pod) == node["metadata"]["name"]]
+        for pod in (*users, case.pod):
             for name in claims_of(pod):
                 claim = claims.get((pod["metadata"]["namespace"], name), {})
                 bound = claim.get("spec", {}).get("volumeName", "")
@@ -185,10 +189,10 @@ def _volume_limit(seen: Seen) -> Iterable[str]:
             yield f"{node['metadata']['name']}: {len(attached)} volumes of {limit} are attached"
 
 
-def _left_attached(seen: Seen, node: Obj, driver: str) -> Iterator[str]:
+def _still_attached(case: WriteCase, node: Obj, driver: str) -> Iterator[str]:
     """Yield the volumes that are attached to a node, whether a pod uses them or not."""
-    volumes = seen.history.server_objects("persistentvolumes")
-    for each in seen.history.server_objects("volumeattachments.storage.k8s.io").values():
+    volumes = case.history.server_objects("persistentvolumes")
+    for each in case.history.server_objects("volumeattachments.storage.k8s.io").values():
         spec = each["spec"]
         if (spec["nodeName"], spec["attacher"]) == (node["metadata"]["name"], driver):
             name = spec["source"].get("persistentVolumeName", "")
@@ -196,10 +200,10 @@ def _left_attached(seen: Seen, node: Obj, driver: str) -> Iterator[str]:
             yield str(source.get("volumeHandle", name))
 
 
-def _device_once(seen: Seen) -> Iterable[str]:
+def _device_once(case: WriteCase) -> Iterable[str]:
     """No device is allocated to two claims."""
     owners: dict[tuple[str, str, str], str] = {}
-    for (_, name), claim in seen.history.server_objects("resourceclaims.resource.k8s.io").items():
+    for (_, name), claim in case.history.server_objects("resourceclaims.resource.k8s.io").items():
         for device in devices_of(claim):
             if device in owners:
                 yield f"device {device} belongs to claims {owners[device]} and {name}"
@@ -208,8 +212,8 @@ def _device_once(seen: Seen) -> Iterable[str]:
 
 def devices_of(claim: Obj) -> Iterator[tuple[str, str, str]]:
     """Yield driver, pool and name of each device that is allocated to a claim."""
-    found = claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results") or ()
-    for each in found:
+    devices = claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results") or ()
+    for each in devices:
         yield each["driver"], each["pool"], each["device"]
 
 
@@ -220,18 +224,18 @@ def resource_claims_of(pod: Obj) -> Iterator[str]:
             yield str(each["resourceClaimName"])
 
 
-def _reserved(seen: Seen) -> Iterable[str]:
+def _reserved(case: WriteCase) -> Iterable[str]:
     """Look for claims of a bound pod that are not allocated, or not reserved for the pod."""
-    claims = seen.history.server_objects("resourceclaims.resource.k8s.io")
-    for name in resource_claims_of(seen.pod) if seen.write.by != "nobody" else ():
-        claim = claims.get((seen.pod["metadata"]["namespace"], name), {})
+    claims = case.history.server_objects("resourceclaims.resource.k8s.io")
+    for name in resource_claims_of(case.pod) if case.write.by != "nobody" else ():
+        claim = claims.get((case.pod["metadata"]["namespace"], name), {})
         status = claim.get("status", {})
         users = [each["uid"] for each in status.get("reservedFor") or ()]
-        if not status.get("allocation") or seen.pod["metadata"]["uid"] not in users:
-            yield f"{name_of(seen.pod)} is bound, and claim {name} is not reserved for it"
+        if not status.get("allocation") or case.pod["metadata"]["uid"] not in users:
+            yield f"{name_of(case.pod)} is bound, and claim {name} is not reserved for it"
 
 
-ATTACHED: tuple[Invariant[Seen], ...] = (
+ATTACHED: tuple[Invariant[WriteCase], ...] = (
     Invariant(
         "volumes",
         "A node reaches the volumes of its pods.",

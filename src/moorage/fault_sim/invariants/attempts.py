@@ -20,14 +20,14 @@ from moorage.api.policy import PodDisruptionBudget
 from moorage.api.resources import ELASTIC_QUOTAS, POD_DISRUPTION_BUDGETS
 from moorage.base.clock import NS_PER_SECOND
 from moorage.engine.decision import Decision, Outcome
-from moorage.fault_sim.errand import Errand
+from moorage.fault_sim.broken_plugin import BrokenPlugin
+from moorage.fault_sim.delayed_step import DelayedStep
 from moorage.fault_sim.history import History, Obj, name_of, node_of, priority_of
 from moorage.fault_sim.invariants.attached import ATTACHED
-from moorage.fault_sim.invariants.on_node import ON_NODE, asked_resources, resources_of_devices
-from moorage.fault_sim.invariants.seen import is_leaving, placed
+from moorage.fault_sim.invariants.on_node import ON_NODE, requested_resources, resources_of_devices
 from moorage.fault_sim.invariants.together import TOGETHER
 from moorage.fault_sim.invariants.victims import Candidate, best_nodes, candidate_on
-from moorage.fault_sim.mischief import Mischief
+from moorage.fault_sim.invariants.write_case import is_leaving, placed
 from moorage.framework.profile import Profile
 from moorage.service.scheduler import Scheduler
 from moorage.snapshot.listers import Lister
@@ -41,7 +41,7 @@ _RULES: Final = tuple(
     each for each in (*ON_NODE, *TOGETHER, *ATTACHED) if each.name != "promised-room"
 )
 # Plugins that reject pods by rules which this module does not know.
-_UNKNOWN: Final = frozenset({Mischief.name, Errand.name})
+_UNKNOWN: Final = frozenset({BrokenPlugin.name, DelayedStep.name})
 _OF_GROUPS: Final = ("schedulingGroup", "resourceClaims", "schedulingGates")
 
 
@@ -123,16 +123,16 @@ class AttemptOracle:
         """Return what the watches have told; None where a version of it is unknown here."""
         parts, core = self._scheduler.parts, self._scheduler.core
         known, dump = copy.copy(self._history), core.cache.dump()
-        nodes = self._told(parts.nodes.known_objects)
-        pods = self._told(parts.others[0].known_objects)
+        nodes = self._objects_written(parts.nodes.known_objects)
+        pods = self._objects_written(parts.others[0].known_objects)
         if nodes is None or pods is None:
             return None
         known.nodes = {node["metadata"]["name"]: node for node in nodes}
         known.pods = {pod["metadata"]["uid"]: pod for pod in pods}
         announced = copy.copy(known)
         announced.pods = {uid: _staying(pod) for uid, pod in known.pods.items()}
-        left = {name: self._history.last_nodes.get(name) for name in map(node_of, pods)}
-        announced.nodes = {name: node for name, node in left.items() if node} | known.nodes
+        last_nodes = {name: self._history.last_nodes.get(name) for name in map(node_of, pods)}
+        announced.nodes = {name: node for name, node in last_nodes.items() if node} | known.nodes
         for uid in dump.assumed:
             if uid in known.pods:
                 known.pods[uid] = _on(known.pods[uid], dump.node_of_pod[uid])
@@ -145,11 +145,11 @@ class AttemptOracle:
             frozenset(uid for uid, _ in promises if nominator.queued_version(uid) is None),
         )
 
-    def _told(self, objects: Mapping[Any, Any]) -> list[Obj] | None:
+    def _objects_written(self, objects: Mapping[Any, Any]) -> list[Obj] | None:
         """Return the objects of a reflector as the server wrote them."""
         versions = self._history.versions
-        found = [versions.get(each.metadata.resource_version) for each in objects.values()]
-        return None if None in found else [each for each in found if each is not None]
+        written = [versions.get(each.metadata.resource_version) for each in objects.values()]
+        return None if None in written else [each for each in written if each is not None]
 
     def _is_plain(self, pod: Obj) -> bool:
         """Return whether the rules say all about a pod."""
@@ -158,7 +158,7 @@ class AttemptOracle:
             return False
         if any("gcePersistentDisk" not in each for each in spec.get("volumes") or ()):
             return False  # what a plugin has assumed of claims is not known here
-        if asked_resources(pod) & resources_of_devices(self._history):
+        if requested_resources(pod) & resources_of_devices(self._history):
             return False
         return GROUP_LABEL not in pod["metadata"].get("labels", {})
 
@@ -172,10 +172,10 @@ class AttemptOracle:
         if decision.outcome is Outcome.REJECT and not feasible:
             self._judge_victims(pod, decision, profile, belief)
             return
-        told = decision.node_name or "no node"
+        node = decision.node_name or "no node"
         if decision.node_name not in feasible:
             fits = ", ".join(feasible) or "none"
-            self._breach("attempt-node", f"{name_of(pod)} gets {told}; of its nodes fit: {fits}")
+            self._breach("attempt-node", f"{name_of(pod)} gets {node}; of its nodes fit: {fits}")
         elif self._counts_all(decision, profile) and decision.feasible != len(feasible):
             self._breach(
                 "attempt-node",
@@ -201,7 +201,7 @@ class AttemptOracle:
             return  # the watch of budgets is behind: their older versions are unknown here
         if profile.evicts_whole_gangs and any(map(_of_gang, belief.history.pods.values())):
             return
-        found: dict[str, Candidate] = {}
+        candidates: dict[str, Candidate] = {}
         for name in belief.history.nodes:
 
             def fits(gone: Iterable[str], name: str = name) -> bool:
@@ -209,8 +209,8 @@ class AttemptOracle:
 
             candidate = candidate_on(name, pod, belief.history, budgets.values(), fits)
             if candidate is not None:
-                found[name] = candidate
-        for text in _wrong_victims(pod, decision, found):
+                candidates[name] = candidate
+        for text in _wrong_victims(pod, decision, candidates):
             self._breach("attempt-victims", text)
 
     # -- wake-ups ------------------------------------------------------------------------------
@@ -228,8 +228,8 @@ class AttemptOracle:
             return
         if (belief := self._belief()) is None:
             return
-        told = (*belief.history.nodes.values(), *belief.history.pods.values())
-        versions = [each["metadata"]["resourceVersion"] for each in told]
+        objects = (*belief.history.nodes.values(), *belief.history.pods.values())
+        versions = [each["metadata"]["resourceVersion"] for each in objects]
         looked_at = versions, list(map(name_of, belief.promised))
         if looked_at == self._looked_at:
             return
@@ -303,23 +303,28 @@ def _passes(
 
 
 def _fits(pod: Obj, node: str, history: History, gone: Iterable[str] = ()) -> bool:
-    seen = placed(pod, node, history, without=gone)
-    return not any(True for rule in _RULES for _ in rule.broken(seen))
+    case = placed(pod, node, history, without=gone)
+    return not any(True for rule in _RULES for _ in rule.broken(case))
 
 
-def _wrong_victims(pod: Obj, decision: Decision, found: Mapping[str, Candidate]) -> Iterator[str]:
+def _wrong_victims(
+    pod: Obj, decision: Decision, candidates: Mapping[str, Candidate]
+) -> Iterator[str]:
     nomination = decision.nomination
     chosen = "" if nomination is None else nomination.node_name
-    if chosen not in found:
-        if chosen or found:
-            names = ", ".join(sorted(found)) or "no node"
+    if chosen not in candidates:
+        if chosen or candidates:
+            names = ", ".join(sorted(candidates)) or "no node"
             yield f"{name_of(pod)} is promised {chosen or 'no node'}; evictions help on {names}"
         return
-    told = sorted(each.full_name for each in decision.victims)
-    if told != sorted(found[chosen].victims) and found[chosen].is_certain:
+    victims = sorted(each.full_name for each in decision.victims)
+    if victims != sorted(candidates[chosen].victims) and candidates[chosen].is_certain:
         yield (
-            f"{name_of(pod)} evicts {', '.join(told)} from {chosen}; enough are "
-            f"{', '.join(sorted(found[chosen].victims))}"
+            f"{name_of(pod)} evicts {', '.join(victims)} from {chosen}; enough are "
+            f"{', '.join(sorted(candidates[chosen].victims))}"
         )
-    elif all(each.is_certain for each in found.values()) and chosen not in best_nodes(found):
-        yield f"{name_of(pod)} evicts on {chosen}; less is lost on {', '.join(best_nodes(found))}"
+    elif all(each.is_certain for each in candidates.values()) and chosen not in best_nodes(
+        candidates
+    ):
+        best = ", ".join(best_nodes(candidates))
+        yield f"{name_of(pod)} evicts on {chosen}; less is lost on {best}"

@@ -27,16 +27,16 @@ _NUMBERS = tuple(key for key in FIXED if key not in _SETS)
 Facts = dict[str, dict[str, Any]]
 
 
-def differences(kept: NodeTable, afresh: NodeTable) -> Iterator[str]:
+def differences(updated: NodeTable, afresh: NodeTable) -> Iterator[str]:
     """Yield what a table that was kept by increments says otherwise than a new one.
 
     Parameters
     ----------
-    kept, afresh
+    updated, afresh
         The tables.
     """
-    resources = sorted({*kept.exact_limit, *afresh.exact_limit})
-    one, other = _by_node(kept, resources, kept), _by_node(afresh, resources, kept)
+    resources = sorted({*updated.exact_limit, *afresh.exact_limit})
+    one, other = _by_node(updated, resources, updated), _by_node(afresh, resources, updated)
     for name in sorted({*one, *other}):
         if name not in one or name not in other:
             yield f"node {name} is in one table only"
@@ -45,7 +45,7 @@ def differences(kept: NodeTable, afresh: NodeTable) -> Iterator[str]:
             if one[name][fact] != value:
                 yield f"node {name}: {fact} is {one[name][fact]}, and {value} in a new table"
     for what, value in _of_all(afresh).items():
-        if (said := _of_all(kept)[what]) != value:
+        if (said := _of_all(updated)[what]) != value:
             yield f"{what}: {said}, and {value} in a new table"
 
 
@@ -104,7 +104,7 @@ def _afresh(scheduler: Scheduler) -> NodeTable:
     return table
 
 
-def _told(scheduler: Scheduler) -> object:
+def _inputs(scheduler: Scheduler) -> object:
     """Return what decides both tables: nothing is compared again before it changes."""
     parts, core = scheduler.parts, scheduler.core
     table = core.snapshot.table
@@ -120,9 +120,9 @@ def _told(scheduler: Scheduler) -> object:
 
 def _derived(cluster: SimCluster) -> Iterable[str]:
     for scheduler in synced(cluster):
-        told, oracle = _told(scheduler), cluster.oracles[scheduler]
-        if oracle.compared != told:
-            oracle.compared = told
+        inputs, oracle = _inputs(scheduler), cluster.oracles[scheduler]
+        if oracle.compared != inputs:
+            oracle.compared = inputs
             yield from differences(scheduler.core.snapshot.table, _afresh(scheduler))
 
 

@@ -10,80 +10,80 @@ from moorage.fault_sim.history import Obj, name_of, node_of, nominated_of, prior
 from moorage.fault_sim.invariants.attached import ATTACHED
 from moorage.fault_sim.invariants.invariant import Invariant
 from moorage.fault_sim.invariants.on_node import ON_NODE
-from moorage.fault_sim.invariants.quotas import GIVEN_BACK, quotas_of
-from moorage.fault_sim.invariants.seen import LONG_AGO_NS, Seen, is_leaving, placed
+from moorage.fault_sim.invariants.quotas import RELEASED, quotas_of
 from moorage.fault_sim.invariants.together import TOGETHER
+from moorage.fault_sim.invariants.write_case import LONG_AGO_NS, WriteCase, is_leaving, placed
 
 _RULES = (*ON_NODE, *TOGETHER, *ATTACHED)
 
 
-def _waiting(seen: Seen) -> Iterator[Obj]:
+def _waiting(case: WriteCase) -> Iterator[Obj]:
     """Yield the pods that may have been tried."""
-    for pod in seen.history.pods.values():
+    for pod in case.history.pods.values():
         if not node_of(pod) and not pod["spec"].get("schedulingGates"):
             yield pod
 
 
-def _lower_priority(seen: Seen) -> Iterable[str]:
-    if not seen.settled(seen.history.waiting_left_ns):
+def _lower_priority(case: WriteCase) -> Iterable[str]:
+    if not case.settled(case.history.waiting_left_ns):
         return
-    victim = seen.write.before or {}
-    if victim["metadata"]["namespace"] in quotas_of(seen):
+    victim = case.write.before or {}
+    if victim["metadata"]["namespace"] in quotas_of(case):
         return  # `victim-quota` judges it
-    priorities = [priority_of(pod) for pod in _waiting(seen)]
+    priorities = [priority_of(pod) for pod in _waiting(case)]
     if priority_of(victim) >= max(priorities, default=-(10**18)):
         yield f"{name_of(victim)} was evicted, no waiting pod has a higher priority"
 
 
-def _polite(seen: Seen) -> Iterable[str]:
+def _polite(case: WriteCase) -> Iterable[str]:
     """Look for a pod that waits and may evict others."""
-    if not seen.settled(seen.history.waiting_left_ns):
+    if not case.settled(case.history.waiting_left_ns):
         return
-    victim = seen.write.before or {}
-    if victim["metadata"]["namespace"] in quotas_of(seen):
+    victim = case.write.before or {}
+    if victim["metadata"]["namespace"] in quotas_of(case):
         return
-    higher = [pod for pod in _waiting(seen) if priority_of(pod) > priority_of(victim)]
+    higher = [pod for pod in _waiting(case) if priority_of(pod) > priority_of(victim)]
     if higher and all(pod["spec"].get("preemptionPolicy") == "Never" for pod in higher):
         yield f"{name_of(victim)} was evicted, and every waiting pod has preemptionPolicy Never"
 
 
-def _placed_victim(seen: Seen) -> Iterable[str]:
+def _placed_victim(case: WriteCase) -> Iterable[str]:
     """Look for a victim without a node whose binding was never sent."""
-    victim = seen.write.before or {}
-    tried = seen.history.tried_binding.get(seen.write.by, ())
+    victim = case.write.before or {}
+    tried = case.history.tried_binding.get(case.write.by, ())
     if not node_of(victim) and victim["metadata"]["uid"] not in tried:
         yield f"{name_of(victim)} was evicted and has no node"
 
 
-def _needed(seen: Seen) -> Iterable[str]:
+def _needed(case: WriteCase) -> Iterable[str]:
     """Look for a waiting pod that fits on the victim's node once lesser pods are gone.
 
     Or on the node of another member of the victim's gang: Coscheduling evicts whole gangs.
     """
-    victim = seen.write.before or {}
-    if quotas_of(seen):
+    victim = case.write.before or {}
+    if quotas_of(case):
         return  # who may take whose room depends on the quotas, see `victim-quota`
-    node = seen.history.nodes.get(node_of(victim))
-    calm = seen.settled(seen.history.waiting_left_ns) and seen.settled(seen.history.pod_gone_ns)
-    if node is None or not calm or not seen.steady(node):
+    node = case.history.nodes.get(node_of(victim))
+    calm = case.settled(case.history.waiting_left_ns) and case.settled(case.history.pod_gone_ns)
+    if node is None or not calm or not case.steady(node):
         return
-    if not all(seen.known(pod) for pod in seen.history.pods.values()):
+    if not all(case.known(pod) for pod in case.history.pods.values()):
         return
-    higher = [pod for pod in _waiting(seen) if priority_of(pod) > priority_of(victim)]
+    higher = [pod for pod in _waiting(case) if priority_of(pod) > priority_of(victim)]
     if any(pod["spec"].get("schedulingGroup") for pod in higher):
         return  # a group hopes for the cluster as a whole
     nodes = [
-        each for name in _nodes_of_gang(seen, victim) if (each := seen.history.nodes.get(name))
+        each for name in _nodes_of_gang(case, victim) if (each := case.history.nodes.get(name))
     ]
-    helped = any(_makes_room_for(pod, victim, each, seen) for pod in higher for each in nodes)
+    helped = any(_makes_room_for(pod, victim, each, case) for pod in higher for each in nodes)
     if higher and not helped:
         names = ", ".join(map(name_of, higher))
         yield f"{name_of(victim)} was evicted from {node_of(victim)}, which helps none of {names}"
 
 
-def _nodes_of_gang(seen: Seen, victim: Obj) -> list[str]:
+def _nodes_of_gang(case: WriteCase, victim: Obj) -> list[str]:
     """Return the nodes of a victim and of its gang; Coscheduling evicts whole gangs."""
-    rest = [pod for pod in seen.history.pods.values() if _of_one_gang(pod, victim)]
+    rest = [pod for pod in case.history.pods.values() if _of_one_gang(pod, victim)]
     return sorted({node_of(victim), *map(node_of, rest)})
 
 
@@ -96,30 +96,30 @@ def _of_one_gang(pod: Obj, victim: Obj) -> bool:
     return _gang_of(victim) is not None and _gang_of(pod) == _gang_of(victim)
 
 
-def _makes_room_for(pod: Obj, victim: Obj, node: Obj, seen: Seen) -> bool:
+def _makes_room_for(pod: Obj, victim: Obj, node: Obj, case: WriteCase) -> bool:
     """Return whether a pod fits on the node only without pods of lower priority."""
     name = node["metadata"]["name"]
-    there = [each for each in seen.history.pods.values() if node_of(each) == name]
+    there = [each for each in case.history.pods.values() if node_of(each) == name]
     lower = [each["metadata"]["uid"] for each in there if priority_of(each) < priority_of(pod)]
     gone = [*lower, victim["metadata"]["uid"]]
-    return fits_without(seen, pod, name, gone)
+    return fits_without(case, pod, name, gone)
 
 
-def fits_without(seen: Seen, pod: Obj, node: str, gone: Iterable[str]) -> bool:
+def fits_without(case: WriteCase, pod: Obj, node: str, gone: Iterable[str]) -> bool:
     """Return whether a pod fits on a node when some pods are gone."""
-    trial = placed(pod, node, seen.history, without=gone)
+    trial = placed(pod, node, case.history, without=gone)
     return not any(True for rule in _RULES for _ in rule.broken(trial))
 
 
-def _spared(seen: Seen) -> Iterable[str]:
+def _spared(case: WriteCase) -> Iterable[str]:
     """Look for the one pod that waits, for which enough pods are ending already."""
-    history, victim = seen.history, seen.write.before or {}
-    if not seen.undisturbed or quotas_of(seen):
+    history, victim = case.history, case.write.before or {}
+    if not case.undisturbed or quotas_of(case):
         return
-    calm = seen.settled(history.waiting_left_ns) and seen.settled(history.pod_gone_ns)
-    if not calm or not all(seen.known(pod) for pod in history.pods.values()):
+    calm = case.settled(history.waiting_left_ns) and case.settled(history.pod_gone_ns)
+    if not calm or not all(case.known(pod) for pod in history.pods.values()):
         return
-    higher = [pod for pod in _waiting(seen) if priority_of(pod) > priority_of(victim)]
+    higher = [pod for pod in _waiting(case) if priority_of(pod) > priority_of(victim)]
     if len(higher) != 1 or higher[0]["spec"].get("schedulingGroup"):
         return
     ending = [
@@ -129,72 +129,72 @@ def _spared(seen: Seen) -> Iterable[str]:
     ]
     uid = higher[0]["metadata"]["uid"]
     promised = {nominated_of(higher[0])}
-    if not seen.settled(history.nominated_ns.get(uid, LONG_AGO_NS)):
+    if not case.settled(history.nominated_ns.get(uid, LONG_AGO_NS)):
         promised.add(history.promised_before[uid])  # the promise of now may be of this attempt
     for name in sorted({node_of(victim), *promised} & history.nodes.keys()):
         lesser = [uid for uid in ending if priority_of(history.pods[uid]) < priority_of(higher[0])]
         there = {**history.pods, victim["metadata"]["uid"]: victim}
-        if seen.steady(history.nodes[name]) and _fits_beside(seen, higher[0], name, lesser, there):
+        if case.steady(history.nodes[name]) and _fits_beside(case, higher[0], name, lesser, there):
             yield f"{name_of(victim)} was evicted, and {name_of(higher[0])} has room on {name}"
 
 
 def _fits_beside(
-    seen: Seen, pod: Obj, node: str, gone: Iterable[str], there: dict[str, Obj]
+    case: WriteCase, pod: Obj, node: str, gone: Iterable[str], there: dict[str, Obj]
 ) -> bool:
     """Return whether a pod fits on a node beside these pods, when some of them are gone."""
-    past = copy.copy(seen.history)
+    past = copy.copy(case.history)
     past.pods = there
     trial = placed(pod, node, past, without=gone)
     return not any(True for rule in _RULES for _ in rule.broken(trial))
 
 
-def _budget(seen: Seen) -> Iterable[str]:
+def _budget(case: WriteCase) -> Iterable[str]:
     """Look for a way to make room that keeps every budget."""
-    victim = seen.write.before or {}
-    if quotas_of(seen):
+    victim = case.write.before or {}
+    if quotas_of(case):
         return
-    spent = [each for each in _budgets(seen, victim) if _spent(each)]
-    calm = seen.settled(seen.history.waiting_left_ns) and seen.settled(seen.history.pod_gone_ns)
-    if not spent or not calm or not all(map(seen.steady, seen.history.nodes.values())):
+    spent = [each for each in _budgets(case, victim) if _spent(each)]
+    calm = case.settled(case.history.waiting_left_ns) and case.settled(case.history.pod_gone_ns)
+    if not spent or not calm or not all(map(case.steady, case.history.nodes.values())):
         return
-    if not all(seen.known(pod) for pod in seen.history.pods.values()):
+    if not all(case.known(pod) for pod in case.history.pods.values()):
         return
-    if len(_nodes_of_gang(seen, victim)) > 1:
+    if len(_nodes_of_gang(case, victim)) > 1:
         return  # the rest of a gang is evicted with it, whatever its budget says
-    if not seen.settled(seen.history.leaving_before_ns):
+    if not case.settled(case.history.leaving_before_ns):
         return  # the budget may have been spent by an eviction of the same attempt
-    for pod in _waiting(seen):
+    for pod in _waiting(case):
         if priority_of(pod) <= priority_of(victim) or pod["spec"].get("schedulingGroup"):
             return
-        other = _unprotected_way(seen, pod, node_of(victim))
+        other = _unprotected_way(case, pod, node_of(victim))
         if other is None:
             return
         yield f"{name_of(victim)} was evicted against its budget, {other} has room without"
 
 
-def _unprotected_way(seen: Seen, pod: Obj, but: str) -> str | None:
+def _unprotected_way(case: WriteCase, pod: Obj, but: str) -> str | None:
     """Return a node on which a pod fits once some pods without a spent budget are gone."""
-    for name in seen.history.nodes:
+    for name in case.history.nodes:
         free = [
             each["metadata"]["uid"]
-            for each in seen.history.pods.values()
+            for each in case.history.pods.values()
             if node_of(each) == name
             and priority_of(each) < priority_of(pod)
-            and not list(_budgets(seen, each))
+            and not list(_budgets(case, each))
         ]
-        if name != but and free and fits_without(seen, pod, name, free):
+        if name != but and free and fits_without(case, pod, name, free):
             return name
     return None
 
 
-def _budgets(seen: Seen, pod: Obj) -> Iterator[Obj]:
+def _budgets(case: WriteCase, pod: Obj) -> Iterator[Obj]:
     labels = pod["metadata"].get("labels", {})
-    for (namespace, _), budget in seen.history.server_objects(
+    for (namespace, _), budget in case.history.server_objects(
         "poddisruptionbudgets.policy"
     ).items():
-        wanted = budget["spec"]["selector"]["matchLabels"]
+        selector = budget["spec"]["selector"]["matchLabels"]
         same = namespace == pod["metadata"]["namespace"]
-        if same and all(labels.get(key) == value for key, value in wanted.items()):
+        if same and all(labels.get(key) == value for key, value in selector.items()):
             yield budget
 
 
@@ -203,9 +203,9 @@ def _spent(budget: Obj) -> bool:
     return int(allowed) <= 0
 
 
-def _told(seen: Seen) -> Iterable[str]:
+def _reported(case: WriteCase) -> Iterable[str]:
     """Look for a victim whose status does not say that it is to end, and why."""
-    victim = seen.write.before or {}
+    victim = case.write.before or {}
     conditions = victim.get("status", {}).get("conditions") or ()
     if not any(
         each["type"] == "DisruptionTarget" and each["status"] == "True" for each in conditions
@@ -213,7 +213,7 @@ def _told(seen: Seen) -> Iterable[str]:
         yield f"{name_of(victim)} was evicted, and nothing in its status says so"
 
 
-EVICTION: tuple[Invariant[Seen], ...] = (
+EVICTION: tuple[Invariant[WriteCase], ...] = (
     Invariant(
         "victim-priority",
         "A victim has a lower priority than a pod that waits.",
@@ -230,7 +230,7 @@ EVICTION: tuple[Invariant[Seen], ...] = (
         "victim-told",
         "The status of a victim says that it is evicted.",
         "a controller takes an evicted pod for one that failed (KEP-3329)",
-        _told,
+        _reported,
     ),
     Invariant("victim-placed", "A victim has a node.", "a waiting pod is deleted", _placed_victim),
     Invariant(
@@ -251,5 +251,5 @@ EVICTION: tuple[Invariant[Seen], ...] = (
         "preemption ignores budgets though it need not (kubernetes#91492)",
         _budget,
     ),
-    *GIVEN_BACK,
+    *RELEASED,
 )

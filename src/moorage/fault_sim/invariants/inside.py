@@ -53,15 +53,15 @@ def _agrees(cluster: SimCluster) -> Iterable[str]:
             yield f"{replica.identity} has not listed everything"
             continue
         core = scheduler.core
-        found = compare(
+        difference = compare(
             core.cache,
             core.queue,
             [pod for pod in pods if not _is_given_up(core, pod)],
             nodes,
             responsible=lambda pod: pod.spec.scheduler_name == "default-scheduler",
         )
-        if not found.empty:
-            yield f"{replica.identity}: {found}"
+        if not difference.empty:
+            yield f"{replica.identity}: {difference}"
         for pod in core.store.all_pods():
             stored = cluster.history.pods.get(pod.uid)
             if stored and stored["metadata"]["resourceVersion"] != pod.metadata.resource_version:
@@ -94,8 +94,8 @@ def _watched_custom(scheduler: Scheduler) -> list[WatchedKind]:
 
 
 def _versions_stored(cluster: SimCluster, kind: WatchedKind) -> dict[tuple[str, str], str]:
-    found = cluster.history.server_objects(kind.resource.qualified)
-    return {key: obj["metadata"]["resourceVersion"] for key, obj in found.items()}
+    objects = cluster.history.server_objects(kind.resource.qualified)
+    return {key: obj["metadata"]["resourceVersion"] for key, obj in objects.items()}
 
 
 def _valid(cluster: SimCluster) -> Iterable[str]:
@@ -137,15 +137,15 @@ def _wrong_sums(
     if counted != len(here):
         yield f"node {name} counts {counted} pods, and has {len(here)}"
     known = [pod for uid in here if (pod := assumed.get(uid) or _stored(store, uid))]
-    wanted = sum(asks(to_dict(pod), "cpu") for pod in known)
+    requests = sum(asks(to_dict(pod), "cpu") for pod in known)
     booked = int(snapshot.requested("cpu")[row])
-    if len(known) == len(here) and booked != wanted // _NANO_PER_MILLI:
-        yield f"node {name} has {booked}m of cpu requested, its pods ask {wanted} billionths"
+    if len(known) == len(here) and booked != requests // _NANO_PER_MILLI:
+        yield f"node {name} has {booked}m of cpu requested, its pods ask {requests} billionths"
 
 
 def _stored(store: PodStore, uid: str) -> Pod | None:
-    found = store.name_of(uid)
-    return None if found is None else store.get(*found)
+    key = store.name_of(uid)
+    return None if key is None else store.get(*key)
 
 
 def _nothing_under_way(cluster: SimCluster) -> Iterable[str]:

@@ -18,94 +18,94 @@ from moorage.fault_sim.history import (
     priority_of,
 )
 from moorage.fault_sim.invariants.invariant import Invariant
-from moorage.fault_sim.invariants.seen import LONG_AGO_NS, Seen, is_leaving
+from moorage.fault_sim.invariants.write_case import LONG_AGO_NS, WriteCase, is_leaving
 
 # Fields of a pod that PreEnqueue may hold back, though it has no gate of its own.
 _HELD_BACK = frozenset({"schedulingGroup", "resourceClaims"})
 _CORDONED = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
-def _bound_once(seen: Seen) -> Iterable[str]:
-    before = node_of(seen.write.before or {})
-    if before and node_of(seen.pod) != before:
-        yield f"{name_of(seen.pod)} moved from {before} to {node_of(seen.pod)}"
+def _bound_once(case: WriteCase) -> Iterable[str]:
+    before = node_of(case.write.before or {})
+    if before and node_of(case.pod) != before:
+        yield f"{name_of(case.pod)} moved from {before} to {node_of(case.pod)}"
 
 
-def _node_exists(seen: Seen) -> Iterable[str]:
-    name = node_of(seen.pod)
-    gone_ns = seen.history.node_changed_ns.get(name, LONG_AGO_NS)
-    if name not in seen.history.nodes and seen.settled(gone_ns):
-        yield f"{name_of(seen.pod)} was bound to {name}, which is not there"
+def _node_exists(case: WriteCase) -> Iterable[str]:
+    name = node_of(case.pod)
+    gone_ns = case.history.node_changed_ns.get(name, LONG_AGO_NS)
+    if name not in case.history.nodes and case.settled(gone_ns):
+        yield f"{name_of(case.pod)} was bound to {name}, which is not there"
 
 
-def _room(seen: Seen) -> Iterable[str]:
-    node = seen.node
+def _room(case: WriteCase) -> Iterable[str]:
+    node = case.node
     if node is None:
         return
-    there = [pod for pod in seen.others() if node_of(pod) == node["metadata"]["name"]]
+    there = [pod for pod in case.others() if node_of(pod) == node["metadata"]["name"]]
     for resource, amount in node["status"]["allocatable"].items():
         if resource == "pods":
-            used, asked = len(there), 1
+            used, request = len(there), 1
         else:
-            used, asked = sum(asks(pod, resource) for pod in there), asks(seen.pod, resource)
+            used, request = sum(asks(pod, resource) for pod in there), asks(case.pod, resource)
         room = parse_quantity(amount) if resource != "pods" else int(amount)
-        if asked and used + asked > room:
+        if request and used + request > room:
             yield (
-                f"{name_of(seen.pod)} asks {asked} of {resource} on {node['metadata']['name']}, "
+                f"{name_of(case.pod)} asks {request} of {resource} on {node['metadata']['name']}, "
                 f"where {used} of {room} are used by {', '.join(map(name_of, there))}"
             )
-    for resource in asked_resources(seen.pod) - resources_of_devices(seen.history):
+    for resource in requested_resources(case.pod) - resources_of_devices(case.history):
         if resource not in node["status"]["allocatable"]:
-            yield f"{name_of(seen.pod)} asks {resource}, and {node['metadata']['name']} has none"
+            yield f"{name_of(case.pod)} asks {resource}, and {node['metadata']['name']} has none"
 
 
-def _promised_room(seen: Seen) -> Iterable[str]:
+def _promised_room(case: WriteCase) -> Iterable[str]:
     """Add the pods to which the node was promised, and which have not been tried since."""
-    node, history = seen.node, seen.history
+    node, history = case.node, case.history
     if node is None:
         return
     name = node["metadata"]["name"]
-    promised = [pod for pod in history.pods.values() if _holds_promise(pod, name, seen)]
-    there = [pod for pod in seen.others() if node_of(pod) == name]
+    promised = [pod for pod in history.pods.values() if _holds_promise(pod, name, case)]
+    there = [pod for pod in case.others() if node_of(pod) == name]
     for resource in ("cpu", "memory") if promised else ():
-        asked = asks(seen.pod, resource)
+        request = asks(case.pod, resource)
         used = sum(asks(pod, resource) for pod in (*there, *promised))
         room = parse_quantity(node["status"]["allocatable"][resource])
-        if asked and used + asked > room:
+        if request and used + request > room:
             yield (
-                f"{name_of(seen.pod)} takes {resource} of {name} that is promised to "
+                f"{name_of(case.pod)} takes {resource} of {name} that is promised to "
                 f"{', '.join(map(name_of, promised))}"
             )
 
 
-def _holds_promise(pod: Obj, node: str, seen: Seen) -> bool:
+def _holds_promise(pod: Obj, node: str, case: WriteCase) -> bool:
     """Return whether the writer must know that a node is promised to a pod.
 
     The next scheduler reads promises from the statuses of pods, but not of those that PreEnqueue
     holds back, as upstream.
     """
     uid = pod["metadata"]["uid"]
-    promised_ns = seen.history.nominated_ns.get(uid)
-    own = seen.history.nominated_by.get(uid) == seen.write.by
+    promised_ns = case.history.nominated_ns.get(uid)
+    own = case.history.nominated_by.get(uid) == case.write.by
     return (
         (own or not _HELD_BACK & pod["spec"].keys())
         and nominated_of(pod) == node
         and not node_of(pod)
-        and uid != seen.pod["metadata"]["uid"]
+        and uid != case.pod["metadata"]["uid"]
         and not is_leaving(pod)
-        and priority_of(pod) >= priority_of(seen.pod)
+        and priority_of(pod) >= priority_of(case.pod)
         and promised_ns is not None
-        and seen.settled(promised_ns)
-        and seen.history.popped_ns.get(uid, LONG_AGO_NS) < promised_ns
+        and case.settled(promised_ns)
+        and case.history.popped_ns.get(uid, LONG_AGO_NS) < promised_ns
     )
 
 
-def _lesser_promise(seen: Seen) -> Iterable[str]:
+def _lesser_promise(case: WriteCase) -> Iterable[str]:
     """Look for a pod that kept its promise of a node that a more important one claimed later."""
-    history, pod = seen.history, seen.write.before or {}
+    history, pod = case.history, case.write.before or {}
     node = nominated_of(pod)
     # A write that failed may leave a promise, here as upstream.
-    if not node or node_of(pod) or not seen.undisturbed:
+    if not node or node_of(pod) or not case.undisturbed:
         return
     promised_ns = history.nominated_ns.get(pod["metadata"]["uid"])
     for other in history.pods.values():
@@ -116,22 +116,22 @@ def _lesser_promise(seen: Seen) -> Iterable[str]:
             and nominated_of(other) == node
             and not node_of(other)
             and priority_of(pod) < priority_of(other)
-            and claimed_ns - promised_ns > seen.horizon_ns
-            and seen.settled(claimed_ns)
+            and claimed_ns - promised_ns > case.horizon_ns
+            and case.settled(claimed_ns)
         ):
             yield f"{name_of(other)} claimed {node}, which is still promised to {name_of(pod)}"
 
 
-def _announced(seen: Seen) -> Iterable[str]:
+def _announced(case: WriteCase) -> Iterable[str]:
     """Look for a pod that was held for long, and whose status did not tell its node meanwhile.
 
     Not looked at: members of groups. They are tried with their group, without a pop of their own.
     """
-    now, before = seen.write.now or {}, seen.write.before or {}
-    popped_ns = seen.history.popped_ns.get(now.get("metadata", {}).get("uid", ""))
-    if not seen.faultless or popped_ns is None or node_of(now) or _is_member(now):
+    now, before = case.write.now or {}, case.write.before or {}
+    popped_ns = case.history.popped_ns.get(now.get("metadata", {}).get("uid", ""))
+    if not case.faultless or popped_ns is None or node_of(now) or _is_member(now):
         return
-    held_ns = seen.write.at_ns - popped_ns
+    held_ns = case.write.at_ns - popped_ns
     turned_away = _unscheduled(now) and _unscheduled(now) != _unscheduled(before)
     if turned_away and held_ns > NS_PER_SECOND and not nominated_of(before):
         yield f"{name_of(now)} was held for {held_ns / NS_PER_SECOND:.1f} s and did not say where"
@@ -152,7 +152,7 @@ def resources_of_devices(history: History) -> set[str]:
     return {each["spec"].get("extendedResourceName", "") for each in classes}
 
 
-def asked_resources(pod: Obj) -> set[str]:
+def requested_resources(pod: Obj) -> set[str]:
     """Return the names of the resources that a pod requests."""
     return {
         resource
@@ -164,21 +164,23 @@ def asked_resources(pod: Obj) -> set[str]:
 def asks(pod: Obj, resource: str) -> int:
     """Return what a pod requests of a resource, billionths of its unit."""
     spec = pod["spec"]
-    running = sum(_asked(each, resource) for each in spec["containers"])
-    starting = max((_asked(each, resource) for each in spec.get("initContainers") or ()), default=0)
+    running = sum(_request_of(each, resource) for each in spec["containers"])
+    starting = max(
+        (_request_of(each, resource) for each in spec.get("initContainers") or ()), default=0
+    )
     overhead = parse_quantity(spec.get("overhead", {}).get(resource, "0"))
     return max(running, starting) + overhead
 
 
-def _asked(container: Obj, resource: str) -> int:
+def _request_of(container: Obj, resource: str) -> int:
     return parse_quantity(container.get("resources", {}).get("requests", {}).get(resource, "0"))
 
 
-def _ports(seen: Seen) -> Iterable[str]:
-    mine = set(ports(seen.pod))
-    for other in seen.others() if mine else ():
-        if node_of(other) == node_of(seen.pod) and mine & set(ports(other)):
-            yield f"{name_of(seen.pod)} and {name_of(other)} have the same host port"
+def _ports(case: WriteCase) -> Iterable[str]:
+    mine = set(ports(case.pod))
+    for other in case.others() if mine else ():
+        if node_of(other) == node_of(case.pod) and mine & set(ports(other)):
+            yield f"{name_of(case.pod)} and {name_of(other)} have the same host port"
 
 
 def ports(pod: Obj) -> Iterator[int]:
@@ -189,12 +191,12 @@ def ports(pod: Obj) -> Iterator[int]:
                 yield port["hostPort"]
 
 
-def _taints(seen: Seen) -> Iterable[str]:
-    node = seen.node or {}
+def _taints(case: WriteCase) -> Iterable[str]:
+    node = case.node or {}
     cordon = [_CORDONED] if node.get("spec", {}).get("unschedulable") else []
     for taint in [*hard_taints(node), *cordon]:
-        if not tolerated(seen.pod, taint):
-            yield f"{name_of(seen.pod)} does not tolerate {taint['key']} of {node_of(seen.pod)}"
+        if not tolerated(case.pod, taint):
+            yield f"{name_of(case.pod)} does not tolerate {taint['key']} of {node_of(case.pod)}"
 
 
 def hard_taints(node: Obj) -> list[Mapping[str, Any]]:
@@ -215,18 +217,18 @@ def tolerated(pod: Obj, taint: Mapping[str, Any]) -> bool:
     return False
 
 
-def _selector(seen: Seen) -> Iterable[str]:
-    node = seen.node
-    if node is not None and not selects_node(seen.pod, node):
+def _selector(case: WriteCase) -> Iterable[str]:
+    node = case.node
+    if node is not None and not selects_node(case.pod, node):
         labels = node["metadata"].get("labels", {})
-        yield f"{name_of(seen.pod)} does not select {node_of(seen.pod)} with {labels}"
+        yield f"{name_of(case.pod)} does not select {node_of(case.pod)} with {labels}"
 
 
 def selects_node(pod: Obj, node: Obj) -> bool:
     """Return whether a node has what ``nodeSelector`` and required node affinity ask."""
     labels = node["metadata"].get("labels", {})
-    wanted = pod["spec"].get("nodeSelector") or {}
-    if any(labels.get(key) != value for key, value in wanted.items()):
+    selector = pod["spec"].get("nodeSelector") or {}
+    if any(labels.get(key) != value for key, value in selector.items()):
         return False
     affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
@@ -260,33 +262,33 @@ _OPERATORS: dict[str, Callable[[str | None, list[str]], bool]] = {
 }
 
 
-def _features(seen: Seen) -> Iterable[str]:
+def _features(case: WriteCase) -> Iterable[str]:
     """Look for a pod in a namespace of users, with the network of a node that cannot do this."""
-    spec, node = seen.pod["spec"], seen.node
+    spec, node = case.pod["spec"], case.node
     if node is None or not spec.get("hostNetwork") or spec.get("hostUsers") is not False:
         return
     declared = node["status"].get("declaredFeatures") or ()
     if "UserNamespacesHostNetworkSupport" not in declared:
-        yield f"{name_of(seen.pod)} needs a feature that {node_of(seen.pod)} does not declare"
+        yield f"{name_of(case.pod)} needs a feature that {node_of(case.pod)} does not declare"
 
 
-def _gates(seen: Seen) -> Iterable[str]:
-    if seen.pod["spec"].get("schedulingGates"):
-        yield f"{name_of(seen.pod)} is bound and has scheduling gates"
+def _gates(case: WriteCase) -> Iterable[str]:
+    if case.pod["spec"].get("schedulingGates"):
+        yield f"{name_of(case.pod)} is bound and has scheduling gates"
 
 
-def _own_pods(seen: Seen) -> Iterable[str]:
-    name = seen.pod["spec"].get("schedulerName")
+def _own_pods(case: WriteCase) -> Iterable[str]:
+    name = case.pod["spec"].get("schedulerName")
     if name != "default-scheduler":
-        yield f"{name_of(seen.pod)} belongs to scheduler {name}"
+        yield f"{name_of(case.pod)} belongs to scheduler {name}"
 
 
-def _not_leaving(seen: Seen) -> Iterable[str]:
-    if is_leaving(seen.write.before):
-        yield f"{name_of(seen.pod)} was bound when it was being deleted"
+def _not_leaving(case: WriteCase) -> Iterable[str]:
+    if is_leaving(case.write.before):
+        yield f"{name_of(case.pod)} was bound when it was being deleted"
 
 
-ON_NODE: tuple[Invariant[Seen], ...] = (
+ON_NODE: tuple[Invariant[WriteCase], ...] = (
     Invariant(
         "bound-once",
         "A bound pod keeps its node.",
@@ -315,7 +317,7 @@ ON_NODE: tuple[Invariant[Seen], ...] = (
     Invariant("not-leaving", "A pod that ends is not bound.", "late deletion", _not_leaving),
 )
 
-REPORTED: tuple[Invariant[Seen], ...] = (
+REPORTED: tuple[Invariant[WriteCase], ...] = (
     Invariant(
         "lesser-promise",
         "A node that a pod claims is promised no more to less important pods.",

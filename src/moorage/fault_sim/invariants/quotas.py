@@ -9,15 +9,15 @@ from moorage.api.resources import ELASTIC_QUOTAS
 from moorage.fault_sim.history import Obj, is_finished, name_of, node_of, priority_of
 from moorage.fault_sim.invariants.invariant import Invariant
 from moorage.fault_sim.invariants.on_node import asks
-from moorage.fault_sim.invariants.seen import Seen
+from moorage.fault_sim.invariants.write_case import WriteCase
 
 _RESOURCE = "cpu"  # the simulation's quotas bound it; of memory there is more than all pods ask
 
 
-def quotas_of(seen: Seen) -> dict[str, Obj]:
+def quotas_of(case: WriteCase) -> dict[str, Obj]:
     """Return the quota of each namespace that has one."""
-    found = seen.history.server_objects(ELASTIC_QUOTAS.qualified)
-    return {namespace: quota for (namespace, _), quota in found.items()}
+    quotas = case.history.server_objects(ELASTIC_QUOTAS.qualified)
+    return {namespace: quota for (namespace, _), quota in quotas.items()}
 
 
 def bound_of(quota: Obj, field: str) -> int:
@@ -30,30 +30,30 @@ def _used(pods: Iterable[Obj], namespaces: Iterable[str]) -> int:
     return sum(asks(pod, _RESOURCE) for pod in pods if pod["metadata"]["namespace"] in among)
 
 
-def _quota(seen: Seen) -> Iterable[str]:
+def _quota(case: WriteCase) -> Iterable[str]:
     """Add up what the namespace, and all namespaces with a quota, use on known nodes."""
-    namespace = seen.pod["metadata"]["namespace"]
-    quotas = quotas_of(seen)
-    if namespace not in quotas or not seen.settled(seen.history.quota_changed_ns):
+    namespace = case.pod["metadata"]["namespace"]
+    quotas = quotas_of(case)
+    if namespace not in quotas or not case.settled(case.history.quota_changed_ns):
         return
-    pods = [*seen.others(), seen.pod]
+    pods = [*case.others(), case.pod]
     used, most = _used(pods, (namespace,)), bound_of(quotas[namespace], "max")
     if used > most:
-        yield f"{name_of(seen.pod)}: {namespace} uses {used} of {most} billionths of {_RESOURCE}"
+        yield f"{name_of(case.pod)}: {namespace} uses {used} of {most} billionths of {_RESOURCE}"
     used = _used(pods, quotas)
     least = sum(bound_of(quota, "min") for quota in quotas.values())
     if used > least:
-        yield f"{name_of(seen.pod)}: all namespaces use {used}, {least} are guaranteed"
+        yield f"{name_of(case.pod)}: all namespaces use {used}, {least} are guaranteed"
 
 
-def _taken_back(seen: Seen) -> Iterable[str]:
+def _taken_back(case: WriteCase) -> Iterable[str]:
     """Look for a victim of another namespace that has not borrowed."""
-    history, victim = seen.history, seen.write.before or {}
-    namespace, quotas = victim["metadata"]["namespace"], quotas_of(seen)
+    history, victim = case.history, case.write.before or {}
+    namespace, quotas = victim["metadata"]["namespace"], quotas_of(case)
     calm = (
-        seen.settled(history.quota_changed_ns)
-        and seen.settled(history.waiting_left_ns)
-        and seen.settled(history.pod_gone_ns)
+        case.settled(history.quota_changed_ns)
+        and case.settled(history.waiting_left_ns)
+        and case.settled(history.pod_gone_ns)
     )
     if namespace not in quotas or not calm:
         return
@@ -71,21 +71,21 @@ def _taken_back(seen: Seen) -> Iterable[str]:
     used, least = _used(on_nodes, (namespace,)), bound_of(quotas[namespace], "min")
     if used <= least:
         yield f"{name_of(victim)} was evicted, and {namespace} uses {used} of {least} guaranteed"
-    elif not any(_within(seen, pod, quotas) for pod in waiting):
+    elif not any(_within(case, pod, quotas) for pod in waiting):
         yield f"{name_of(victim)} was evicted, and no waiting pod is within its minimum"
 
 
-def _within(seen: Seen, pod: Obj, quotas: dict[str, Obj]) -> bool:
+def _within(case: WriteCase, pod: Obj, quotas: dict[str, Obj]) -> bool:
     """Return whether a pod stays within the minimum of its namespace, by what is known."""
     namespace = pod["metadata"]["namespace"]
     if namespace not in quotas:
         return False
-    here = [each for each in seen.history.pods.values() if node_of(each) and seen.known(each)]
+    here = [each for each in case.history.pods.values() if node_of(each) and case.known(each)]
     used = _used(here, (namespace,)) + asks(pod, _RESOURCE)
     return used <= bound_of(quotas[namespace], "min")
 
 
-QUOTA: tuple[Invariant[Seen], ...] = (
+QUOTA: tuple[Invariant[WriteCase], ...] = (
     Invariant(
         "quota",
         "A namespace with an elastic quota stays below its maximum, all stay below their sum.",
@@ -93,7 +93,7 @@ QUOTA: tuple[Invariant[Seen], ...] = (
         _quota,
     ),
 )
-GIVEN_BACK: tuple[Invariant[Seen], ...] = (
+RELEASED: tuple[Invariant[WriteCase], ...] = (
     Invariant(
         "victim-quota",
         "A victim of another namespace was borrowed room.",

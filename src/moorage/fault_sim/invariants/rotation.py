@@ -10,57 +10,57 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from moorage.fault_sim.history import History, Obj, name_of, node_of, nominated_of
-from moorage.fault_sim.invariants.seen import LONG_AGO_NS, Seen, placed
+from moorage.fault_sim.invariants.write_case import LONG_AGO_NS, WriteCase, placed
 
 # Where one of these is asked for, the nodes may be named before the search begins.
 _NAMED = ("affinity", "volumes", "resourceClaims", "schedulingGroup")
 
 
-def not_in_rotation(seen: Seen, fits: Callable[[Seen], bool]) -> Iterator[str]:
+def not_in_rotation(case: WriteCase, fits: Callable[[WriteCase], bool]) -> Iterator[str]:
     """Yield how a pod took the node of the pod before, though another node takes it.
 
     Parameters
     ----------
-    seen
+    case
         The binding.
     fits
         Returns whether a binding breaks no rule.
     """
-    history, pod = seen.history, seen.write.before
-    before = history.pods.get(history.tried_after.get(seen.pod["metadata"]["uid"], ""))
-    if not (seen.unscored and seen.undisturbed) or pod is None or before is None:
+    history, pod = case.history, case.write.before
+    before = history.pods.get(history.tried_after.get(case.pod["metadata"]["uid"], ""))
+    if not (case.unscored and case.undisturbed) or pod is None or before is None:
         return
-    if node_of(before) != node_of(seen.pod) or not _alike(before, pod) or not _calm(seen, before):
+    if node_of(before) != node_of(case.pod) or not _alike(before, pod) or not _calm(case, before):
         return
     for name in history.nodes:
-        if name != node_of(seen.pod) and fits(placed(pod, name, history)):
+        if name != node_of(case.pod) and fits(placed(pod, name, history)):
             yield (
-                f"{name_of(pod)} goes to {node_of(seen.pod)} as {name_of(before)} did right "
+                f"{name_of(pod)} goes to {node_of(case.pod)} as {name_of(before)} did right "
                 f"before, and {name} takes it as well"
             )
             return
 
 
 def _alike(one: Obj, other: Obj) -> bool:
-    return _asked(one) == _asked(other) and not set(_NAMED) & set(one["spec"])
+    return _request_of(one) == _request_of(other) and not set(_NAMED) & set(one["spec"])
 
 
-def _asked(pod: Obj) -> object:
+def _request_of(pod: Obj) -> object:
     spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
     return spec, pod["metadata"]["namespace"], pod["metadata"].get("labels")
 
 
-def _calm(seen: Seen, before: Obj) -> bool:
+def _calm(case: WriteCase, before: Obj) -> bool:
     """Whether both pods were tried with the same nodes, and with the room that there is now."""
-    history, horizon_ns = seen.history, seen.horizon_ns
-    own, last = seen.pod["metadata"]["uid"], before["metadata"]["uid"]
+    history, horizon_ns = case.history, case.horizon_ns
+    own, last = case.pod["metadata"]["uid"], before["metadata"]["uid"]
     first_ns = history.popped_ns.get(last, LONG_AGO_NS)
     tried_ns = history.popped_ns.get(own, LONG_AGO_NS)
     changed_ns = max(history.node_changed_ns.values(), default=LONG_AGO_NS)
     nominated = {own, last} & history.nominated_ns.keys()
     return (
         changed_ns + horizon_ns < first_ns <= tried_ns
-        and seen.settled(history.pod_gone_ns)
+        and case.settled(history.pod_gone_ns)
         and not nominated
         and not any(map(nominated_of, history.pods.values()))
         and not _under_way(history, own, since_ns=tried_ns - horizon_ns)

@@ -83,10 +83,10 @@ def candidate_on(
     )
 
 
-def best_nodes(found: Mapping[str, Candidate]) -> list[str]:
+def best_nodes(candidates: Mapping[str, Candidate]) -> list[str]:
     """Return the nodes on which the least is lost; of them, the start of the victims decides."""
-    least = min(each.cost for each in found.values())
-    return sorted(name for name, each in found.items() if each.cost == least)
+    least = min(each.cost for each in candidates.values())
+    return sorted(name for name, each in candidates.items() if each.cost == least)
 
 
 def _uid(pod: Obj) -> str:
@@ -100,18 +100,18 @@ def _rank(pod: Obj) -> tuple[int, str]:
 
 def _protected(lower: Sequence[Obj], budgets: Sequence[Obj]) -> set[str]:
     """Return the uids of the pods whose eviction a budget does not allow, the first ones spared."""
-    left = [int(each.get("status", {}).get("disruptionsAllowed") or 0) for each in budgets]
-    found = set[str]()
+    allowed = [int(each.get("status", {}).get("disruptionsAllowed") or 0) for each in budgets]
+    protected = set[str]()
     for pod in lower:
         labels = pod["metadata"].get("labels", {})
         for number, budget in enumerate(budgets):
             same = budget["metadata"]["namespace"] == pod["metadata"]["namespace"]
-            wanted = budget["spec"]["selector"].get("matchLabels", {})
+            selector = budget["spec"]["selector"].get("matchLabels", {})
             under_way = budget.get("status", {}).get("disruptedPods") or {}
-            if not same or not wanted or pod["metadata"]["name"] in under_way:
+            if not same or not selector or pod["metadata"]["name"] in under_way:
                 continue
-            if all(labels.get(key) == value for key, value in wanted.items()):
-                left[number] -= 1
-                if left[number] < 0:
-                    found.add(_uid(pod))
-    return found
+            if all(labels.get(key) == value for key, value in selector.items()):
+                allowed[number] -= 1
+                if allowed[number] < 0:
+                    protected.add(_uid(pod))
+    return protected

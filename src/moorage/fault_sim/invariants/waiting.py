@@ -17,9 +17,10 @@ from moorage.api.resources import (
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.rng import Streams
 from moorage.config.own import LoadedConfiguration
+from moorage.fault_sim.broken_plugin import registry
 from moorage.fault_sim.cluster import SimCluster
-from moorage.fault_sim.errand import CALLED, GATED, REFUSED
-from moorage.fault_sim.errand import LABEL as ERRAND
+from moorage.fault_sim.delayed_step import AWAITS_CALL, GATED, REFUSED
+from moorage.fault_sim.delayed_step import LABEL as DELAYED_STEP
 from moorage.fault_sim.history import (
     Obj,
     group_of,
@@ -32,10 +33,9 @@ from moorage.fault_sim.history import (
 from moorage.fault_sim.invariants.at_writes import fits
 from moorage.fault_sim.invariants.inside import leaders
 from moorage.fault_sim.invariants.invariant import Invariant
-from moorage.fault_sim.invariants.on_node import asked_resources, resources_of_devices
-from moorage.fault_sim.invariants.seen import is_leaving, placed
+from moorage.fault_sim.invariants.on_node import requested_resources, resources_of_devices
 from moorage.fault_sim.invariants.together import selects, terms
-from moorage.fault_sim.mischief import registry
+from moorage.fault_sim.invariants.write_case import is_leaving, placed
 from moorage.fault_sim.setups import configuration, without_extenders
 from moorage.what_if.lists import Objects
 from moorage.what_if.rehearsal import Rehearsal
@@ -44,7 +44,8 @@ from moorage.what_if.world import World
 _UNREAD = (CORE_EVENTS, EVENTS, LEASES)
 _CUSTOM = (ELASTIC_QUOTAS, COSCHEDULING_POD_GROUPS)
 
-# A broken connection hides a change from a scheduler for so long: see `moorage.fault_sim.faults`.
+# A broken connection hides a change from a scheduler for so long: see
+# `moorage.fault_sim.network_faults`.
 _HIDDEN_NS = 60 * NS_PER_SECOND
 
 
@@ -61,13 +62,13 @@ def _explained(cluster: SimCluster) -> Iterable[str]:
     for pod in waiting(cluster):
         if pod["metadata"]["uid"] in gated:
             continue  # as upstream, only the queue knows why PreEnqueue keeps a pod out
-        found = [
+        conditions = [
             each
             for each in pod.get("status", {}).get("conditions") or ()
             if each["type"] == "PodScheduled" and each.get("status") == "False"
         ]
-        told = found and found[0].get("message") and found[0].get("reason")
-        if not told and not _group_says(cluster, pod) and not _unreported(cluster, pod):
+        reported = conditions and conditions[0].get("message") and conditions[0].get("reason")
+        if not reported and not _group_says(cluster, pod) and not _unreported(cluster, pod):
             yield f"{name_of(pod)} waits, and nothing says why: {pod.get('status')}"
 
 
@@ -224,7 +225,7 @@ def _same_quota(cluster: SimCluster, one: Obj, other: Obj) -> bool:
 
 def _alone(cluster: SimCluster, pod: Obj) -> bool:
     """Return whether the rules of this room say all about a pod: no group, gate or device."""
-    if asked_resources(pod) & resources_of_devices(cluster.history):
+    if requested_resources(pod) & resources_of_devices(cluster.history):
         return False
     spec = pod["spec"]
     labels = pod["metadata"].get("labels", {})
@@ -232,7 +233,10 @@ def _alone(cluster: SimCluster, pod: Obj) -> bool:
         spec.get("schedulingGates")
         or spec.get("schedulingGroup")
         or spec.get("resourceClaims")
-        or any("pod-group" in key or key in (ERRAND, GATED, CALLED, REFUSED) for key in labels)
+        or any(
+            "pod-group" in key or key in (DELAYED_STEP, GATED, AWAITS_CALL, REFUSED)
+            for key in labels
+        )
         or pod["metadata"]["namespace"] != "default"
     )
 
@@ -245,14 +249,17 @@ def _promises(cluster: SimCluster) -> Iterable[str]:
     """
     held_back = _held_back(cluster)
     for scheduler in leaders(cluster):
-        kept = scheduler.core.queue.nominator
+        nominator = scheduler.core.queue.nominator
         for pod in waiting(cluster):
-            if pod["metadata"]["uid"] in held_back and kept.node_of(pod["metadata"]["uid"]) is None:
+            if (
+                pod["metadata"]["uid"] in held_back
+                and nominator.node_of(pod["metadata"]["uid"]) is None
+            ):
                 continue
-            node = kept.node_of(pod["metadata"]["uid"]) or ""
+            node = nominator.node_of(pod["metadata"]["uid"]) or ""
             if nominated_of(pod) != node and not _unreported(cluster, pod):
-                told = nominated_of(pod) or "no node"
-                yield f"{name_of(pod)} is promised {told}, and {node or 'none'} is kept for it"
+                promised = nominated_of(pod) or "no node"
+                yield f"{name_of(pod)} is promised {promised}, and {node or 'none'} is kept for it"
 
 
 def _promised_in_vain(cluster: SimCluster) -> Iterable[str]:
@@ -318,7 +325,9 @@ def _gangs(cluster: SimCluster) -> Iterable[str]:
         there = [pod for pod in members if node_of(pod)]
         if any(is_leaving(pod) or is_finished(pod) for pod in there):
             continue
-        if any(pod["metadata"]["uid"] in called_off | cluster.mood.spoiled for pod in members):
+        if any(
+            pod["metadata"]["uid"] in called_off | cluster.plugin_faults.spoiled for pod in members
+        ):
             continue
         if 0 < len(there) < least:
             yield f"group {key}: {len(there)} of {least} pods have a node"

@@ -9,7 +9,7 @@ from moorage.api.resources import POD_GROUPS
 from moorage.fault_sim import acts
 from moorage.fault_sim.users.plot import CLASSES, Maker, Plot
 from moorage.fault_sim.users.pods import a_pod
-from moorage.fault_sim.users.wants import Want, own_node, own_pod
+from moorage.fault_sim.users.waits import SatisfiedWait, own_node, own_pod
 from moorage.testing.builders import Manifest, pod_manifest
 
 
@@ -59,7 +59,7 @@ def plain_spec(cpu: str) -> dict[str, Any]:
 def _drop_group(plot: Plot) -> None:
     if plot.groups:
         name = plot.groups.pop(plot.rng.randrange(len(plot.groups)))
-        plot.made.append(_deletion(plot, name))
+        plot.acts.append(_deletion(plot, name))
 
 
 def _deletion(plot: Plot, name: str) -> acts.Delete:
@@ -83,10 +83,10 @@ def _member_comes(plot: Plot, tag: str) -> Maker:
     for number in range(2):
         own_pod(plot, tag, f"{tag}-{number}", cpu="500m", **_member(tag))
 
-    def gift(later: Plot) -> None:
+    def enable_binding(later: Plot) -> None:
         own_pod(later, tag, f"{tag}-last", cpu="500m", **_member(tag))
 
-    return gift
+    return enable_binding
 
 
 def _room_for_all(plot: Plot, tag: str) -> Maker:
@@ -106,7 +106,7 @@ def _room_without_leaver(plot: Plot, tag: str) -> Maker:
     holder = own_pod(plot, tag, f"{tag}-h", cpu="500m")
     plot.now += 1.0
     for number in range(3):
-        pod = pod_manifest(f"{tag}-{number}", cpu="1", memory="64Mi", node_selector={"want": tag})
+        pod = pod_manifest(f"{tag}-{number}", cpu="1", memory="64Mi", node_selector={"wait": tag})
         pod["spec"] |= _member(tag)
         if number == 0:
             pod["metadata"]["finalizers"] = ["example.com/slow"]
@@ -127,7 +127,7 @@ def _gang_in_vain(plot: Plot, tag: str) -> Maker:
     return lambda later: later.add_deletion("Pod", f"{tag}-0")
 
 
-GANGS_IN_VAIN: tuple[Want, ...] = (_gang_in_vain,)
+GANGS_IN_VAIN: tuple[SatisfiedWait, ...] = (_gang_in_vain,)
 """The groups that wait until the end."""
 
 
@@ -136,7 +136,7 @@ def _member_fails(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
     plot.add_creation(gang(tag, 3))
 
-    def gift(later: Plot) -> None:
+    def enable_binding(later: Plot) -> None:
         later.disturb(("error-500", 0.5), seconds=1.0)
         for number in range(3):
             own_pod(later, tag, f"{tag}-{number}", cpu="600m", **_member(tag))
@@ -144,7 +144,7 @@ def _member_fails(plot: Plot, tag: str) -> Maker:
         later.now += 0.1
         own_pod(later, tag, f"{tag}-other", cpu="600m")
 
-    return gift
+    return enable_binding
 
 
 def _room_as_one_goes(plot: Plot, tag: str) -> Maker:
@@ -167,26 +167,26 @@ def _room_without_one(plot: Plot, tag: str, *, finalizers: list[str]) -> Maker:
     holder = own_pod(plot, tag, f"{tag}-h", cpu="1500m", terminationGracePeriodSeconds=0)
     plot.now += 1.0
     for number in range(3):
-        pod = pod_manifest(f"{tag}-{number}", cpu="1", memory="64Mi", node_selector={"want": tag})
+        pod = pod_manifest(f"{tag}-{number}", cpu="1", memory="64Mi", node_selector={"wait": tag})
         pod["spec"] |= _member(tag)
         pod["metadata"]["finalizers"] = finalizers
         plot.add_creation(pod)
         plot.now += 0.3
     plot.now += 1.0
 
-    def gift(later: Plot) -> None:
+    def enable_binding(later: Plot) -> None:
         later.disturb(("watch-batched", 1.0), seconds=2.0)
         later.add_deletion("Pod", holder)
         later.now += 0.01
         later.add_deletion("Pod", f"{tag}-0")
 
-    return gift
+    return enable_binding
 
 
-GROUP_TROUBLE: tuple[Want, ...] = (_member_fails, _room_as_one_goes, _room_as_one_leaves)
+GROUP_TROUBLE: tuple[SatisfiedWait, ...] = (_member_fails, _room_as_one_goes, _room_as_one_leaves)
 """The ways of groups that fail late."""
 
-GROUP_WANTS: tuple[Want, ...] = (
+GROUP_WAITS: tuple[SatisfiedWait, ...] = (
     _group_comes,
     _member_comes,
     _room_for_all,
@@ -242,10 +242,10 @@ def _teammate_comes(plot: Plot, tag: str) -> Maker:
     for number in range(2):
         own_pod(plot, tag, f"{tag}-{number}", **_teammate(tag))
 
-    def gift(later: Plot) -> None:
+    def enable_binding(later: Plot) -> None:
         own_pod(later, tag, f"{tag}-last", **_teammate(tag))
 
-    return gift
+    return enable_binding
 
 
 def _room_for_team(plot: Plot, tag: str) -> Maker:
@@ -297,7 +297,7 @@ def _room_for_rest_of_team(plot: Plot, tag: str) -> Maker:
     return lambda later: later.add_deletion("Pod", holder)
 
 
-TEAM_WANTS: tuple[Want, ...] = (
+TEAM_WAITS: tuple[SatisfiedWait, ...] = (
     _team_comes,
     _teammate_comes,
     _room_for_team,

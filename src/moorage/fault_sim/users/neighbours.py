@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.fault_sim.users.plot import HOST, ZONE, Maker, Plot
-from moorage.fault_sim.users.wants import Want, holder_pod, own_node, own_pod
+from moorage.fault_sim.users.waits import SatisfiedWait, holder_pod, own_node, own_pod
 
 
 def _term(tag: str, key: str = HOST) -> dict[str, Any]:
@@ -13,13 +13,13 @@ def _term(tag: str, key: str = HOST) -> dict[str, Any]:
 
 
 def apart(tag: str, key: str = HOST) -> dict[str, Any]:
-    """Return the affinity of a pod that keeps away from the pods of a want."""
+    """Return the affinity of a pod that keeps away from the pods of a wait."""
     term = _term(tag, key)
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
 def near(tag: str) -> dict[str, Any]:
-    """Return the affinity of a pod that goes where a pod of a want is."""
+    """Return the affinity of a pod that goes where a pod of a wait is."""
     term = _term(tag, ZONE)
     return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
@@ -116,10 +116,10 @@ def _uneven(plot: Plot, tag: str, **fields: Any) -> tuple[str, dict[str, Any]]:
     """Let one zone have a pod more, the other having no room; return that pod, and the fields."""
     own_node(plot, tag, name=f"{tag}-a", labels={ZONE: f"{tag}-a"})
     own_node(plot, tag, name=f"{tag}-b", labels={ZONE: f"{tag}-b"}, unschedulable=True)
-    asked: dict[str, Any] = {"cpu": "100m", "labels": {"app": tag}}
-    holder = holder_pod(plot, tag, **asked)
-    own_pod(plot, tag, topologySpreadConstraints=_evenly(tag), **asked, **fields)
-    return holder, asked
+    pod_fields: dict[str, Any] = {"cpu": "100m", "labels": {"app": tag}}
+    holder = holder_pod(plot, tag, **pod_fields)
+    own_pod(plot, tag, topologySpreadConstraints=_evenly(tag), **pod_fields, **fields)
+    return holder, pod_fields
 
 
 def _surplus_goes(plot: Plot, tag: str) -> Maker:
@@ -137,11 +137,11 @@ def _zone_is_tainted(plot: Plot, tag: str) -> Maker:
     for zone in (f"{tag}-a", f"{tag}-b"):
         own_node(plot, tag, name=zone, labels={ZONE: zone})
     own_pod(plot, tag, f"{tag}-full", node_name=f"{tag}-b", schedulerName="other")
-    asked: dict[str, Any] = {"labels": {"app": tag}}
+    pod_fields: dict[str, Any] = {"labels": {"app": tag}}
     on_a = {"kubernetes.io/hostname": f"{tag}-a"}
-    holder_pod(plot, tag, cpu="100m", node_selector=on_a, **asked)
+    holder_pod(plot, tag, cpu="100m", node_selector=on_a, **pod_fields)
     spread = [{**_evenly(tag)[0], "nodeTaintsPolicy": "Honor"}]
-    own_pod(plot, tag, cpu="1", topologySpreadConstraints=spread, **asked)
+    own_pod(plot, tag, cpu="1", topologySpreadConstraints=spread, **pod_fields)
     taints = [{"key": "k", "value": "v", "effect": "NoSchedule"}]
     return lambda later: later.add_change(
         "Node", f"{tag}-b", {"spec": {"taints": taints}}, namespace=""
@@ -176,7 +176,7 @@ def _zone_is_tainted_alone(plot: Plot, tag: str) -> Maker:
     )
 
 
-NEIGHBOURS_ALONE: tuple[Want, ...] = (_zone_is_tainted_alone,)
+NEIGHBOURS_ALONE: tuple[SatisfiedWait, ...] = (_zone_is_tainted_alone,)
 """The things of other pods that are not to be disturbed."""
 
 
@@ -224,7 +224,7 @@ def _forced(plot: Plot, tag: str, node: str) -> None:
     own_pod(plot, tag, f"{tag}-f", schedulerName="other", **fields)
 
 
-NEIGHBOURS: tuple[Want, ...] = (
+NEIGHBOURS: tuple[SatisfiedWait, ...] = (
     _rival_goes,
     _choosy_goes,
     _choosy_moves_in,

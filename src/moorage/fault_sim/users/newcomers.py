@@ -12,7 +12,7 @@ from typing import Any
 from moorage.fault_sim import acts
 from moorage.fault_sim.users.neighbours import apart, near
 from moorage.fault_sim.users.plot import ZONE, Maker, Plot
-from moorage.fault_sim.users.wants import Want, holder_pod, own_node, own_pod
+from moorage.fault_sim.users.waits import SatisfiedWait, holder_pod, own_node, own_pod
 from moorage.testing.builders import node_manifest
 
 Lack = Callable[[Plot, str], dict[str, Any]]
@@ -73,15 +73,15 @@ def _disk_taken(plot: Plot, tag: str) -> dict[str, Any]:
     return fields
 
 
-def _until_another_node(lack: Lack) -> Want:
-    def want(plot: Plot, tag: str) -> Maker:
+def _until_another_node(lack: Lack) -> SatisfiedWait:
+    def wait(plot: Plot, tag: str) -> Maker:
         own_pod(plot, tag, **lack(plot, tag))
-        labels = {"want": tag, ZONE: tag}
+        labels = {"wait": tag, ZONE: tag}
         node = node_manifest(f"{tag}-n2", cpu="2", labels=labels)
-        return lambda later: later.made.append(acts.Join(at=later.now, node=node))
+        return lambda later: later.acts.append(acts.Join(at=later.now, node=node))
 
-    want.__name__ = f"_other_node_than{lack.__name__}"
-    return want
+    wait.__name__ = f"_other_node_than{lack.__name__}"
+    return wait
 
 
 def _first_node_without_rival(plot: Plot, tag: str) -> Maker:
@@ -98,13 +98,13 @@ def _first_node_without_rival(plot: Plot, tag: str) -> Maker:
     plot.now += 1.0
     own_pod(plot, tag, affinity=apart(tag), **anywhere)
     node = node_manifest(f"{tag}-n2", cpu="2")
-    return lambda later: later.made.append(acts.Join(at=later.now, node=node))
+    return lambda later: later.acts.append(acts.Join(at=later.now, node=node))
 
 
-NEWCOMERS_ALONE: tuple[Want, ...] = (_first_node_without_rival,)
+NEWCOMERS_ALONE: tuple[SatisfiedWait, ...] = (_first_node_without_rival,)
 """The newcomers that no other node may come before."""
 
-NEWCOMERS: tuple[Want, ...] = tuple(
+NEWCOMERS: tuple[SatisfiedWait, ...] = tuple(
     _until_another_node(lack)
     for lack in (
         _tainted,

@@ -35,7 +35,7 @@ def _remove_node(plot: Plot) -> None:
 def _add_node(plot: Plot) -> None:
     name = plot.name("x")
     plot.nodes.append(name)
-    plot.made.append(acts.Join(at=plot.now, node=a_node(plot.rng, name)))
+    plot.acts.append(acts.Join(at=plot.now, node=a_node(plot.rng, name)))
 
 
 NODES: tuple[Maker, ...] = (

@@ -8,14 +8,14 @@ from __future__ import annotations
 from moorage.fault_sim import acts
 from moorage.fault_sim.users.plot import Maker, Plot
 
-_RELOADS = ("default", "scores", "mischief", "coscheduling")
+_RELOADS = ("default", "scores", "broken plugin", "coscheduling")
 
 
 def _drain(plot: Plot) -> None:
     """Drain a node; half of the time it is taken back into service later."""
     rng, node = plot.rng, plot.rng.choice(plot.nodes)
     seconds = rng.uniform(1, 30)
-    plot.made.append(acts.Drain(at=plot.now, node=node, seconds=seconds))
+    plot.acts.append(acts.Drain(at=plot.now, node=node, seconds=seconds))
     if rng.random() < 0.5:
         back = acts.Patch(
             at=plot.now + seconds * rng.random(),
@@ -24,17 +24,17 @@ def _drain(plot: Plot) -> None:
             namespace="",
             changes={"spec": {"unschedulable": None}},
         )
-        plot.made.append(back)
+        plot.acts.append(back)
 
 
 def _autoscale(plot: Plot) -> None:
-    plot.made.append(acts.Autoscale(at=plot.now, seconds=plot.rng.uniform(20, 120)))
+    plot.acts.append(acts.Autoscale(at=plot.now, seconds=plot.rng.uniform(20, 120)))
 
 
 def _reload(plot: Plot) -> None:
     """Give a scheduler another configuration; some are refused."""
     setup = plot.rng.choice(_RELOADS)
-    plot.made.append(acts.Reload(at=plot.now, process=plot.a_scheduler(), setup=setup))
+    plot.acts.append(acts.Reload(at=plot.now, process=plot.a_scheduler(), setup=setup))
 
 
 def _node_refuses(plot: Plot) -> None:

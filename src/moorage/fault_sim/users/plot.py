@@ -10,7 +10,7 @@ import msgspec
 from moorage.base.rng import Random, Streams
 from moorage.fault_sim import acts
 from moorage.fault_sim.acts import AnyAct, Script
-from moorage.fault_sim.faults import WireFault
+from moorage.fault_sim.network_faults import WireFault
 from moorage.testing.builders import Manifest, node_manifest
 
 ZONE = "topology.kubernetes.io/zone"
@@ -38,9 +38,9 @@ class Mix(msgspec.Struct, frozen=True, kw_only=True):
         What users do; one that stands there twice is drawn twice as often.
     faults, rate
         The faults, and their number for each act of a user.
-    wants
+    waits
         Pods that wait for one thing each, which comes at the end of the script.
-    want
+    wait_kinds
         The kinds of such waits.
     looks
         Whether the cluster is looked at after each of these things.
@@ -58,8 +58,8 @@ class Mix(msgspec.Struct, frozen=True, kw_only=True):
     users: Sequence[Maker]
     faults: Sequence[Maker] = ()
     rate: float = 0.0
-    wants: int = 0
-    want: Sequence[Callable[[Plot, str], Maker]] = ()
+    waits: int = 0
+    wait_kinds: Sequence[Callable[[Plot, str], Maker]] = ()
     looks: bool = False
     founders: Sequence[Maker] = ()
     setup: str = "default"
@@ -91,7 +91,7 @@ class Plot:
         self.nodes = [f"n{number}" for number in range(mix.nodes)]
         self.notes: dict[str, list[str]] = {}
         """Further names that makers keep for one another, by what they name."""
-        self.made: list[AnyAct] = []
+        self.acts: list[AnyAct] = []
         self.standing: list[Manifest] = []
         """The nodes at the start."""
 
@@ -100,30 +100,32 @@ class Plot:
         rng, mix = self.rng, self.mix
         self.standing += [a_node(rng, name) for name in self.nodes]
         self._classes()
-        for found in mix.founders:
-            found(self)
-        gifts = []
-        for number, want in enumerate(rng.sample(mix.want, min(mix.wants, len(mix.want)))):
+        for founder in mix.founders:
+            founder(self)
+        later_parts = []
+        for number, wait in enumerate(
+            rng.sample(mix.wait_kinds, min(mix.waits, len(mix.wait_kinds)))
+        ):
             self.now += rng.expovariate(1.0)
-            gifts.append(want(self, f"k{number}"))
+            later_parts.append(wait(self, f"k{number}"))
         for _ in range(mix.steps):
             self.now += rng.expovariate(1 / 1.5)
             rng.choice(mix.users)(self)
             if mix.faults and rng.random() < mix.rate:
                 self.now += rng.random()
                 rng.choice(mix.faults)(self)
-        self.now += 5.0 * bool(gifts)
-        for gift in rng.sample(gifts, len(gifts)):
+        self.now += 5.0 * bool(later_parts)
+        for enable_binding in rng.sample(later_parts, len(later_parts)):
             self.now += rng.choice((0.0, 0.01, 0.5, 3.0))
-            gift(self)
+            enable_binding(self)
             if mix.looks:
                 self.now += LOOK_SECONDS
-                self.made.append(acts.Look(at=self.now))
+                self.acts.append(acts.Look(at=self.now))
         return Script(
             seed=self.seed,
             replicas=mix.replicas,
             nodes=self.standing,
-            acts=self.made,
+            acts=self.acts,
             rest_seconds=mix.rest_seconds,
             setup=mix.setup,
         )
@@ -150,7 +152,7 @@ class Plot:
 
     def add_creation(self, obj: Manifest, *, at: float | None = None) -> None:
         """Add the creation of an object."""
-        self.made.append(acts.Create(at=self.now if at is None else at, object=obj))
+        self.acts.append(acts.Create(at=self.now if at is None else at, object=obj))
 
     def add_change(
         self,
@@ -162,7 +164,7 @@ class Plot:
         subresource: str = "",
     ) -> None:
         """Add a change of an object."""
-        self.made.append(
+        self.acts.append(
             acts.Patch(
                 at=self.now,
                 kind=kind,
@@ -175,11 +177,11 @@ class Plot:
 
     def add_deletion(self, kind: str, name: str, *, namespace: str = "default") -> None:
         """Add a deletion."""
-        self.made.append(acts.Delete(at=self.now, kind=kind, name=name, namespace=namespace))
+        self.acts.append(acts.Delete(at=self.now, kind=kind, name=name, namespace=namespace))
 
     def disturb(self, *faults: tuple[WireFault, float], seconds: float) -> None:
         """Let faults, each with its rate, strike the connection of every scheduler."""
-        self.made += [
+        self.acts += [
             acts.Disturb(
                 at=self.now,
                 process=f"scheduler-{number}",

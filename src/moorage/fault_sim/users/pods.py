@@ -104,7 +104,7 @@ def _delete_on_its_way(plot: Plot) -> None:
     """Delete a pod after some steps of a scheduler, so in the midst of an attempt or a binding."""
     name = plot.name("q")
     plot.add_creation(a_pod(plot.rng, name, "web"))
-    plot.made.append(
+    plot.acts.append(
         acts.Delete(
             at=plot.now,
             kind="Pod",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from moorage.fault_sim.errand import BREAKS, LABEL
+from moorage.fault_sim.delayed_step import BREAKS, LABEL
 from moorage.fault_sim.users.plot import ZONE, Maker, Plot
 from moorage.fault_sim.users.stored import (
     DRIVER,
@@ -19,7 +19,7 @@ from moorage.fault_sim.users.stored import (
     volume,
     volume_claim,
 )
-from moorage.fault_sim.users.wants import Want, holder_pod, own_node, own_pod
+from moorage.fault_sim.users.waits import SatisfiedWait, holder_pod, own_node, own_pod
 from moorage.testing.builders import Manifest
 
 
@@ -96,9 +96,9 @@ def _capacity_is_not_asked(plot: Plot, tag: str) -> Maker:
 
 def _bound_volume(plot: Plot, tag: str, name: str, **labels: str) -> None:
     """Create a volume with a claim that has it."""
-    made = volume(f"{name}-v", tag, tag)
-    made["metadata"]["labels"] = labels
-    plot.add_creation(made)
+    volume_object = volume(f"{name}-v", tag, tag)
+    volume_object["metadata"]["labels"] = labels
+    plot.add_creation(volume_object)
     plot.add_creation(volume_claim(f"{name}-c", tag, volumeName=f"{name}-v"))
 
 
@@ -116,9 +116,9 @@ def _volume_is_given_up(plot: Plot, tag: str) -> Maker:
     """Wait for the only volume, which is kept for a claim that never comes."""
     own_node(plot, tag)
     plot.add_creation(storage_class(tag, provisioner=NO_PROVISIONER))
-    kept = volume(f"{tag}-v", tag, tag)
-    kept["spec"]["claimRef"] = {"namespace": "default", "name": f"{tag}-other"}
-    plot.add_creation(kept)
+    claimed_volume = volume(f"{tag}-v", tag, tag)
+    claimed_volume["spec"]["claimRef"] = {"namespace": "default", "name": f"{tag}-other"}
+    plot.add_creation(claimed_volume)
     plot.add_creation(volume_claim(f"{tag}-c", tag))
     plot.now += 1.0
     own_pod(plot, tag, volumes=mounting(f"{tag}-c"))
@@ -182,14 +182,14 @@ def _template_claim_seen_late(plot: Plot, tag: str) -> Maker:
     """
     comes = _template_comes(plot, tag)
 
-    def gift(later: Plot) -> None:
+    def enable_binding(later: Plot) -> None:
         later.disturb(("watch-slow", 1.0), seconds=3.0)
         comes(later)
 
-    return gift
+    return enable_binding
 
 
-PROVIDED_TROUBLE: tuple[Want, ...] = (_template_claim_seen_late,)
+PROVIDED_TROUBLE: tuple[SatisfiedWait, ...] = (_template_claim_seen_late,)
 """The changes of devices that come with a fault."""
 
 
@@ -204,9 +204,9 @@ def _resource_of_devices_comes(plot: Plot, tag: str) -> Maker:
         "resources": {"requests": {resource: "1"}, "limits": {resource: "1"}},
     }
     own_pod(plot, tag, containers=[container])
-    made = device_class(tag)
-    made["spec"]["extendedResourceName"] = resource
-    return lambda later: later.add_creation(made)
+    device_class_object = device_class(tag)
+    device_class_object["spec"]["extendedResourceName"] = resource
+    return lambda later: later.add_creation(device_class_object)
 
 
 def _two_for_one_device_at_once(plot: Plot, tag: str) -> Maker:
@@ -226,20 +226,20 @@ def _two_for_one_device_at_once(plot: Plot, tag: str) -> Maker:
 
 
 def _device_held_in_vain(plot: Plot, tag: str) -> Maker:
-    """Let the errand of a pod with a device be refused: the device goes to a pod that waits."""
+    """Refuse the delayed step of a pod with a device: the device goes to a pod that waits."""
     node = own_node(plot, tag)
     plot.add_creation(device_class(tag))
     plot.add_creation(device_slice(tag, node))
     for each in "ab":
         plot.add_creation(resource_claim(tag, f"{tag}-{each}"))
 
-    def gift(later: Plot) -> None:
+    def enable_binding(later: Plot) -> None:
         own_pod(later, tag, f"{tag}-h", labels={LABEL: tag}, **claiming(f"{tag}-a"))
         own_pod(later, tag, **claiming(f"{tag}-b"))
         later.now += 2.4
         later.add_deletion("Pod", f"{tag}-h")
 
-    return gift
+    return enable_binding
 
 
 def _claim_reserved_in_vain(plot: Plot, tag: str) -> Maker:
@@ -249,18 +249,18 @@ def _claim_reserved_in_vain(plot: Plot, tag: str) -> Maker:
     plot.add_creation(device_slice(tag, node))
     plot.add_creation(resource_claim(tag, f"{tag}-c"))
 
-    def gift(later: Plot) -> None:
+    def enable_binding(later: Plot) -> None:
         own_pod(later, tag, f"{tag}-h", labels={BREAKS: tag}, **claiming(f"{tag}-c", cpu="1500m"))
         later.now += 0.7
         own_pod(later, tag, priorityClassName="polite")
 
-    return gift
+    return enable_binding
 
 
-PROVIDED_ERRANDS: tuple[Want, ...] = (_device_held_in_vain, _claim_reserved_in_vain)
-"""The devices that go free when the plugin Errand turns a pod away."""
+PROVIDED_DELAYED_STEPS: tuple[SatisfiedWait, ...] = (_device_held_in_vain, _claim_reserved_in_vain)
+"""The devices that go free when the plugin DelayedStep turns a pod away."""
 
-PROVIDED: tuple[Want, ...] = (
+PROVIDED: tuple[SatisfiedWait, ...] = (
     _disk_goes_free,
     _topology_is_allowed,
     _capacity_comes,

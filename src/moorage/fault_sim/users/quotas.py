@@ -12,7 +12,7 @@ from moorage.api.resources import ELASTIC_QUOTAS
 from moorage.fault_sim import acts
 from moorage.fault_sim.users.groups import plain_spec
 from moorage.fault_sim.users.plot import CLASSES, Maker, Plot
-from moorage.fault_sim.users.wants import Want, own_node, own_pod
+from moorage.fault_sim.users.waits import SatisfiedWait, own_node, own_pod
 from moorage.testing.builders import Manifest
 
 TEAMS = ("red", "green", "blue")
@@ -37,7 +37,7 @@ def elastic(name: str, least: str, most: str) -> Manifest:
     }
 
 
-def found_namespaces(plot: Plot) -> None:
+def create_namespaces(plot: Plot) -> None:
     """Create the namespaces and their quotas at the start."""
     rng = plot.rng
     for name in TEAMS:
@@ -75,9 +75,9 @@ def _pod(name: str, where: str, spec: dict[str, Any]) -> Manifest:
 
 
 def _team_pod_goes(plot: Plot) -> None:
-    found = plot.notes.get("team pods", [])
-    if found:
-        team, _, name = found.pop(plot.rng.randrange(len(found))).partition("/")
+    pods = plot.notes.get("team pods", [])
+    if pods:
+        team, _, name = pods.pop(plot.rng.randrange(len(pods))).partition("/")
         plot.add_deletion("Pod", name, namespace=team)
 
 
@@ -86,7 +86,7 @@ def _quota_moves(plot: Plot) -> None:
     rng = plot.rng
     team, least = rng.choice(TEAMS), rng.randint(0, 5)
     spec = elastic(team, str(least), str(least + rng.randint(0, 4)))["spec"]
-    plot.made.append(changed(plot, team, spec))
+    plot.acts.append(changed(plot, team, spec))
 
 
 def changed(plot: Plot, team: str, spec: dict[str, Any]) -> acts.Patch:
@@ -104,7 +104,7 @@ def changed(plot: Plot, team: str, spec: dict[str, Any]) -> acts.Patch:
 def _quota_goes(plot: Plot) -> None:
     """Delete a quota; later its namespace gets another one."""
     rng, team = plot.rng, plot.rng.choice(TEAMS)
-    plot.made.append(
+    plot.acts.append(
         acts.Delete(
             at=plot.now,
             kind=ELASTIC_QUOTAS.kind,
@@ -132,8 +132,8 @@ def _bounded_set(plot: Plot) -> None:
 
 
 def _bounded_set_goes(plot: Plot) -> None:
-    if found := plot.notes.get("bounded sets"):
-        plot.add_deletion("ReplicaSet", found.pop(), namespace=BOUNDED)
+    if sets := plot.notes.get("bounded sets"):
+        plot.add_deletion("ReplicaSet", sets.pop(), namespace=BOUNDED)
 
 
 def _bound_moves(plot: Plot) -> None:
@@ -154,7 +154,7 @@ QUOTAS: tuple[Maker, ...] = (
 
 
 def _alone(plot: Plot, tag: str, least: str, most: str) -> dict[str, Any]:
-    """Give a want a namespace with a quota; return the fields of its pods."""
+    """Give a wait a namespace with a quota; return the fields of its pods."""
     plot.add_creation(namespace(tag))
     plot.add_creation(elastic(tag, least, most))
     plot.now += 0.5
@@ -165,7 +165,7 @@ def _bound_is_raised(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
     own_pod(plot, tag, **_alone(plot, tag, "0", "500m"))
     spec = elastic(tag, "2", "2")["spec"]
-    return lambda later: later.made.append(changed(later, tag, spec))
+    return lambda later: later.acts.append(changed(later, tag, spec))
 
 
 def _namesake_goes(plot: Plot, tag: str) -> Maker:
@@ -184,11 +184,11 @@ def _minimum_comes(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
     own_pod(plot, tag, **_alone(plot, tag, "0", "4"))
 
-    def gift(later: Plot) -> None:
+    def enable_binding(later: Plot) -> None:
         later.add_creation(namespace(f"{tag}-rich"))
         later.add_creation(elastic(f"{tag}-rich", "64", "64"))
 
-    return gift
+    return enable_binding
 
 
 def _bound_is_reached(plot: Plot, tag: str) -> Maker:
@@ -205,7 +205,7 @@ def _bound_goes(plot: Plot, tag: str) -> Maker:
     """Let the quota itself be deleted."""
     own_node(plot, tag)
     own_pod(plot, tag, **_alone(plot, tag, "0", "500m"))
-    return lambda later: later.made.append(
+    return lambda later: later.acts.append(
         acts.Delete(
             at=later.now,
             kind=ELASTIC_QUOTAS.kind,
@@ -216,7 +216,7 @@ def _bound_goes(plot: Plot, tag: str) -> Maker:
     )
 
 
-QUOTA_WANTS: tuple[Want, ...] = (
+QUOTA_WAITS: tuple[SatisfiedWait, ...] = (
     _bound_is_raised,
     _bound_is_reached,
     _bound_goes,

@@ -7,7 +7,7 @@ from typing import Any
 from moorage.fault_sim import acts
 from moorage.fault_sim.users.neighbours import apart
 from moorage.fault_sim.users.plot import Maker, Plot
-from moorage.fault_sim.users.wants import Want, holder_pod, own_node, own_pod, stops_within
+from moorage.fault_sim.users.waits import SatisfiedWait, holder_pod, own_node, own_pod, stops_within
 from moorage.testing.builders import node_manifest, pod_manifest
 
 SETTLED_SECONDS = 3.0
@@ -89,15 +89,15 @@ def _second_choice(plot: Plot, tag: str) -> Maker:
     own_pod(plot, tag, priorityClassName="top")
     fields = {"priorityClassName": "low", "node_name": f"{tag}-n2", "schedulerName": "other"}
 
-    def gift(later: Plot) -> None:
+    def enable_binding(later: Plot) -> None:
         own_pod(later, tag, f"{tag}-far", **fields)
         later.now += 3.0
-        node = node_manifest(f"{tag}-n2", cpu="2", labels={"want": tag})
-        later.made.append(acts.Join(at=later.now, node=node))
+        node = node_manifest(f"{tag}-n2", cpu="2", labels={"wait": tag})
+        later.acts.append(acts.Join(at=later.now, node=node))
         later.now += 3.0
         later.add_deletion("Pod", small)  # which has the preemptor tried
 
-    return gift
+    return enable_binding
 
 
 def _nominated_goes(plot: Plot, tag: str) -> Maker:
@@ -121,13 +121,13 @@ def _polite_pod_waits(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
     holder_pod(plot, tag, priorityClassName="low")
 
-    def gift(later: Plot) -> None:
+    def enable_binding(later: Plot) -> None:
         later.now += 10.0
         polite = own_pod(later, tag, priorityClassName="polite")
         later.now += 3.0
         later.add_deletion("Pod", polite)
 
-    return gift
+    return enable_binding
 
 
 def _claimed_by_another(plot: Plot, tag: str) -> Maker:
@@ -139,12 +139,12 @@ def _claimed_by_another(plot: Plot, tag: str) -> Maker:
         own_pod(plot, tag, f"{tag}-h{number}", cpu="1", **fields)
     plot.now += 1.0
 
-    def gift(later: Plot) -> None:
+    def enable_binding(later: Plot) -> None:
         own_pod(later, tag, f"{tag}-high", cpu="1", priorityClassName="high")
         later.now += 4.0
         own_pod(later, tag, cpu="2", priorityClassName="top")
 
-    return gift
+    return enable_binding
 
 
 def _promised(
@@ -161,7 +161,7 @@ def _promised(
         f"{tag}-first",
         cpu=promised_cpu,
         priorityClassName="polite",
-        node_selector={"want": tag, "ready-for": tag},
+        node_selector={"wait": tag, "ready-for": tag},
     )
     plot.now += 1.0
     status = {"status": {"nominatedNodeName": node}}
@@ -230,7 +230,7 @@ def _unprotected_victim(plot: Plot, tag: str) -> Maker:
     plot.add_creation(budget)
     for number, labels in enumerate(({}, {"app": tag})):
         own_node(plot, tag, name=f"{tag}-n{number}", labels={"number": str(number)})
-        select = {"want": tag, "number": str(number)}
+        select = {"wait": tag, "number": str(number)}
         fields = {"priorityClassName": "low", "node_selector": select, "labels": labels}
         own_pod(plot, tag, f"{tag}-h{number}", **fields)
         plot.now += 5.0
@@ -244,7 +244,7 @@ def _replica_may_preempt(plot: Plot, tag: str) -> Maker:
     node = own_node(plot, tag)
     by_other: dict[str, Any] = {"node_name": node, "schedulerName": "other"}
 
-    def gift(later: Plot) -> None:
+    def enable_binding(later: Plot) -> None:
         fields = {**by_other, "terminationGracePeriodSeconds": 0}
         own_pod(later, tag, f"{tag}-top", priorityClassName="top", **fields)
         first = own_pod(later, tag, f"{tag}-first", priorityClassName="high")
@@ -255,25 +255,25 @@ def _replica_may_preempt(plot: Plot, tag: str) -> Maker:
         own_pod(later, tag, f"{tag}-low", priorityClassName="low", **by_other)
         own_pod(later, tag, priorityClassName="high")
 
-    return gift
+    return enable_binding
 
 
 def _leaves_slowly(plot: Plot, tag: str) -> Maker:
     """Delete a waiting pod that a finalizer holds, and let its room come then."""
     own_node(plot, tag)
     holder = holder_pod(plot, tag)
-    pod = pod_manifest(f"{tag}-p", cpu="1500m", memory="64Mi", node_selector={"want": tag})
+    pod = pod_manifest(f"{tag}-p", cpu="1500m", memory="64Mi", node_selector={"wait": tag})
     pod["metadata"]["finalizers"] = ["example.com/slow"]
     plot.add_creation(pod)
     plot.now += 1.0
     plot.add_deletion("Pod", f"{tag}-p")
 
-    def gift(later: Plot) -> None:
+    def enable_binding(later: Plot) -> None:
         later.add_deletion("Pod", holder)
         later.now += 10.0
         later.add_change("Pod", f"{tag}-p", {"metadata": {"finalizers": None}})
 
-    return gift
+    return enable_binding
 
 
 def _bound_again(plot: Plot, tag: str) -> Maker:
@@ -281,10 +281,10 @@ def _bound_again(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
     other = own_node(plot, f"{tag}-other")
     holder = holder_pod(plot, tag)
-    return lambda later: later.made.append(acts.Bind(at=later.now, pod=holder, node=other))
+    return lambda later: later.acts.append(acts.Bind(at=later.now, pod=holder, node=other))
 
 
-RANKS: tuple[Want, ...] = (
+RANKS: tuple[SatisfiedWait, ...] = (
     _victim,
     _victim_with_port,
     _equal_keeps_port,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from moorage.fault_sim.errand import LABEL
+from moorage.fault_sim.delayed_step import LABEL
 from moorage.fault_sim.users.plot import ZONE, Maker, Plot
-from moorage.fault_sim.users.wants import Want, own_node, own_pod
+from moorage.fault_sim.users.waits import SatisfiedWait, own_node, own_pod
 from moorage.testing.builders import Manifest
 
 DRIVER = "csi.example.com"
@@ -42,8 +42,8 @@ def volume_claim(name: str, storage_class: str, **spec: Any) -> Manifest:
 
 
 def volume(name: str, tag: str, storage_class: str, *, modes: str = "ReadWriteOnce") -> Manifest:
-    """Return a volume that only the nodes of a want reach."""
-    expression = {"key": "want", "operator": "In", "values": [tag]}
+    """Return a volume that only the nodes of a wait reach."""
+    expression = {"key": "wait", "operator": "In", "values": [tag]}
     required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
     return {
         "apiVersion": "v1",
@@ -100,7 +100,7 @@ def _reach_comes(plot: Plot, tag: str) -> Maker:
     plot.add_creation(volume_claim(f"{tag}-c", tag))
     plot.now += 1.0
     own_pod(plot, tag, node_selector={"kubernetes.io/hostname": node}, volumes=mounting(f"{tag}-c"))
-    changes = {"metadata": {"labels": {"want": f"{tag}-reach"}}}
+    changes = {"metadata": {"labels": {"wait": f"{tag}-reach"}}}
     return lambda later: later.add_change("Node", node, changes, namespace="")
 
 
@@ -108,14 +108,14 @@ def _driver_is_migrated(plot: Plot, tag: str) -> Maker:
     """Wait until the node's volumes of an old type are those of a driver, with its own zones."""
     node = own_node(plot, tag, labels={"topology.ebs.csi.aws.com/zone": f"{tag}-z"})
     plot.add_creation(storage_class(tag, waits=False, provisioner=NO_PROVISIONER))
-    made = volume(f"{tag}-v", tag, tag)
+    volume_object = volume(f"{tag}-v", tag, tag)
     zone = {"key": ZONE, "operator": "In", "values": [f"{tag}-z"]}
-    del made["spec"]["csi"]
-    made["spec"] |= {
+    del volume_object["spec"]["csi"]
+    volume_object["spec"] |= {
         "awsElasticBlockStore": {"volumeID": "vol-0123456789abcdef0"},
         "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [zone]}]}},
     }
-    plot.add_creation(made)
+    plot.add_creation(volume_object)
     plot.add_creation(csi_node(node, 5))
     plot.add_creation(volume_claim(f"{tag}-c", tag))
     plot.now += 1.0
@@ -188,17 +188,17 @@ def _two_for_one_volume(plot: Plot, tag: str) -> Maker:
 
 
 def _volume_held_in_vain(plot: Plot, tag: str) -> Maker:
-    """Let the errand of a pod with a claim fail: its volume goes to a claim that waits for it."""
+    """Fail the delayed step of a pod with a claim: its volume goes to a claim that waits."""
     _two_claims(plot, tag)
     plot.add_creation(volume(f"{tag}-v", tag, tag))
 
-    def gift(later: Plot) -> None:
+    def enable_binding(later: Plot) -> None:
         fields: dict[str, Any] = {"cpu": "100m"}
         mounts = mounting(f"{tag}-ca")
         own_pod(later, tag, f"{tag}-h", labels={LABEL: tag}, volumes=mounts, **fields)
         own_pod(later, tag, volumes=mounting(f"{tag}-cb"), **fields)
 
-    return gift
+    return enable_binding
 
 
 def csi_node(node: str, count: int) -> Manifest:
@@ -212,7 +212,7 @@ def csi_node(node: str, count: int) -> Manifest:
 
 
 def device_class(tag: str, *, of: str = "") -> Manifest:
-    """Return a class of the devices of a want."""
+    """Return a class of the devices of a wait."""
     selector = {"cel": {"expression": f'device.driver == "{of or tag}.example.com"'}}
     return {
         "apiVersion": "resource.k8s.io/v1",
@@ -223,7 +223,7 @@ def device_class(tag: str, *, of: str = "") -> Manifest:
 
 
 def device_slice(tag: str, node: str, devices: int = 1) -> Manifest:
-    """Return a slice with devices of a want on a node."""
+    """Return a slice with devices of a wait on a node."""
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceSlice",
@@ -238,7 +238,7 @@ def device_slice(tag: str, node: str, devices: int = 1) -> Manifest:
 
 
 def resource_claim(tag: str, name: str) -> Manifest:
-    """Return a claim of one device of a want."""
+    """Return a claim of one device of a wait."""
     request = {"name": "one", "exactly": {"deviceClassName": tag}}
     return {
         "apiVersion": "resource.k8s.io/v1",
@@ -303,7 +303,7 @@ def _slice_grows(plot: Plot, tag: str) -> Maker:
     return lambda later: later.add_change("ResourceSlice", tag, more, namespace="")
 
 
-STORED: tuple[Want, ...] = (
+STORED: tuple[SatisfiedWait, ...] = (
     _claim_comes,
     _volume_comes,
     _class_comes,
@@ -321,5 +321,5 @@ STORED: tuple[Want, ...] = (
 )
 """The things of storage and devices that a pod can wait for."""
 
-STORED_ERRANDS: tuple[Want, ...] = (_volume_held_in_vain,)
-"""The things of storage that go free when the plugin Errand turns a pod away."""
+STORED_DELAYED_STEPS: tuple[SatisfiedWait, ...] = (_volume_held_in_vain,)
+"""The things of storage that go free when the plugin DelayedStep turns a pod away."""

@@ -1,8 +1,9 @@
 """A plugin that asks far away, and hears an answer that is old when it comes.
 
-A pod with the label ``errand`` may go to a node that has the same label. The plugin finds out after
-the node was chosen, and lets the pod wait meanwhile. What happens in this time, the label of the
-node included, must not be lost for the pod. And the room that a pod held in vain goes to others.
+A pod with the label ``delayed-step`` may go to a node that has the same label. The plugin finds out
+after the node was chosen, and lets the pod wait meanwhile. What happens in this time, the label of
+the node included, must not be lost for the pod. And the room that a pod held in vain goes to
+others.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable,
 from moorage.plugins.pod_hints import own_update_hint
 from moorage.snapshot.pod_info import PodInfo
 
-LABEL = "errand"
-BREAKS = "errand-breaks"
-"""Label of a pod whose first errand ends by an error."""
+LABEL = "delayed-step"
+BREAKS = "delayed-step-breaks"
+"""Label of a pod whose first delayed step ends by an error."""
 
-CALLED, CALLS = "errand-called", "errand-calls"
+AWAITS_CALL, CALLS = "delayed-step-awaits-call", "delayed-step-calls"
 """Labels: pods with the first go once a pod with the same value of the second is placed.
 
 They also go once a node has the second label.
@@ -35,37 +36,37 @@ They also go once a node has the second label.
 SECONDS = 2.0
 """Time for which the answer is under way, seconds."""
 
-SLOW = "errand-slow"
+SLOW = "delayed-step-slow"
 """Label of a pod whose refusal takes minutes."""
 
 SLOW_SECONDS = 300.0
 """Time for which such a refusal is under way, seconds."""
 
-REFUSED = "errand-refused"
+REFUSED = "delayed-step-refused"
 """Label of a pod of a group for which nothing can be reserved, though it could on trial."""
 
-CALLS_LATE = "errand-calls-late"
+CALLS_LATE = "delayed-step-calls-late"
 """Label of a pod that calls others some time after its binding began."""
 
-GATED = "errand-gated"
+GATED = "delayed-step-gated"
 """Label of a pod that is not tried at all while the plugin is there."""
 
 
-class Errand:
+class DelayedStep:
     """PreEnqueue, Reserve, Permit and PreBind plugin."""
 
-    name = "Errand"
+    name = "DelayedStep"
 
     def __init__(self, args: object, handle: Handle) -> None:
         del args
         self._snapshot = handle.snapshot
         self._effects = handle.effects
-        self._called: dict[str, dict[str, Pod]] = {}
+        self._awaiting_call: dict[str, dict[str, Pod]] = {}
         # The pods that wait to be called, by the value of their label and by uid.
-        self._sent: dict[str, Pod] = {}
+        self._refused_later: dict[str, Pod] = {}
         # The pods whose refusal is under way or has come, by uid.
-        self._broke: dict[str, None] = {}
-        # The uids of the pods whose errand broke once.
+        self._failed_once: dict[str, None] = {}
+        # The uids of the pods whose delayed step failed once.
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Keep pods with the label `GATED` out."""
@@ -86,39 +87,39 @@ class Errand:
         Else hold it until the refusal comes.
         """
         del state
-        called = pod.pod.metadata.labels.get(CALLED)
-        if called is not None and not self._is_called(called):
-            self._called.setdefault(called, {})[pod.uid] = pod.pod
+        call = pod.pod.metadata.labels.get(AWAITS_CALL)
+        if call is not None and not self._has_caller(call):
+            self._awaiting_call.setdefault(call, {})[pod.uid] = pod.pod
             return unschedulable("nobody has called"), 0.0
         if any(each.key == LABEL for each in pod.pod.spec.tolerations):
             return SUCCESS, 0.0
-        wanted = pod.pod.metadata.labels.get(LABEL)
+        label = pod.pod.metadata.labels.get(LABEL)
         row = self._snapshot.row_of(node_name)
-        if wanted is None or row is None or _label(self._snapshot.node(row)) == wanted:
+        if label is None or row is None or _label(self._snapshot.node(row)) == label:
             return SUCCESS, 0.0
-        self._sent[pod.uid] = pod.pod
+        self._refused_later[pod.uid] = pod.pod
         seconds = SLOW_SECONDS if SLOW in pod.pod.metadata.labels else SECONDS
-        return Status(Code.WAIT, ("the errand takes its time",)), seconds
+        return Status(Code.WAIT, ("the delayed step takes its time",)), seconds
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Call the pods that wait for this one; break once for a pod with the label `BREAKS`."""
         del state, node_name
         calls = pod.pod.metadata.labels.get(CALLS)
         if calls is not None:
-            self._fail_call(calls)
+            self._activate_waiting(calls)
         late = pod.pod.metadata.labels.get(CALLS_LATE)
         if late is not None:
-            asyncio.get_running_loop().call_later(SECONDS, self._fail_call, late)
-        if BREAKS not in pod.pod.metadata.labels or pod.uid in self._broke:
+            asyncio.get_running_loop().call_later(SECONDS, self._activate_waiting, late)
+        if BREAKS not in pod.pod.metadata.labels or pod.uid in self._failed_once:
             return SUCCESS
-        self._broke[pod.uid] = None
+        self._failed_once[pod.uid] = None
         await aio.sleep(SECONDS)
-        return error("the errand broke")
+        return error("the delayed step failed")
 
-    def _fail_call(self, name: str) -> None:
-        self._effects.activate(self._called.pop(name, {}).values())
+    def _activate_waiting(self, name: str) -> None:
+        self._effects.activate(self._awaiting_call.pop(name, {}).values())
 
-    def _is_called(self, name: str) -> bool:
+    def _has_caller(self, name: str) -> bool:
         rows = range(self._snapshot.num_nodes)
         pods = (each.pod for row in rows for each in self._snapshot.pods(row))
         if any(_calling(self._snapshot.node(row)) == name for row in rows):
@@ -136,21 +137,21 @@ class Errand:
         labels = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
         own = ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION)
         return (
-            EventRegistration(labels, _helps, self._on_errand),
-            EventRegistration(labels, _calls, self._called_by),
+            EventRegistration(labels, _helps, self._delayed_pods),
+            EventRegistration(labels, _calls, self._pods_called_by),
             EventRegistration(own, own_update_hint),
         )
 
-    def _on_errand(self, old: object | None, new: object | None) -> Sequence[Pod]:
+    def _delayed_pods(self, old: object | None, new: object | None) -> Sequence[Pod]:
         """Return the pods that a label of a node may help, whatever label they have by now."""
         del old, new
-        return tuple(self._sent.values())
+        return tuple(self._refused_later.values())
 
-    def _called_by(self, old: object | None, new: object | None) -> Sequence[Pod]:
+    def _pods_called_by(self, old: object | None, new: object | None) -> Sequence[Pod]:
         """Return the pods that a node calls."""
         del old
         name = _calling(new) if isinstance(new, Node) else None
-        return () if name is None else tuple(self._called.get(name, {}).values())
+        return () if name is None else tuple(self._awaiting_call.get(name, {}).values())
 
 
 def _label(node: Node) -> str | None:
@@ -163,11 +164,11 @@ def _calling(node: Node) -> str | None:
 
 def _helps(waiting: Pod, old: object | None, new: object | None) -> bool:
     del old
-    wanted = waiting.metadata.labels.get(LABEL)
-    return wanted is not None and isinstance(new, Node) and _label(new) == wanted
+    label = waiting.metadata.labels.get(LABEL)
+    return label is not None and isinstance(new, Node) and _label(new) == label
 
 
 def _calls(waiting: Pod, old: object | None, new: object | None) -> bool:
     del old
-    called = waiting.metadata.labels.get(CALLED)
-    return called is not None and isinstance(new, Node) and _calling(new) == called
+    call = waiting.metadata.labels.get(AWAITS_CALL)
+    return call is not None and isinstance(new, Node) and _calling(new) == call

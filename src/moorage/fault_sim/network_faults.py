@@ -103,7 +103,7 @@ class Spell(msgspec.Struct, frozen=True):
     until_ns: int
 
 
-class Weather:
+class NetworkFaults:
     """The faults at work on one connection.
 
     Parameters
@@ -116,7 +116,7 @@ class Weather:
         self._rng = rng
         self._spells: list[Spell] = []
         self.cleared = asyncio.Event()
-        self.struck: dict[WireFault, int] = {}
+        self.fault_counts: dict[WireFault, int] = {}
         """How often each fault struck."""
         # One blind time may begin before the last one is over: then both are one.
         self._blind_from_ns = self._blind_to_ns = -(10**18)
@@ -141,7 +141,7 @@ class Weather:
         """Return whether a fault strikes this call or line."""
         for spell in self._spells:
             if spell.fault == fault and now_ns < spell.until_ns and self._rng.random() < spell.rate:
-                self.struck[fault] = self.struck.get(fault, 0) + 1
+                self.fault_counts[fault] = self.fault_counts.get(fault, 0) + 1
                 self.blind(now_ns, _BLIND_SECONDS.get(fault, 0.0))
                 return True
         return False

@@ -13,16 +13,16 @@ from moorage.fault_sim.cluster import SimCluster
 from moorage.fault_sim.invariants.invariant import Invariant
 
 
-def noticed(name: str, cluster: SimCluster) -> Iterable[str]:
+def broken_rule_texts(name: str, cluster: SimCluster) -> Iterable[str]:
     """Return how a rule was seen not to hold while the schedulers ran."""
-    return [text for seen, text in cluster.noticed if seen == name]
+    return [text for seen, text in cluster.observations if seen == name]
 
 
 def _rule(name: str, holds: str, incident: str) -> Invariant[SimCluster]:
-    return Invariant(name, holds, incident, partial(noticed, name))
+    return Invariant(name, holds, incident, partial(broken_rule_texts, name))
 
 
-NOTICED: tuple[Invariant[SimCluster], ...] = (
+WHILE_RUNNING: tuple[Invariant[SimCluster], ...] = (
     _rule(
         "in-turn",
         "What is written about a pod or a volume goes out one after another.",

@@ -7,14 +7,14 @@ from collections import Counter
 import pytest
 
 from moorage.fault_sim import acts
-from moorage.fault_sim.course import Outcome, play
+from moorage.fault_sim.fault_run import Outcome, play
 from moorage.fault_sim.scenarios import ONE_BY_ONE, few_in_turn, scenario
 from moorage.fault_sim.users.neighbours import apart
 from moorage.fault_sim.users.plot import ZONE, Maker, Plot
-from moorage.fault_sim.users.wants import Want, holder_pod, own_node, own_pod
-from tests.fault_sim.one_want import one_want
+from moorage.fault_sim.users.waits import SatisfiedWait, holder_pod, own_node, own_pod
+from tests.fault_sim.one_wait import one_wait
 
-# Wants that show something else; there the gift places no further pod.
+# Waits that show something else; there the later part places no further pod.
 _OTHERS = {
     "_victim",
     "_victim_with_port",
@@ -30,36 +30,36 @@ _OTHERS = {
     "_leaves_slowly",
     "_bound_again",
     "_member_refused",
-    "_bound_by_other_on_errand",
+    "_other_binds_in_delayed_step",
     "_slow_reports",
     "_room_for_rest_of_team",
 }
 
 
-def played(setup: str, want: Want, *, given: bool) -> Outcome:
-    """Return the end of a script with one want, whose gift may be kept back."""
+def played(setup: str, wait: SatisfiedWait, *, with_binding: bool) -> Outcome:
+    """Return the end of a script with one wait, whose later part may be left out."""
 
     def half(plot: Plot, tag: str) -> Maker:
-        gift = want(plot, tag)
+        enable_binding = wait(plot, tag)
         plot.now += 8.0
-        return gift if given else lambda later: None
+        return enable_binding if with_binding else lambda later: None
 
-    return play(one_want(half, seed=2, setup=setup, rest_seconds=40.0, looks=True))
+    return play(one_wait(half, seed=2, setup=setup, rest_seconds=40.0, looks=True))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("setup", "want"),
+    ("setup", "wait"),
     [pytest.param(*each, id=each[1].__name__.strip("_")) for each in ONE_BY_ONE],
 )
-def test_a_pod_waits_for_its_thing(setup: str, want: Want) -> None:
-    without, outcome = (played(setup, want, given=given) for given in (False, True))
+def test_a_pod_waits_for_its_thing(setup: str, wait: SatisfiedWait) -> None:
+    without, outcome = (played(setup, wait, with_binding=each) for each in (False, True))
     assert outcome.breaches == ()
     if setup != "gangs at permit":  # there members without the others hold their nodes at Permit
         # A team that waits at Permit wakes itself: its placed members give room back.
         excused = {"quiet"} if setup == "teams at permit" else set()
         assert {each.invariant for each in without.breaches} <= excused
-    if want.__name__ not in _OTHERS:
+    if wait.__name__ not in _OTHERS:
         assert outcome.bound > without.bound
 
 
@@ -75,8 +75,10 @@ def _choosy_moves_away(plot: Plot, tag: str) -> Maker:
 
 
 def test_a_pod_that_another_keeps_away_is_woken_by_a_node_that_leaves_the_zone() -> None:
-    without, given = (played("default", _choosy_moves_away, given=each) for each in (False, True))
-    assert (given.bound, given.breaches) == (without.bound + 1, ())
+    without, complete = (
+        played("default", _choosy_moves_away, with_binding=each) for each in (False, True)
+    )
+    assert (complete.bound, complete.breaches) == (without.bound + 1, ())
 
 
 def test_a_seed_of_few_has_things_with_their_configuration() -> None:
@@ -89,8 +91,8 @@ def test_a_seed_of_few_has_things_with_their_configuration() -> None:
 @pytest.mark.parametrize("turn", [0, 1, 7])
 def test_each_thing_is_in_one_of_the_sets_of_a_turn(turn: int) -> None:
     sets = few_in_turn(turn, 6)
-    found = [(setup, want) for setup, wants in sets for want in wants]
-    assert Counter(found) == Counter(ONE_BY_ONE)
+    pairs = [(setup, wait) for setup, waits in sets for wait in waits]
+    assert Counter(pairs) == Counter(ONE_BY_ONE)
 
 
 def test_seeds_one_after_another_have_all_things() -> None:
@@ -102,38 +104,38 @@ def test_seeds_one_after_another_have_all_things() -> None:
 
 
 @pytest.mark.parametrize("goes", [False, True], ids=["refused", "deleted"])
-@pytest.mark.parametrize("held", ["volume", "device"])
-def test_what_an_attempt_gives_back_goes_to_a_pod_that_waits(held: str, goes: bool) -> None:
-    [want] = [want for _, want in ONE_BY_ONE if want.__name__ == f"_{held}_held_in_vain"]
+@pytest.mark.parametrize("resource", ["volume", "device"])
+def test_what_an_attempt_gives_back_goes_to_a_pod_that_waits(resource: str, goes: bool) -> None:
+    [wait] = [wait for _, wait in ONE_BY_ONE if wait.__name__ == f"_{resource}_held_in_vain"]
 
     def parted(plot: Plot, tag: str) -> Maker:
-        gift = want(plot, tag)
+        enable_binding = wait(plot, tag)
 
-        def given(later: Plot) -> None:
+        def late_half(later: Plot) -> None:
             holds_at = later.now + 1.0
-            gift(later)
+            enable_binding(later)
             if goes:
-                later.made.append(acts.Delete(at=holds_at, kind="Pod", name=f"{tag}-h"))
+                later.acts.append(acts.Delete(at=holds_at, kind="Pod", name=f"{tag}-h"))
 
-        return given
+        return late_half
 
-    outcome = played("errand", parted, given=True)
+    outcome = played("delayed step", parted, with_binding=True)
     bound = [line.split("/")[-2] for line in outcome.lines if "/binding -> 201" in line]
     assert bound == ["k0-p"]
     assert outcome.breaches == ()
 
 
-@pytest.mark.parametrize(("given", "placed"), [(False, "k0-top"), (True, "k0-p")])
-def test_a_pod_takes_the_room_of_a_preemptor_that_goes(given: bool, placed: str) -> None:
-    [want] = [want for _, want in ONE_BY_ONE if want.__name__ == "_nominated_goes"]
-    outcome = played("default", want, given=given)
+@pytest.mark.parametrize(("with_binding", "placed"), [(False, "k0-top"), (True, "k0-p")])
+def test_a_pod_takes_the_room_of_a_preemptor_that_goes(with_binding: bool, placed: str) -> None:
+    [wait] = [wait for _, wait in ONE_BY_ONE if wait.__name__ == "_nominated_goes"]
+    outcome = played("default", wait, with_binding=with_binding)
     bound = [line.split("/")[-2] for line in outcome.lines if "/binding -> 201" in line]
     assert bound == ["k0-h", placed]
     assert outcome.breaches == ()
 
 
 def test_a_pod_that_has_a_node_is_not_bound_again() -> None:
-    [want] = [want for _, want in ONE_BY_ONE if want.__name__ == "_bound_again"]
-    outcome = played("default", want, given=True)
+    [wait] = [wait for _, wait in ONE_BY_ONE if wait.__name__ == "_bound_again"]
+    outcome = played("default", wait, with_binding=True)
     assert any("409" in line or "is refused" in line for line in outcome.lines)
     assert outcome.breaches == ()

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from moorage.fault_sim import acts
-from moorage.fault_sim.faults import WIRE_FAULTS, WireFault
+from moorage.fault_sim.network_faults import WIRE_FAULTS, WireFault
 from moorage.fault_sim.users.plot import Maker, Plot
 
 PROGRAMS = ("controllers", "nodes")
@@ -16,7 +16,7 @@ PROGRAMS = ("controllers", "nodes")
 def _wire(plot: Plot) -> None:
     rng = plot.rng
     process = plot.a_scheduler() if rng.random() < 0.8 else rng.choice(PROGRAMS)
-    plot.made.append(
+    plot.acts.append(
         acts.Disturb(
             at=plot.now,
             process=process,
@@ -34,7 +34,7 @@ def _some_steps(plot: Plot) -> int:
 
 def _stop(plot: Plot) -> None:
     seconds = plot.rng.choice((0.01, 1.0, 5.0, 20.0, 120.0))
-    plot.made.append(
+    plot.acts.append(
         acts.Stop(
             at=plot.now,
             process=plot.a_scheduler(),
@@ -48,7 +48,7 @@ def _stop(plot: Plot) -> None:
 def _kill(plot: Plot) -> None:
     signal: Literal["KILL", "TERM"] = "KILL" if plot.rng.random() < 0.5 else "TERM"
     seconds = plot.rng.uniform(0.1, 10)
-    plot.made.append(
+    plot.acts.append(
         acts.Kill(
             at=plot.now,
             process=plot.a_scheduler(),
@@ -61,30 +61,30 @@ def _kill(plot: Plot) -> None:
 
 def _jump(plot: Plot) -> None:
     seconds = plot.rng.choice((-30.0, -2.0, 2.0, 30.0))
-    plot.made.append(acts.Jump(at=plot.now, process=plot.a_scheduler(), seconds=seconds))
+    plot.acts.append(acts.Jump(at=plot.now, process=plot.a_scheduler(), seconds=seconds))
 
 
 def _depose(plot: Plot) -> None:
     """Take the lease away from a scheduler, at any await."""
     process, steps = plot.a_scheduler(), _some_steps(plot)
-    plot.made.append(acts.Depose(at=plot.now, process=process, steps=steps))
+    plot.acts.append(acts.Depose(at=plot.now, process=process, steps=steps))
 
 
 def _misbehave(plot: Plot) -> None:
     """Let plugins and extenders be worse than usual for a while, or well."""
     rate, seconds = plot.rng.choice((0.0, 2.0, 4.0)), plot.rng.uniform(2, 20)
-    plot.made.append(acts.Misbehave(at=plot.now, rate=rate, seconds=seconds))
+    plot.acts.append(acts.Misbehave(at=plot.now, rate=rate, seconds=seconds))
 
 
 def _outage(plot: Plot) -> None:
     seconds = plot.rng.uniform(0.1, 30)
-    plot.made.append(acts.Outage(at=plot.now, seconds=seconds, forgets=plot.rng.random() < 0.5))
+    plot.acts.append(acts.Outage(at=plot.now, seconds=seconds, forgets=plot.rng.random() < 0.5))
 
 
 def _blind(plot: Plot) -> None:
     """Keep one scheduler from seeing what users do, until the server has forgotten it."""
     process, seconds = plot.a_scheduler(), plot.rng.uniform(2, 8)
-    plot.made += [
+    plot.acts += [
         acts.Disturb(at=plot.now, process=process, fault="refused", rate=1.0, seconds=seconds),
         acts.Outage(at=plot.now, seconds=0.0, forgets=False),
         acts.Outage(at=plot.now + seconds - 0.1, seconds=0.0, forgets=True),
@@ -96,16 +96,16 @@ def _agents(plot: Plot) -> None:
     rng, at = plot.rng, plot.now
     seconds = rng.choice((1.0, 10.0, 80.0))
     if rng.random() < 0.5:
-        plot.made.append(acts.Stop(at=at, process="nodes", seconds=seconds))
+        plot.acts.append(acts.Stop(at=at, process="nodes", seconds=seconds))
     else:
-        plot.made.append(acts.Kill(at=at, process="nodes", signal="KILL", seconds=seconds))
+        plot.acts.append(acts.Kill(at=at, process="nodes", signal="KILL", seconds=seconds))
 
 
 def _deaf(plot: Plot) -> None:
     """Lose the answers of a scheduler's calls while its watches are late: it knows by neither."""
     process, seconds = plot.a_scheduler(), plot.rng.uniform(2, 10)
     faults: tuple[WireFault, WireFault] = ("answer-lost", "watch-slow")
-    plot.made += [
+    plot.acts += [
         acts.Disturb(at=plot.now, process=process, fault=fault, rate=1.0, seconds=seconds)
         for fault in faults
     ]
@@ -116,7 +116,7 @@ def _stale(plot: Plot) -> None:
     process, seconds = plot.a_scheduler(), plot.rng.uniform(5, 40)
     if plot.rng.random() < 0.2:
         process = plot.rng.choice(PROGRAMS)
-    plot.made += [
+    plot.acts += [
         acts.Disturb(at=plot.now, process=process, fault="list-stale", rate=1.0, seconds=seconds),
         acts.Outage(at=plot.now, seconds=0.0, forgets=True),
     ]
@@ -125,7 +125,7 @@ def _stale(plot: Plot) -> None:
 def _crash(plot: Plot) -> None:
     """Let the API server die in a write, or by an error of its disk."""
     rng = plot.rng
-    plot.made.append(
+    plot.acts.append(
         acts.Crash(
             at=plot.now,
             how=rng.choice(("kill", "torn", "broken")),
@@ -138,7 +138,7 @@ def _crash(plot: Plot) -> None:
 
 def _full_disk(plot: Plot) -> None:
     seconds, room = plot.rng.uniform(1, 20), plot.rng.choice((0, 4000, 40000))
-    plot.made.append(acts.FullDisk(at=plot.now, room_bytes=room, seconds=seconds))
+    plot.acts.append(acts.FullDisk(at=plot.now, room_bytes=room, seconds=seconds))
 
 
 FAULT_KINDS: Mapping[str, tuple[Maker, ...]] = MappingProxyType(
@@ -152,7 +152,7 @@ FAULT_KINDS: Mapping[str, tuple[Maker, ...]] = MappingProxyType(
         "blind": (_blind, _blind),
         "agents": (_agents, _agents, _agents),
         "stale": (_stale,),
-        "moods": (_misbehave,),
+        "plugins": (_misbehave,),
         "disk": (_crash, _crash, _crash, _crash, _full_disk),
     }
 )

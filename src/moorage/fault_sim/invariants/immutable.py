@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from moorage.fault_sim.history import Write, is_finished, name_of, node_of
 from moorage.fault_sim.invariants.invariant import Invariant
-from moorage.fault_sim.invariants.seen import is_leaving
+from moorage.fault_sim.invariants.write_case import is_leaving
 
 
 def _place(write: Write) -> Iterable[str]:
@@ -51,7 +51,7 @@ def _identity(write: Write) -> Iterable[str]:
         yield f"{name_of(write.now)}: version {now['resourceVersion']} is not a newer one"
 
 
-KEPT: tuple[Invariant[Write], ...] = (
+IMMUTABLE: tuple[Invariant[Write], ...] = (
     Invariant(
         "place-kept",
         "The server never moves a pod, and never takes its node away.",

@@ -16,7 +16,7 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.base import aio
 from moorage.base.rng import Random
-from moorage.fault_sim.errand import Errand
+from moorage.fault_sim.delayed_step import DelayedStep
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration
@@ -32,7 +32,7 @@ _NONSENSE = cast(Status, 42)
 """No Status, and nothing that can be read as one."""
 
 
-class Mood:
+class PluginFaults:
     """Whether the plugins and extenders of a simulation misbehave, and how much.
 
     Attributes
@@ -44,7 +44,7 @@ class Mood:
     over
         Set once nothing misbehaves any more.
     struck
-        How often each kind of mischief happened.
+        How often each kind of plugin fault happened.
     spoiled
         Uids of the pods that failed right before their binding, when others of their group may have
         been bound.
@@ -54,14 +54,14 @@ class Mood:
         self.bad = bad
         self.rate = 1.0
         self.over = asyncio.Event()
-        self.struck: dict[str, int] = {}
+        self.fault_counts: dict[str, int] = {}
         self.spoiled: set[str] = set()
 
     def acts(self, fault: str, share: float, rng: Random) -> bool:
-        """Return whether a kind of mischief happens now, and count it."""
+        """Return whether a kind of plugin fault happens now, and count it."""
         hit = self.bad and rng.random() < share * self.rate
         if hit:
-            self.struck[fault] = self.struck.get(fault, 0) + 1
+            self.fault_counts[fault] = self.fault_counts.get(fault, 0) + 1
         return hit
 
     def end_faults(self) -> None:
@@ -70,18 +70,20 @@ class Mood:
         self.over.set()
 
 
-class Mischief:
+class BrokenPlugin:
     """Filter, Score, Reserve, Permit and PreBind plugin."""
 
-    name = "Mischief"
+    name = "BrokenPlugin"
 
-    def __init__(self, args: object, handle: Handle, *, mood: Mood | None = None) -> None:
+    def __init__(
+        self, args: object, handle: Handle, *, plugin_faults: PluginFaults | None = None
+    ) -> None:
         del args
-        self._mood = Mood(bad=False) if mood is None else mood
+        self._plugin_faults = PluginFaults(bad=False) if plugin_faults is None else plugin_faults
         self._rng = handle.streams.stream("mischief")
 
     def _acts(self, fault: str, share: float) -> bool:
-        return self._mood.acts(f"plugin-{fault}", share, self._rng)
+        return self._plugin_faults.acts(f"plugin-{fault}", share, self._rng)
 
     def filter_node(self, state: CycleState, pod: Pod, node: Node) -> Status:
         """Accept the node, break, or answer nonsense."""
@@ -116,15 +118,15 @@ class Mischief:
         if self._acts("slow", _OFTEN):
             await aio.sleep(self._rng.uniform(0, 4))
         if self._acts("hangs", _SELDOM):
-            await self._mood.over.wait()
-        self._mood.spoiled.add(pod.uid)
+            await self._plugin_faults.over.wait()
+        self._plugin_faults.spoiled.add(pod.uid)
         if self._acts("raises", _SELDOM):
             raise RuntimeError("a plugin broke in PreBind")
         if self._acts("nonsense", _SELDOM):
             return _NONSENSE
         if self._acts("fails", _OFTEN):
             return error("a plugin failed in PreBind")
-        self._mood.spoiled.discard(pod.uid)
+        self._plugin_faults.spoiled.discard(pod.uid)
         return SUCCESS
 
     def events_to_register(self) -> Sequence[EventRegistration]:
@@ -139,22 +141,25 @@ class Mischief:
         return True
 
 
-def registry(mood: Mood | None = None) -> Registry:
+def registry(plugin_faults: PluginFaults | None = None) -> Registry:
     """Return the in-tree plugins and those of simulations, which set-ups may enable."""
-    found = in_tree_registry()
-    found.register(PluginEntry(name=Errand.name, plugin_class=Errand))
-    entry = MischiefEntry(
-        name=Mischief.name, plugin_class=Mischief, origin="the simulation", mood=mood
+    plugins = in_tree_registry()
+    plugins.register(PluginEntry(name=DelayedStep.name, plugin_class=DelayedStep))
+    entry = BrokenPluginEntry(
+        name=BrokenPlugin.name,
+        plugin_class=BrokenPlugin,
+        origin="the simulation",
+        plugin_faults=plugin_faults,
     )
-    found.register(entry)
-    return found
+    plugins.register(entry)
+    return plugins
 
 
-class MischiefEntry(PluginEntry, frozen=True, kw_only=True):
-    """The entry of the plugin that misbehaves, with the mood of its simulation."""
+class BrokenPluginEntry(PluginEntry, frozen=True, kw_only=True):
+    """The entry of the plugin that misbehaves, with the faults of its simulation."""
 
-    mood: Mood | None = None
+    plugin_faults: PluginFaults | None = None
 
     def make(self, args: object, handle: Handle) -> object:
         """Construct the plugin for one profile."""
-        return Mischief(args, handle, mood=self.mood)
+        return BrokenPlugin(args, handle, plugin_faults=self.plugin_faults)

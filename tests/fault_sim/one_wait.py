@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from moorage.fault_sim.acts import Script
 from moorage.fault_sim.users.plot import Mix, Plot
-from moorage.fault_sim.users.wants import Want
+from moorage.fault_sim.users.waits import SatisfiedWait
 
 
-def one_want(
-    want: Want, *, seed: int, setup: str, rest_seconds: float, looks: bool = False
+def one_wait(
+    wait: SatisfiedWait, *, seed: int, setup: str, rest_seconds: float, looks: bool = False
 ) -> Script:
     """Return the script of one thing that a pod waits for.
 
     Parameters
     ----------
-    want
+    wait
         The thing.
     seed
         Seed of the script.
@@ -30,8 +30,8 @@ def one_want(
         steps=0,
         replicas=1,
         users=(),
-        wants=1,
-        want=[want],
+        waits=1,
+        wait_kinds=[wait],
         looks=looks,
         setup=setup,
         rest_seconds=rest_seconds,

@@ -18,7 +18,7 @@ from moorage.traces.run import RunResult
 from moorage.traces.variants import Variant
 
 
-class Kept:
+class ResultFolder:
     """The finished runs of a folder.
 
     Parameters
@@ -41,7 +41,7 @@ class Kept:
         except (OSError, msgspec.MsgspecError):
             return None
 
-    def keep(self, variant: Variant, result: RunResult) -> None:
+    def store(self, variant: Variant, result: RunResult) -> None:
         """Keep a finished run; a file is there whole, or not at all.
 
         Raises

@@ -20,7 +20,7 @@ from moorage.fault_sim.history import History, Obj, Write, is_finished, node_of
 LONG_AGO_NS = -(10**18)
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class WriteCase(msgspec.Struct, frozen=True, kw_only=True):
     """A write, and what is known besides.
 
     Parameters
@@ -104,7 +104,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
                 yield other
 
 
-def placed(pod: Obj, node: str, history: History, *, without: Iterable[str] = ()) -> Seen:
+def placed(pod: Obj, node: str, history: History, *, without: Iterable[str] = ()) -> WriteCase:
     """Return the binding of a pod as if it happened now, with everything known.
 
     Parameters
@@ -130,7 +130,7 @@ def placed(pod: Obj, node: str, history: History, *, without: Iterable[str] = ()
         now=now,
         before=pod,
     )
-    return Seen(write=write, history=past, horizon_ns=0)
+    return WriteCase(write=write, history=past, horizon_ns=0)
 
 
 def is_leaving(pod: Obj | None) -> bool:

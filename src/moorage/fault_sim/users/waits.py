@@ -1,8 +1,8 @@
 """Pods that wait for one thing each, on a node of their own; later somebody gives them this thing.
 
-Each maker sets the scene and returns the gift. A scheduler that misses the gift lets the pod wait
-for ever, or until the next flush of pods that nothing woke. So each way in which an event can wake
-a pod has an entry here.
+Each maker sets the scene and returns `enable_binding`, the later part. A scheduler that misses it
+lets the pod wait for ever, or until the next flush of pods that nothing woke. So each way in which
+an event can wake a pod has an entry here.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from moorage.fault_sim.users.plot import ZONE, Maker, Plot
 from moorage.snapshot.shape import USER_NAMESPACES_HOST_NETWORK
 from moorage.testing.builders import node_manifest, pod_manifest
 
-Want = Callable[[Plot, str], Maker]
-"""Sets the scene under a name that is its own, and returns the gift."""
+SatisfiedWait = Callable[[Plot, str], Maker]
+"""Sets the scene under a name that is its own, and returns the acts that let its pods be bound."""
 
 
 def own_node(plot: Plot, tag: str, **fields: Any) -> str:
-    """Add a node at the start that only the pods of one want select; return its name."""
-    labels = {"want": tag, ZONE: tag, **fields.pop("labels", {})}
+    """Add a node at the start that only the pods of one wait select; return its name."""
+    labels = {"wait": tag, ZONE: tag, **fields.pop("labels", {})}
     name = fields.pop("name", f"{tag}-n")
     plot.standing.append(node_manifest(name, cpu="2", labels=labels, **fields))
     return str(name)
 
 
 def own_pod(plot: Plot, tag: str, name: str = "", **fields: Any) -> str:
-    """Create a pod that selects the nodes of a want; return its name."""
+    """Create a pod that selects the nodes of a wait; return its name."""
     name = name or f"{tag}-p"
     fields.setdefault("cpu", "1500m")
     fields.setdefault("terminationGracePeriodSeconds", 1)
-    fields.setdefault("node_selector", {"want": tag})
+    fields.setdefault("node_selector", {"wait": tag})
     plot.add_creation(pod_manifest(name, memory="64Mi", **fields))
     plot.now += 0.3
     return name
@@ -122,10 +122,10 @@ def _cordon_goes_alone(plot: Plot, tag: str) -> Maker:
         strike = acts.Disturb(
             at=plot.now, process="controllers", fault=fault, rate=1.0, seconds=seconds
         )
-        plot.made.append(strike)
+        plot.acts.append(strike)
     plot.now += 1.0
-    node = node_manifest(f"{tag}-n", cpu="2", labels={"want": tag}, unschedulable=True)
-    plot.made.append(acts.Join(at=plot.now, node=node))
+    node = node_manifest(f"{tag}-n", cpu="2", labels={"wait": tag}, unschedulable=True)
+    plot.acts.append(acts.Join(at=plot.now, node=node))
     plot.now += 10.0
     own_pod(plot, tag)
     plot.now += 3.0
@@ -135,7 +135,7 @@ def _cordon_goes_alone(plot: Plot, tag: str) -> Maker:
 
 def _label_comes(plot: Plot, tag: str) -> Maker:
     node = own_node(plot, tag)
-    own_pod(plot, tag, node_selector={"want": tag, "ready-for": tag})
+    own_pod(plot, tag, node_selector={"wait": tag, "ready-for": tag})
     changes = {"metadata": {"labels": {"ready-for": tag}}}
     return lambda later: later.add_change("Node", node, changes, namespace="")
 
@@ -159,8 +159,8 @@ def _label_goes(plot: Plot, tag: str) -> Maker:
 
 def _node_comes(plot: Plot, tag: str) -> Maker:
     own_pod(plot, tag)
-    node = node_manifest(f"{tag}-n", cpu="2", labels={"want": tag})
-    return lambda later: later.made.append(acts.Join(at=later.now, node=node))
+    node = node_manifest(f"{tag}-n", cpu="2", labels={"wait": tag})
+    return lambda later: later.acts.append(acts.Join(at=later.now, node=node))
 
 
 def _room_comes(plot: Plot, tag: str) -> Maker:
@@ -175,8 +175,8 @@ def _holder_ends(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
     holder = holder_pod(plot, tag)
     own_pod(plot, tag)
-    done = {"status": {"phase": "Succeeded"}}
-    return lambda later: later.add_change("Pod", holder, done, subresource="status")
+    succeeded = {"status": {"phase": "Succeeded"}}
+    return lambda later: later.add_change("Pod", holder, succeeded, subresource="status")
 
 
 def _slot_comes(plot: Plot, tag: str) -> Maker:
@@ -188,7 +188,7 @@ def _slot_comes(plot: Plot, tag: str) -> Maker:
 
 def _resource_comes(plot: Plot, tag: str) -> Maker:
     node = own_node(plot, tag)
-    pod = pod_manifest(f"{tag}-p", cpu="100m", node_selector={"want": tag})
+    pod = pod_manifest(f"{tag}-p", cpu="100m", node_selector={"wait": tag})
     amounts = {"example.com/thing": "1"}
     pod["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": amounts}
     plot.add_creation(pod)
@@ -204,7 +204,7 @@ def _resource_comes_back(plot: Plot, tag: str) -> Maker:
         plot.add_change("Node", node, gone, namespace="", subresource="status")
     plot.now += 3.0
     amounts = {"example.com/thing": "1"}
-    pod = pod_manifest(f"{tag}-p", cpu="100m", node_selector={"want": tag})
+    pod = pod_manifest(f"{tag}-p", cpu="100m", node_selector={"wait": tag})
     pod["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": amounts}
     plot.add_creation(pod)
     status = {"status": {"capacity": amounts, "allocatable": amounts}}
@@ -219,7 +219,7 @@ def _resource_grows(plot: Plot, tag: str) -> Maker:
         holder_pod(plot, tag, cpu="100m")
         own_pod(plot, tag, cpu="100m")
     else:
-        pod = pod_manifest(f"{tag}-p", cpu="1", memory="1Gi", node_selector={"want": tag})
+        pod = pod_manifest(f"{tag}-p", cpu="1", memory="1Gi", node_selector={"wait": tag})
         pod["spec"]["containers"][0]["resources"]["requests"][resource] = _HALF_OF[much]
         plot.add_creation(pod)
     status = {"status": {"capacity": {resource: much}, "allocatable": {resource: much}}}
@@ -262,8 +262,8 @@ def _pods_before_node(plot: Plot, tag: str) -> Maker:
     """Let a node come whose room is taken by a pod that has been bound to it before."""
     own_pod(plot, tag, f"{tag}-h", node_name=f"{tag}-n", schedulerName="other")
     plot.now += 1.0
-    node = node_manifest(f"{tag}-n", cpu="2", labels={"want": tag})
-    plot.made.append(acts.Join(at=plot.now, node=node))
+    node = node_manifest(f"{tag}-n", cpu="2", labels={"wait": tag})
+    plot.acts.append(acts.Join(at=plot.now, node=node))
     own_pod(plot, tag)
     return lambda later: later.add_deletion("Pod", f"{tag}-h")
 
@@ -285,12 +285,12 @@ def _one_after_another(plot: Plot, tag: str) -> Maker:
     """Let pods come within milliseconds, and then nothing more."""
     own_node(plot, tag)
 
-    def gift(later: Plot) -> None:
+    def enable_binding(later: Plot) -> None:
         for number in range(4):
             own_pod(later, tag, f"{tag}-{number}", cpu="100m")
             later.now += later.rng.uniform(0, 0.06) - 0.3
 
-    return gift
+    return enable_binding
 
 
 def nodes_in_turn(plot: Plot, tag: str) -> Maker:
@@ -298,14 +298,14 @@ def nodes_in_turn(plot: Plot, tag: str) -> Maker:
     for number in range(3):
         own_node(plot, tag, name=f"{tag}-n{number}")
 
-    def gift(later: Plot) -> None:
+    def enable_binding(later: Plot) -> None:
         for number in range(5):
             own_pod(later, tag, f"{tag}-{number}", cpu="300m")
 
-    return gift
+    return enable_binding
 
 
-WANTS: tuple[Want, ...] = (
+WAITS: tuple[SatisfiedWait, ...] = (
     _taint_goes,
     _taint_softens,
     _taint_changes,
@@ -346,15 +346,15 @@ def _friend_in_labelled_namespace(plot: Plot, tag: str) -> Maker:
     required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
     own_pod(plot, tag, cpu="100m", affinity={"podAffinity": required})
 
-    def gift(later: Plot) -> None:
+    def enable_binding(later: Plot) -> None:
         own_pod(later, tag, f"{tag}-f", namespace=tag, cpu="100m", labels={"app": tag})
         later.now += FLUSH_SECONDS
 
-    return gift
+    return enable_binding
 
 
 FLUSH_SECONDS = 340.0
 """Longer than a pod waits before it is tried again without an event, with the round of the look."""
 
-WANTS_ALONE: tuple[Want, ...] = (_cordon_goes_alone, _friend_in_labelled_namespace)
+WAITS_ALONE: tuple[SatisfiedWait, ...] = (_cordon_goes_alone, _friend_in_labelled_namespace)
 """Things whose making disturbs other pods that wait."""

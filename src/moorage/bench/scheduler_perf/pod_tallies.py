@@ -11,23 +11,23 @@ from moorage.base.errors import DecodeError, MoorageError
 Labels = Mapping[str, str]
 
 
-class SeenSpec(ApiStruct, frozen=True, kw_only=True):
+class PodSpecPart(ApiStruct, frozen=True, kw_only=True):
     """The read part of a pod's spec."""
 
     node_name: str = ""
 
 
-class SeenStatus(ApiStruct, frozen=True, kw_only=True):
+class PodStatusPart(ApiStruct, frozen=True, kw_only=True):
     """The read part of a pod's status."""
 
     conditions: tuple[Condition, ...] = ()
 
 
-class SeenPod(ApiObject, frozen=True, kw_only=True):
+class CountedPod(ApiObject, frozen=True, kw_only=True):
     """The part of a pod that is read here."""
 
-    spec: SeenSpec = SeenSpec()
-    status: SeenStatus = SeenStatus()
+    spec: PodSpecPart = PodSpecPart()
+    status: PodStatusPart = PodStatusPart()
 
     @property
     def is_scheduled(self) -> bool:
@@ -56,14 +56,14 @@ class Tally:
         self.scheduled = 0
         self.attempted = 0
 
-    def add(self, pod: SeenPod | None, times: int) -> None:
+    def add(self, pod: CountedPod | None, times: int) -> None:
         """Count a pod once more, or once less."""
         if pod is not None and pod.has_labels(self.labels):
             self.scheduled += times * pod.is_scheduled
             self.attempted += times * pod.is_attempted
 
 
-class PodsSeen:
+class PodTallies:
     """The handler of a watch on all pods.
 
     Attributes
@@ -76,28 +76,28 @@ class PodsSeen:
 
     def __init__(self) -> None:
         self.changed = asyncio.Event()
-        self.on_scheduled: list[Callable[[SeenPod], None]] = []
-        self._pods: dict[str, dict[str, SeenPod]] = {}
+        self.on_scheduled: list[Callable[[CountedPod], None]] = []
+        self._pods: dict[str, dict[str, CountedPod]] = {}
         self._tallies: dict[str, list[Tally]] = {}
 
-    def selected_pods(self, namespace: str, labels: Labels) -> list[SeenPod]:
+    def selected_pods(self, namespace: str, labels: Labels) -> list[CountedPod]:
         """Return the pods of a namespace with some labels, in order of their arrival."""
         return [pod for pod in self._pods.get(namespace, {}).values() if pod.has_labels(labels)]
 
     def tally(self, namespace: str, labels: Labels) -> Tally:
         """Return the counts of a namespace; they follow every later change."""
-        kept = self._tallies.setdefault(namespace, [])
-        for each in kept:
+        tallies = self._tallies.setdefault(namespace, [])
+        for each in tallies:
             if each.labels == labels:
                 return each
-        found = Tally(dict(labels))
+        tally = Tally(dict(labels))
         for pod in self._pods.get(namespace, {}).values():
-            found.add(pod, 1)
-        kept.append(found)
-        return found
+            tally.add(pod, 1)
+        tallies.append(tally)
+        return tally
 
     async def until(self, reached: Callable[[], bool], *, seconds: float) -> bool:
-        """Wait until a condition on what was seen holds; return whether it did in that time."""
+        """Wait until a condition on what was counted holds; return whether it did in that time."""
         try:
             async with asyncio.timeout(seconds):
                 while not reached():
@@ -109,15 +109,15 @@ class PodsSeen:
 
     # --- a reflector's handler --------------------------------------------------------------
 
-    def on_add(self, pod: SeenPod) -> None:
+    def on_add(self, pod: CountedPod) -> None:
         """Take in a pod that appeared."""
         self._observe_change(None, pod)
 
-    def on_update(self, old: SeenPod, new: SeenPod) -> None:
+    def on_update(self, old: CountedPod, new: CountedPod) -> None:
         """Take in a change."""
         self._observe_change(old, new)
 
-    def on_delete(self, pod: SeenPod, *, missed: bool) -> None:
+    def on_delete(self, pod: CountedPod, *, missed: bool) -> None:
         """Take in that a pod is gone."""
         del missed
         self._pods.get(pod.namespace, {}).pop(pod.name, None)
@@ -139,7 +139,7 @@ class PodsSeen:
         """
         raise MoorageError(f"pod {key[1]} cannot be read: {error}")
 
-    def _observe_change(self, old: SeenPod | None, new: SeenPod) -> None:
+    def _observe_change(self, old: CountedPod | None, new: CountedPod) -> None:
         self._pods.setdefault(new.namespace, {})[new.name] = new
         for tally in self._tallies.get(new.namespace, ()):
             tally.add(old, -1)

@@ -26,16 +26,16 @@ class _File(msgspec.Struct, frozen=True):
 _FORM: Final = msgspec.json.Decoder(_File)
 
 
-def kept(folder: Path, trace: Trace, policy: str, seed: int) -> Run | None:
+def read_result(folder: Path, trace: Trace, policy: str, seed: int) -> Run | None:
     """Return a finished experiment; None if there is none, or it had other inputs."""
     try:
-        found = _FORM.decode(_path(folder, trace.name, policy, seed).read_bytes())
+        file = _FORM.decode(_path(folder, trace.name, policy, seed).read_bytes())
     except (OSError, msgspec.MsgspecError):
         return None
-    return found.run if found.inputs == inputs_of(trace) else None
+    return file.run if file.inputs == inputs_of(trace) else None
 
 
-def keep(folder: Path, trace: Trace, run: Run) -> None:
+def write_result(folder: Path, trace: Trace, run: Run) -> None:
     """Write a finished experiment; a file is there whole, or not at all.
 
     Raises

@@ -17,18 +17,18 @@ import pytest
 from moorage.api.pod import Pod
 from moorage.fault_sim import acts
 from moorage.fault_sim.acts import Script
-from moorage.fault_sim.course import Outcome, play
+from moorage.fault_sim.fault_run import Outcome, play
 from moorage.fault_sim.scenarios import ONE_BY_ONE, SCENARIOS, scenario
 from moorage.fault_sim.users.groups import gang
 from moorage.service.scheduler import Parts, Scheduler
 from moorage.snapshot.shape import Part, PartKind
 from moorage.testing.builders import node_manifest, pod_manifest
-from tests.fault_sim.one_want import one_want
+from tests.fault_sim.one_wait import one_wait
 
 ROOT = Path(__file__).parents[2]
 
 
-def told(outcome: Outcome) -> str:
+def breach_text(outcome: Outcome) -> str:
     """Return the breaches of a run, each in a line; "" for none."""
     return "\n".join(f"{each.invariant}: {each.text}" for each in outcome.breaches)
 
@@ -36,7 +36,7 @@ def told(outcome: Outcome) -> str:
 def test_a_short_run_holds_every_invariant_and_can_be_repeated() -> None:
     script = msgspec.structs.replace(scenario("mixed"), steps=12).script(3)
     first = play(script)
-    assert told(first) == ""
+    assert breach_text(first) == ""
     assert first.bound > 0
     again = play(msgspec.json.decode(msgspec.json.encode(script), type=Script))
     assert again.lines == first.lines
@@ -52,24 +52,24 @@ def test_nothing_of_a_run_stays_in_memory(monkeypatch: pytest.MonkeyPatch) -> No
     others: list[Part[Any]] = []
     of = PartKind.part_of
 
-    def held(self: PartKind[Any], pod: Pod) -> Part[Any]:
+    def recording_part(self: PartKind[Any], pod: Pod) -> Part[Any]:
         others.append(of(self, pod))
         return others[-1]
 
-    monkeypatch.setattr(PartKind, "part_of", held)
-    made: list[weakref.ref[Scheduler]] = []
+    monkeypatch.setattr(PartKind, "part_of", recording_part)
+    starts: list[weakref.ref[Scheduler]] = []
     begin = Scheduler.__init__
 
-    def noted(self: Scheduler, parts: Parts) -> None:
+    def recording_init(self: Scheduler, parts: Parts) -> None:
         begin(self, parts)
-        made.append(weakref.ref(self))
+        starts.append(weakref.ref(self))
 
-    monkeypatch.setattr(Scheduler, "__init__", noted)
+    monkeypatch.setattr(Scheduler, "__init__", recording_init)
     play(msgspec.structs.replace(scenario("mixed"), steps=12).script(3))
     gc.collect()
     assert others
-    assert len(made) >= 3
-    assert [each for each in made if each() is not None] == []
+    assert len(starts) >= 3
+    assert [each for each in starts if each() is not None] == []
 
 
 def test_a_scheduler_need_not_have_heard_of_a_resize() -> None:
@@ -91,9 +91,9 @@ def test_a_scheduler_need_not_have_heard_of_a_resize() -> None:
         rest_seconds=20.0,
     )
     outcome = play(script)
-    assert told(outcome) == ""
+    assert breach_text(outcome) == ""
     assert outcome.bound == 2
-    assert outcome.struck["watch-slow"] > 0
+    assert outcome.fault_counts["watch-slow"] > 0
 
 
 def test_a_look_between_waits_until_a_scheduler_has_heard_of_everything() -> None:
@@ -109,13 +109,13 @@ def test_a_look_between_waits_until_a_scheduler_has_heard_of_everything() -> Non
         ],
         rest_seconds=20.0,
     )
-    assert told(play(script)) == ""
+    assert breach_text(play(script)) == ""
 
 
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_a_scheduler_need_not_have_heard_of_a_limit_of_volumes(seed: int) -> None:
-    (want,) = [want for _, want in ONE_BY_ONE if want.__name__ == "_limit_is_raised"]
-    script = one_want(want, seed=seed, setup="default", rest_seconds=40.0)
+    (wait,) = [wait for _, wait in ONE_BY_ONE if wait.__name__ == "_limit_is_raised"]
+    script = one_wait(wait, seed=seed, setup="default", rest_seconds=40.0)
     moments = {act.object["metadata"]["name"]: act.at for act in script.acts if _creates(act)}
     at = moments["k0-p"] - 0.001
     slow = acts.Disturb(at=at, process="scheduler-0", fault="watch-slow", rate=1.0, seconds=1.0)
@@ -125,7 +125,7 @@ def test_a_scheduler_need_not_have_heard_of_a_limit_of_volumes(seed: int) -> Non
         else act
         for act in script.acts
     ]
-    assert told(play(msgspec.structs.replace(script, acts=[slow, *late]))) == ""
+    assert breach_text(play(msgspec.structs.replace(script, acts=[slow, *late]))) == ""
 
 
 def _creates(act: acts.AnyAct) -> TypeGuard[acts.Create]:
@@ -138,7 +138,10 @@ def test_a_scheduler_that_is_told_twice_to_end_leaves_its_lease() -> None:
         for at in (12.0, 12.0001)
     ]
     nodes = [node_manifest("n1", cpu="2")]
-    assert told(play(Script(seed=1, replicas=1, nodes=nodes, acts=ends, rest_seconds=20.0))) == ""
+    assert (
+        breach_text(play(Script(seed=1, replicas=1, nodes=nodes, acts=ends, rest_seconds=20.0)))
+        == ""
+    )
 
 
 @pytest.mark.parametrize("ungated", [12.2, 45.0])
@@ -163,7 +166,7 @@ def test_a_gang_is_bound_by_the_next_leader_once_its_gate_is_gone(
         rest_seconds=60.0,
     )
     outcome = play(script)
-    assert told(outcome) == ""
+    assert breach_text(outcome) == ""
     lines = [line.split() for line in outcome.lines if "/binding -> 201" in line]
     assert {(path.split("/")[-2], who) for _, who, _, path, *_ in lines} == {
         ("first", "scheduler-1.1"),
@@ -183,7 +186,7 @@ def _moment(act: acts.Act) -> float:
 # Seed 4 of quotas: the columns were compared with a resize of which the scheduler had not heard.
 @pytest.mark.parametrize("seed", range(1, 7))
 def test_every_invariant_holds(name: str, seed: int) -> None:
-    assert told(play(scenario(name).script(seed))) == ""
+    assert breach_text(play(scenario(name).script(seed))) == ""
 
 
 def digest(python: str, hash_seed: str) -> str:
@@ -195,8 +198,8 @@ def digest(python: str, hash_seed: str) -> str:
         text=True,
         check=True,
     )
-    found: str = json.loads(done.stdout)["digest"]
-    return found
+    digest: str = json.loads(done.stdout)["digest"]
+    return digest
 
 
 @pytest.mark.slow

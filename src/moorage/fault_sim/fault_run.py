@@ -17,19 +17,19 @@ from moorage.fault_sim import acts
 from moorage.fault_sim.acts import AnyAct, Script
 from moorage.fault_sim.administrator import Autoscaler, drain
 from moorage.fault_sim.cluster import OnStep, SimCluster
-from moorage.fault_sim.errand import SLOW
+from moorage.fault_sim.delayed_step import SLOW
+from moorage.fault_sim.fault_injector import FaultInjector
 from moorage.fault_sim.history import Obj, Write, group_of, name_of, node_of, nominated_of, rejects
 from moorage.fault_sim.invariants.at_rest import broken_at_rest
 from moorage.fault_sim.invariants.at_writes import broken_by, broken_by_server
 from moorage.fault_sim.invariants.derived import DERIVED
 from moorage.fault_sim.invariants.inside import INSIDE, leaders, synced
 from moorage.fault_sim.invariants.invariant import Breach, Invariant
-from moorage.fault_sim.invariants.seen import Seen, is_leaving
 from moorage.fault_sim.invariants.waiting import PLACED
+from moorage.fault_sim.invariants.write_case import WriteCase, is_leaving
 from moorage.fault_sim.log_watch import watched_log
 from moorage.fault_sim.loop import run_simulated
 from moorage.fault_sim.replica import Replica
-from moorage.fault_sim.striker import Striker
 from moorage.fault_sim.user_calls import UserAct, call
 from moorage.snapshot.pod_info import forget_lately
 from moorage.snapshot.shape import forget_memos
@@ -49,10 +49,10 @@ _BY_USERS = acts.Create | acts.Delete | acts.Patch | acts.Bind | acts.Join | act
 _PROMPT = frozenset({"default", "coscheduling", "quotas", "unscored"})
 
 # The set-ups with plugins that hold pods, and do nothing wrong.
-_HOLDING = frozenset({"errand", "gangs at permit", "teams at permit"})
+_HOLDING = frozenset({"delayed step", "gangs at permit", "teams at permit"})
 
 # The set-ups with something that misbehaves.
-_MOODY = frozenset({"mischief", "extender", "extenders"})
+_MISBEHAVING = frozenset({"broken plugin", "extender", "extenders"})
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +72,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         Virtual time that passed.
     bound, evicted
         Pods that schedulers bound and evicted.
-    struck
+    fault_counts
         How often each fault struck.
     steps
         Steps of all programs: a task runs in one step from one await to the next.
@@ -88,7 +88,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     bound: int
     evicted: int
-    struck: dict[str, int]
+    fault_counts: dict[str, int]
     steps: int = 0
     covered: frozenset[str] = frozenset()
 
@@ -132,7 +132,7 @@ class FaultRun:
             on_disk=script.on_disk,
             on_step=on_step,
         )
-        self._striker = Striker(self._cluster)
+        self._injector = FaultInjector(self._cluster)
 
     async def run(self) -> Outcome:
         """Play the script to its end."""
@@ -164,17 +164,17 @@ class FaultRun:
     async def _rest(self) -> None:
         """End every fault, let every scheduler run, and wait."""
         cluster = self._cluster
-        for weather in cluster.weathers.values():
-            weather.clear(self._clock.monotonic_ns())
+        for faults in cluster.network_faults.values():
+            faults.clear(self._clock.monotonic_ns())
         # A stopped or killed scheduler comes back by itself within its own time.
         longest = max(
             (act.at + act.seconds for act in self._script.acts if isinstance(act, _LASTING)),
             default=0.0,
         )
-        await self._wait_until(max(longest, self._striker.end_faults()) + 1)
+        await self._wait_until(max(longest, self._injector.end_faults()) + 1)
         cluster.cut()
-        await self._soothe()
-        await self._end_slow_errands()
+        await self._end_plugin_faults()
+        await self._end_slow_steps()
         self._cluster.trace.add_line("simulation", "rests")
         await aio.sleep(self._script.rest_seconds)
 
@@ -190,16 +190,16 @@ class FaultRun:
         return calm and self._script.setup in _PROMPT | _HOLDING
 
     @property
-    def _moody(self) -> bool:
+    def _misbehaves(self) -> bool:
         """Whether something of this script misbehaves until the rest."""
         reloads = any(isinstance(act, acts.Reload) for act in self._script.acts)
-        return reloads or self._script.setup in _MOODY
+        return reloads or self._script.setup in _MISBEHAVING
 
-    async def _soothe(self) -> None:
-        """End the mischief of plugins and extenders, with the event that they wait for."""
+    async def _end_plugin_faults(self) -> None:
+        """End the faults of plugins and extenders, with the event that they wait for."""
         cluster = self._cluster
-        cluster.mood.end_faults()
-        if not cluster.history.nodes or not self._moody:
+        cluster.plugin_faults.end_faults()
+        if not cluster.history.nodes or not self._misbehaves:
             return
         node = next(iter(cluster.history.nodes))
         news = pod_manifest("news", node_name=node, schedulerName="other")
@@ -207,8 +207,8 @@ class FaultRun:
         await aio.sleep(1.0)
         await call(cluster.user, acts.Delete(at=self._seconds, kind="Pod", name="news"))
 
-    async def _end_slow_errands(self) -> None:
-        """Delete the pods whose errand would outlast the rest; in most scripts a user does so."""
+    async def _end_slow_steps(self) -> None:
+        """Delete the pods whose delayed step outlasts the rest; in most scripts a user does so."""
         for pod in list(self._cluster.history.pods.values()):
             meta = pod["metadata"]
             if SLOW in meta.get("labels", {}) and not node_of(pod) and not is_leaving(pod):
@@ -222,11 +222,11 @@ class FaultRun:
         """
         pods = self._cluster.history.pods.values()
         nominated = any(map(nominated_of, pods))
-        if self._breaches or self._moody or nominated or any(map(is_leaving, pods)):
+        if self._breaches or self._misbehaves or nominated or any(map(is_leaving, pods)):
             return
         now_ns = self._clock.monotonic_ns()
-        weathers = self._cluster.weathers.values()
-        if any(each.spells(now_ns) or each.blind_ns(now_ns) for each in weathers):
+        network_faults = self._cluster.network_faults.values()
+        if any(each.spells(now_ns) or each.blind_ns(now_ns) for each in network_faults):
             return
         for invariant in PLACED:
             for text in invariant.broken(self._cluster):
@@ -256,11 +256,11 @@ class FaultRun:
 
     def _outcome(self) -> Outcome:
         cluster = self._cluster
-        struck: dict[str, int] = {}
-        for weather in cluster.weathers.values():
-            for fault, count in weather.struck.items():
-                struck[fault] = struck.get(fault, 0) + count
-        struck |= self._striker.struck | cluster.mood.struck
+        fault_counts: dict[str, int] = {}
+        for faults in cluster.network_faults.values():
+            for fault, count in faults.fault_counts.items():
+                fault_counts[fault] = fault_counts.get(fault, 0) + count
+        fault_counts |= self._injector.fault_counts | cluster.plugin_faults.fault_counts
         return Outcome(
             seed=self._script.seed,
             breaches=tuple(self._breaches),
@@ -269,9 +269,9 @@ class FaultRun:
             seconds=self._seconds,
             bound=self._bound,
             evicted=self._evicted,
-            struck=struck,
+            fault_counts=fault_counts,
             steps=cluster.steps,
-            covered=frozenset(_covered(cluster, struck)),
+            covered=frozenset(_covered(cluster, fault_counts)),
         )
 
     # --- writes -----------------------------------------------------------------------------------
@@ -284,10 +284,10 @@ class FaultRun:
         self._look_inside(DERIVED)
         if "." not in write.by:
             if write.by == "nodes" and rejects(write):
-                self._striker.count("agent-rejects")
+                self._injector.count("agent-rejects")
             return
         cluster = self._cluster
-        seen = Seen(
+        case = WriteCase(
             write=write,
             history=cluster.history,
             horizon_ns=self._horizon_ns(write.by) + self._held_ns(write),
@@ -295,15 +295,15 @@ class FaultRun:
             faultless=self._faultless,
             unscored=self._script.setup == "unscored",
         )
-        self._bound += seen.binds
-        group = group_of(seen.pod) if seen.binds else ""
+        self._bound += case.binds
+        group = group_of(case.pod) if case.binds else ""
         gone_ns = cluster.history.member_gone_ns.get(group) if group else None
-        if gone_ns is not None and not seen.settled(gone_ns):
+        if gone_ns is not None and not case.settled(gone_ns):
             cluster.history.excused_groups.add(group)
-        if seen.evicts:
+        if case.evicts:
             self._evicted += 1
             cluster.history.evicted.add((write.before or {})["metadata"]["uid"])
-        for broken, text in broken_by(seen):
+        for broken, text in broken_by(case):
             self._breaches.append(Breach(broken, self._seconds, f"{write.by}: {text}"))
         self._look_inside(INSIDE)
 
@@ -320,19 +320,19 @@ class FaultRun:
         if left_ns is None or self._clock.monotonic_ns() - left_ns <= self._horizon_ns(by):
             return
         text = f"{by}: {name_of(pod)} is sent to a node, and it is being deleted"
-        self._cluster.noticed.append(("leaving-tried", text))
+        self._cluster.observations.append(("leaving-tried", text))
 
     def _held_ns(self, write: Write) -> int:
         """Return how long a plugin that hangs may have held a pod since its node was chosen."""
         uid = (write.now or write.before or {})["metadata"].get("uid", "")
-        popped_ns = self._cluster.history.popped_ns.get(uid) if self._moody else None
+        popped_ns = self._cluster.history.popped_ns.get(uid) if self._misbehaves else None
         return 0 if popped_ns is None else write.at_ns - popped_ns
 
     def _horizon_ns(self, by: str) -> int:
         """Return the age from which a scheduler must know what others wrote."""
-        weather = self._cluster.replicas[by.partition(".")[0]].weather
+        faults = self._cluster.replicas[by.partition(".")[0]].faults
         seconds = _CALM_SECONDS if self._undisturbed else _FRESH_SECONDS
-        return weather.blind_ns(self._clock.monotonic_ns()) + round(seconds * NS_PER_SECOND)
+        return faults.blind_ns(self._clock.monotonic_ns()) + round(seconds * NS_PER_SECOND)
 
     # --- acts -------------------------------------------------------------------------------------
 
@@ -341,7 +341,7 @@ class FaultRun:
         match act:
             case acts.Delete() if act.process:
                 later = partial(self._deleted_late, act)
-                self._striker.after_steps(act.process, act.steps, later)
+                self._injector.after_steps(act.process, act.steps, later)
             case acts.Create() | acts.Delete() | acts.Patch() | acts.Bind():
                 await self._called(act)
             case acts.Look():
@@ -352,7 +352,7 @@ class FaultRun:
                 self._administer(act)
             case _:
                 cluster.trace.add_line("fault", msgspec.json.encode(act).decode())
-                self._striker.strike(act)
+                self._injector.inject(act)
 
     async def _called(self, act: UserAct) -> None:
         if refused := await call(self._cluster.user, act):
@@ -377,14 +377,14 @@ class FaultRun:
         cluster.start_task(scaler.run(act.seconds))
 
 
-def _covered(cluster: SimCluster, struck: Iterable[str]) -> Iterator[str]:
+def _covered(cluster: SimCluster, faults: Iterable[str]) -> Iterator[str]:
     for scheduler in cluster.schedulers:
         for history in scheduler.core.cache.lifecycle.histories:
             for first, second in pairwise(history.entries):
                 edge = f"{first.what} > {second.what}"
                 yield edge
                 yield f"{edge} by {_without_names(second.cause)}"
-                for fault in struck:
+                for fault in faults:
                     yield f"{edge} under {fault}"
 
 

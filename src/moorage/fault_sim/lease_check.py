@@ -13,12 +13,12 @@ _LEASE_NS = 15 * NS_PER_SECOND
 _LEASES = "/leases"
 
 
-class _Held(msgspec.Struct, frozen=True):
+class _Holder(msgspec.Struct, frozen=True):
     by: str
     at_ns: int
 
 
-class Licence:
+class LeaseCheck:
     """The right to write: of the last scheduler whose write of the Lease the server accepted.
 
     A user who writes another holder into the Lease takes nobody's right away before the leader can
@@ -26,7 +26,7 @@ class Licence:
     """
 
     def __init__(self) -> None:
-        self._held: _Held | None = None
+        self._holder: _Holder | None = None
         self._over: set[str] = set()
 
     def end_holder(self, identity: str) -> None:
@@ -44,17 +44,17 @@ class Licence:
         if _LEASES not in call.path or answer is None or answer.status >= 400:
             return False
         holder = (decode_untyped(answer.body).get("spec") or {}).get("holderIdentity")
-        self._held = _Held(identity, now_ns) if holder == identity else None
+        self._holder = _Holder(identity, now_ns) if holder == identity else None
         return not holder
 
     def missing(self, identity: str, now_ns: int) -> str:
         """Return why a scheduler may not write now, "" if it may."""
         if identity in self._over:
             return "it has ended"
-        held = self._held
-        if held is None:
+        holder = self._holder
+        if holder is None:
             return "nobody holds the lease"
-        if held.by != identity:
-            return f"{held.by} holds the lease"
-        age_ns = now_ns - held.at_ns
+        if holder.by != identity:
+            return f"{holder.by} holds the lease"
+        age_ns = now_ns - holder.at_ns
         return f"its lease is {age_ns / NS_PER_SECOND:.1f} s old" if age_ns > _LEASE_NS else ""

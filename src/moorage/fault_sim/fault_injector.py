@@ -9,9 +9,9 @@ from functools import partial
 
 from moorage.base.clock import NS_PER_SECOND
 from moorage.fault_sim import acts
-from moorage.fault_sim.acts import Strike
+from moorage.fault_sim.acts import FaultAct
 from moorage.fault_sim.cluster import SimCluster
-from moorage.fault_sim.faults import Spell
+from moorage.fault_sim.network_faults import Spell
 from moorage.fault_sim.replica import Replica
 from moorage.fault_sim.user_calls import call
 from moorage.testing.disk import Fault
@@ -24,7 +24,7 @@ _AN_HOUR = 3600.0
 _LEASE_SECONDS = 15
 
 
-class Striker:
+class FaultInjector:
     """Lets faults begin, and end in their time.
 
     Parameters
@@ -41,7 +41,7 @@ class Striker:
         self._back_ns = 0
         # The crash that is under way, or was last.
         self._crashes: acts.Crash | None = None
-        self.struck: dict[str, int] = {}
+        self.fault_counts: dict[str, int] = {}
         """How often each fault of a program struck."""
         cluster.on_crash = self._crashed
 
@@ -55,22 +55,22 @@ class Striker:
             disk.room_bytes = None
         return self._back_ns / NS_PER_SECOND
 
-    def strike(self, act: Strike) -> None:
+    def inject(self, act: FaultAct) -> None:
         """Let a fault begin."""
         cluster = self._cluster
         match act:
             case acts.Disturb():
                 until_ns = self._end_ns(act.seconds)
-                if act.process in cluster.weathers:
+                if act.process in cluster.network_faults:
                     spell = Spell(act.fault, act.rate, until_ns)
-                    cluster.weathers[act.process].add(spell)
+                    cluster.network_faults[act.process].add(spell)
             case acts.Stop():
                 self._stop(act)
             case acts.Kill():
                 self._kill(act)
             case acts.Misbehave():
-                cluster.mood.rate = act.rate
-                _later(act.seconds, self._usual_mood)
+                cluster.plugin_faults.rate = act.rate
+                _later(act.seconds, self._usual_rate)
             case acts.Depose():
                 self.after_steps(act.process, act.steps, self._depose)
             case acts.Reload():
@@ -100,7 +100,7 @@ class Striker:
 
     def count(self, fault: str) -> None:
         """Note that a fault has struck."""
-        self.struck[fault] = self.struck.get(fault, 0) + 1
+        self.fault_counts[fault] = self.fault_counts.get(fault, 0) + 1
 
     def _end_ns(self, seconds: float) -> int:
         return self._clock.monotonic_ns() + round(seconds * NS_PER_SECOND)
@@ -142,8 +142,8 @@ class Striker:
             disk.room_bytes = None
 
     def _blind_all(self, seconds: float) -> None:
-        for weather in self._cluster.weathers.values():
-            weather.blind(self._clock.monotonic_ns(), seconds + _BLIND_SECONDS)
+        for faults in self._cluster.network_faults.values():
+            faults.blind(self._clock.monotonic_ns(), seconds + _BLIND_SECONDS)
 
     def _stop(self, act: acts.Stop) -> None:
         if act.process == "nodes":
@@ -158,7 +158,7 @@ class Striker:
         how = "falls asleep" if asleep else "is stopped"
         self._cluster.trace.add_line(replica.identity, f"{how} after {process.steps} steps")
         process.stop(asleep=asleep)
-        replica.weather.blind(self._clock.monotonic_ns(), act.seconds + _BLIND_SECONDS)
+        replica.faults.blind(self._clock.monotonic_ns(), act.seconds + _BLIND_SECONDS)
 
         def back() -> None:
             if replica.process is process:
@@ -200,8 +200,8 @@ class Striker:
 
         self._comes_back(act.seconds, again)
 
-    def _usual_mood(self) -> None:
-        self._cluster.mood.rate = 1.0
+    def _usual_rate(self) -> None:
+        self._cluster.plugin_faults.rate = 1.0
 
     def _depose(self, replica: Replica) -> None:
         """Let a leader's time be over, and another program take the Lease by force."""
