@@ -14,14 +14,23 @@ from moorage.explain.asking import Asked, ask, in_question
 from moorage.explain.causes import Causes, Reach, find_causes
 from moorage.explain.chosen import chosen_notes, chosen_sentence
 from moorage.explain.emptied import empty_nodes
-from moorage.explain.groups import MEMBERS_MOST, Together, together
+from moorage.explain.groups import (
+    MEMBERS_MOST,
+    Together,
+    missing_group,
+    together,
+    turned_away,
+)
 from moorage.explain.nodes import best_nodes, without
 from moorage.explain.sentences import (
     cause_sentence,
     causes_in_words,
     group_sentence,
     incomplete,
+    incomplete_group,
     lacking_note,
+    missing_group_sentence,
+    turned_away_sentence,
 )
 from moorage.explain.standing import standing
 from moorage.explain.trying import Trying
@@ -181,7 +190,11 @@ def _pending(core: Core, pod: Pod, effort: Effort) -> Explanation:
     nodes = best_nodes(asked, most=effort.nodes, named=(effort.node,))
     group = together(core.profiles[pod.spec.scheduler_name], core.snapshot, pod)
     small = group is not None and group.terms.minimum <= MEMBERS_MOST
-    if feasible and group is not None and (group.lacking or (small and not group.fits())):
+    outside = _outside_its_group(asked, group) if feasible else ""
+    if outside:
+        told = _told(core, pod, Where.REJECTED, outside)
+        return msgspec.structs.replace(told, feasible=feasible, nodes=nodes)
+    if feasible and group is not None and (group.is_short or (small and not group.fits())):
         text = group_sentence(group, feasible, rows_most=effort.emptied)
         told = _told(core, pod, Where.REJECTED, text)
         ways = tuple(each.way for each in missing_members(group)) if effort.ways else ()
@@ -194,10 +207,43 @@ def _pending(core: Core, pod: Pod, effort: Effort) -> Explanation:
             notes = (*notes, f"{of} was not tried as a whole: it has more than {MEMBERS_MOST}.")
         return msgspec.structs.replace(told, feasible=feasible, nodes=nodes, notes=notes)
     told = _rejected(core, pod, asked, effort, group=group)
-    if group is not None and group.lacking and asked.pre_filter.status.rejected:
-        ways = tuple(each.way for each in missing_members(group)) if effort.ways else ()
-        told = msgspec.structs.replace(told, sentence=incomplete(group), ways_out=ways)
+    told = _with_group(told, asked, group, effort)
     return msgspec.structs.replace(told, nodes=nodes)
+
+
+def _outside_its_group(asked: Asked, group: Together | None) -> str:
+    """Return why a pod that fits has no part in an attempt of its group; "" if it has."""
+    profile, pod, feasible = asked.attempt.profile, asked.attempt.pod.pod, int(asked.fits_n.sum())
+    missing = missing_group(asked.snapshot, pod)
+    if missing:
+        return missing_group_sentence(missing, feasible)
+    terms = asked.snapshot.groups.terms_of(pod)
+    if terms is None or (group is not None and group.is_short):
+        return ""  # too few pods are the reason of all members
+    why = turned_away(profile, pod)
+    name = terms.key.full_name
+    return turned_away_sentence(name, terms, why, feasible=feasible) if why else ""
+
+
+def _with_group(
+    told: Explanation, asked: Asked, group: Together | None, effort: Effort
+) -> Explanation:
+    """Add what the group of a rejected pod lacks; in the sentence if PreFilter said so."""
+    if group is None:
+        return told
+    status = asked.pre_filter.status
+    of_group = status.plugin in {each.name for each in asked.attempt.profile.group_gates}
+    if status.rejected and of_group and not group.is_short:
+        terms, why = group.terms, status.message
+        text = turned_away_sentence(terms.key.full_name, terms, why, feasible=None)
+        return msgspec.structs.replace(told, sentence=text)
+    if not group.is_short:
+        return told
+    if not (status.rejected and of_group):
+        notes = (*told.notes, f"Besides, {incomplete_group(group)}.")
+        return msgspec.structs.replace(told, notes=notes)
+    ways = tuple(each.way for each in missing_members(group)) if effort.ways else ()
+    return msgspec.structs.replace(told, sentence=incomplete(group), ways_out=ways)
 
 
 def _rejected(

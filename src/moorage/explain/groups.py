@@ -16,6 +16,7 @@ from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.engine.select_node import smallest_name
 from moorage.framework.profile import Profile
+from moorage.framework.runner import run_pre_enqueue
 from moorage.snapshot.pod_groups import GroupTerms
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -48,6 +49,38 @@ class Together(msgspec.Struct, frozen=True):
         members = self.snapshot.groups.members(self.terms.key)
         return max(0, self.terms.minimum - len(members.pods))
 
+    @property
+    def is_short(self) -> bool:
+        """Whether too few pods are there that can be tried."""
+        members = self.snapshot.groups.members(self.terms.key)
+        return len(members.pods) - len(self.untried()) < self.terms.minimum
+
+    def untried(self) -> list[tuple[Pod, str]]:
+        """Return the members without a place that are not in the queue, each with the reason."""
+        waiting = self.snapshot.groups.members(self.terms.key).waiting_pods()
+        reasons = [(each, self._held(each)) for each in waiting]
+        return sorted(((pod, why) for pod, why in reasons if why), key=lambda each: each[0].key)
+
+    def _held(self, member: Pod) -> str:
+        """Return why a member is not in the queue; "" where it is."""
+        if member.metadata.deletion_timestamp:
+            return "is being deleted"
+        if member.spec.scheduler_name != self.pod.spec.scheduler_name:
+            return f"has another schedulerName, {member.spec.scheduler_name}"
+        held = run_pre_enqueue(self.profile, member)
+        return (
+            "" if held.ok else f"is held before the queue by plugin {held.plugin}: {held.message}"
+        )
+
+    def excluded(self) -> list[tuple[Pod, str]]:
+        """Return the members that a plugin does not let into the attempt, each with the reason."""
+        untried = {pod.uid for pod, _ in self.untried()}
+        waiting = self.snapshot.groups.members(self.terms.key).waiting_pods()
+        reasons = [
+            (each, turned_away(self.profile, each)) for each in waiting if each.uid not in untried
+        ]
+        return sorted(((pod, why) for pod, why in reasons if why), key=lambda each: each[0].key)
+
     def decide_group(
         self, *, changed: Pod | None = None, more: Sequence[Pod] = (), evicting: bool = True
     ) -> GroupDecision:
@@ -67,7 +100,12 @@ class Together(msgspec.Struct, frozen=True):
             groups.put_pod(each)
         try:
             waiting = groups.members(self.terms.key).waiting_pods()
-            pods = [changed if changed and each.uid == changed.uid else each for each in waiting]
+            absent = {pod.uid for pod, _ in (*self.untried(), *self.excluded())}
+            pods = [
+                changed if changed and each.uid == changed.uid else each
+                for each in waiting
+                if each.uid not in absent
+            ]
             infos = sorted(map(PodInfo, pods), key=lambda info: (-info.priority, info.key))
             cycle = Cycle(self.profile, self.snapshot, smallest_name, reuse=False)
             within = None if evicting else self.snapshot.all()
@@ -83,6 +121,25 @@ class Together(msgspec.Struct, frozen=True):
         found = self.decide_group(changed=changed, more=more)
         places = {each.decision.pod.uid: each.node_name for each in found.members}
         return found.outcome is GroupOutcome.PLACED and bool(places.get(self.pod.uid))
+
+
+def turned_away(profile: Profile, pod: Pod) -> str:
+    """Return why a plugin does not let a pod into the attempt of its group; "" where all do.
+
+    Where members are placed one by one, PreFilter and Permit say so instead.
+    """
+    if profile.handle.group_mode == "permit":
+        return ""
+    statuses = (plugin.group_ready(pod) for plugin in profile.group_gates)
+    return next((status.message for status in statuses if not status.ok), "")
+
+
+def missing_group(snapshot: Snapshot, pod: Pod) -> str:
+    """Return the full name of a pod's group if the group does not exist, else ""."""
+    key = snapshot.groups.key_of(pod)
+    if key is None or snapshot.groups.source.terms_of(key) is not None:
+        return ""
+    return key.full_name
 
 
 def together(profile: Profile, snapshot: Snapshot, pod: Pod) -> Together | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
+from moorage.api.pod import Pod
 from moorage.engine.attempt import CycleError
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome, Member
 from moorage.explain.answer import Cause
@@ -14,9 +16,11 @@ from moorage.explain.causes import Causes, Reach, causes_told, find_causes
 from moorage.explain.emptied import empty_nodes
 from moorage.explain.facts import fact_about
 from moorage.explain.groups import Together
-from moorage.explain.words import listed
+from moorage.explain.words import amount_text, joined, listed
+from moorage.snapshot.pod_groups import GroupTerms
 
 _OTHERS_MOST: Final = 2
+_RESOURCE_GAP: Final = "resource gap"
 
 
 def _at_pre_filter(asked: Asked) -> Cause:
@@ -80,7 +84,7 @@ def group_sentence(group: Together, feasible: int, *, rows_most: int) -> str:
     """
     minimum, known = group.terms.minimum, group.snapshot.groups.members(group.terms.key)
     alone = f"would fit on {nodes_text(feasible)} alone, but its group {group.terms.key.full_name}"
-    if group.lacking:
+    if group.is_short:
         return f"{alone} {_has(group)}"
     found = group.decide_group()
     if found.outcome is GroupOutcome.PREEMPTING:
@@ -92,14 +96,59 @@ def group_sentence(group: Together, feasible: int, *, rows_most: int) -> str:
     return f"{text}: {why}" if why else text
 
 
+def turned_away_sentence(name: str, terms: GroupTerms, why: str, *, feasible: int | None) -> str:
+    """Return that a plugin does not let a pod into the attempt of its group.
+
+    Parameters
+    ----------
+    name, terms
+        The group.
+    why
+        The message of the plugin.
+    feasible
+        The number of nodes that take the pod alone; None where no node is tried.
+    """
+    start = "is not tried on any node:"
+    if feasible is not None:
+        start = f"would fit on {nodes_text(feasible)} alone, but"
+    if not why.startswith(_RESOURCE_GAP):
+        return f"{start} its group {name} is not tried with it: {why}"
+    wanted = [f"{amount_text(each, units)} {each}" for each, units in terms.resources]
+    return f"{start} its group {name} needs {joined(wanted)} free in the cluster (minResources)"
+
+
+def missing_group_sentence(name: str, feasible: int) -> str:
+    """Return that a pod fits, and that its group does not exist."""
+    return f"would fit on {nodes_text(feasible)}, but its PodGroup {name} does not exist"
+
+
 def incomplete(group: Together) -> str:
     """Return that a pod is not tried on any node, because its group lacks pods."""
-    return f"is not tried on any node: its group {group.terms.key.full_name} {_has(group)}"
+    return f"is not tried on any node: {incomplete_group(group)}"
+
+
+def incomplete_group(group: Together) -> str:
+    """Return the pods that a group lacks."""
+    return f"its group {group.terms.key.full_name} {_has(group)}"
 
 
 def _has(group: Together) -> str:
     there = len(group.snapshot.groups.members(group.terms.key).pods)
-    return f"has {there} of the {group.terms.minimum} pods it needs"
+    if group.lacking:
+        return f"has {there} of the {group.terms.minimum} pods it needs"
+    untried = group.untried()
+    are = "is" if len(untried) == 1 else "are"
+    return (
+        f"needs {group.terms.minimum} pods, and {len(untried)} of its {there} {are} not tried: "
+        f"{_first_of(untried)}"
+    )
+
+
+def _first_of(pods: Sequence[tuple[Pod, str]]) -> str:
+    """Return what is said of the first of some pods, and how many more there are."""
+    pod, why = pods[0]
+    more = f", and {len(pods) - 1} more" if len(pods) > 1 else ""
+    return f"pod {pod.full_name} {why}{more}"
 
 
 def lacking_note(group: Together, *, rows_most: int) -> tuple[str, ...]:
@@ -121,7 +170,8 @@ def _next_member(group: Together, found: GroupDecision, rows_most: int) -> str:
     """Return what the first member without a place lacks, next to the members with one."""
     lacking = next((each for each in found.members if not each.node_name), None)
     if lacking is None:
-        return found.detail
+        excluded = [(pod, f"is not tried with the group: {why}") for pod, why in group.excluded()]
+        return _first_of(excluded) if excluded else found.detail
     pod, snapshot = lacking.decision.pod, group.snapshot
     with snapshot.trial() as trial:
         for member in found.members:

@@ -98,11 +98,12 @@ class Coscheduling:
     def question(self, pod: PodInfo) -> Iterator[None]:
         """Answer without the backoff of groups, and reject no waiting member, for a while."""
         del pod
-        before, self._in_question = self._in_question, True
+        before = self._in_question
+        self._in_question = self._rules.in_question = True
         try:
             yield
         finally:
-            self._in_question = before
+            self._in_question = self._rules.in_question = before
 
     # -- the order of the queue ----------------------------------------------------------------
 

@@ -68,6 +68,8 @@ class GroupRules:
     def __init__(self, snapshot: Snapshot, permitted: Until) -> None:
         self._snapshot = snapshot
         self.permitted = permitted
+        self.in_question = False
+        """Whether a question is answered, so that nothing is remembered."""
 
     def rejection(self, key: GroupKey, terms: GroupTerms | None, pod: Pod) -> Status:
         """Return the status that excludes a member from its group's trial, or Success."""
@@ -108,7 +110,8 @@ class GroupRules:
         if gap:
             listed = " ".join(f"{name}:{amount}" for name, amount in sorted(gap.items()))
             return unresolvable(f"resource gap: map[{listed}]")
-        self.permitted.mark_group(key)
+        if not self.in_question:
+            self.permitted.mark_group(key)
         return SUCCESS
 
     def label_rejection(self, key: GroupKey, terms: GroupTerms, pod: Pod) -> Status:
