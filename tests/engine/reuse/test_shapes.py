@@ -248,8 +248,7 @@ def test_pre_filter_is_the_same_whichever_plugins_answers_are_kept(said, kept, k
         asked = lambda state, info, snapshot: SAID[now[name]]  # noqa: E731
         known: dict[str, Any] = {}
         if name in knows:
-            known["skips_spec"] = answers(True)
-            known["skips_while"] = lambda snapshot: now[name] == "skips"
+            known["skips_spec"] = answers(lambda snapshot: now[name] == "skips")
         return Fake(name, pre_filter=asked, filter_node=answers(SUCCESS), **known)
 
     between = Fake(
@@ -315,13 +314,13 @@ class Sampling:
             {"skips_spec": answers(True)}, [False, True, True], 3, id="a sampled attempt asks all"
         ),
         pytest.param(
-            {"skips_spec": answers(False), "skips_while": answers(True)},
+            {"skips_spec": answers(False)},
             [False] * 3,
             3,
             id="one that does not know the pod is asked each time",
         ),
         pytest.param(
-            {"skips_spec": answers(True), "skips_while": answers(False)},
+            {"skips_spec": answers(answers(False))},
             [False] * 3,
             3,
             id="one whose condition does not hold is asked each time",

@@ -74,12 +74,8 @@ class PreFilterPlugins:
         self.all_skip = (True,) * len(self.afresh)
         self.skip_of = {each.name: (None, SKIP.by(each.name)) for each in self.afresh}
         """The answer of each plugin asked afresh that is known to skip."""
-        declared = [(each.name, profile.capabilities[each.name]) for each in self.afresh]
-        self._declared = [
-            (name, each.skips_spec, each.skips_while)
-            for name, each in declared
-            if each.skips_spec is not None
-        ]
+        declared = [(each.name, profile.capabilities[each.name].skips_spec) for each in self.afresh]
+        self._declared = [(name, skips) for name, skips in declared if skips is not None]
 
     def skips(self, pod: PodInfo) -> _Skips:
         """Return which plugins asked afresh skip pods of this spec, found once for each spec."""
@@ -91,16 +87,15 @@ class PreFilterPlugins:
     def _find_skips(self, pod: PodInfo) -> _Skips:
         always: list[str] = []
         conditions: list[Callable[[Snapshot], bool]] = []
-        for name, skips_spec, skips_while in self._declared:
+        for name, skips_spec in self._declared:
             try:
-                if not skips_spec(pod):
-                    continue
+                skips = skips_spec(pod)
             except Exception:  # asked by its PreFilter, where failures are contained
                 continue
-            if skips_while is None:
+            if callable(skips):
+                conditions.append(skips)
+            elif skips:
                 always.append(name)
-            else:
-                conditions.append(skips_while)
         is_all = len(always) + len(conditions) == len(self.afresh)
         return _Skips(frozenset(always), tuple(conditions), is_all)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from moorage.base.errors import ConfigError
 from moorage.config.plugin_args import InterPodAffinityArgs, validate_inter_pod_affinity_args
-from moorage.framework.capabilities import Capabilities
+from moorage.framework.capabilities import Capabilities, Skips
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle
 from moorage.framework.points import (
@@ -114,7 +114,6 @@ class InterPodAffinity:
         """Declare which pods PreFilter skips, and for how long."""
         return Capabilities(
             skips_spec=self.skips_spec,
-            skips_while=self.skips_while,
             counts_nominated=True,
             rejects_about=Subject.POD_AFFINITY,
         )
@@ -156,14 +155,12 @@ class InterPodAffinity:
         state.write(_PRE_FILTER, Counts(placed, None if beside is placed else beside))
         return None, SUCCESS
 
-    def skips_spec(self, pod: PodInfo) -> bool:
-        """Whether the pod has no required terms; `skips_while` checks the terms of other pods."""
+    def skips_spec(self, pod: PodInfo) -> Skips:
+        """Skip a pod without required terms as long as no other pod's term can matter."""
         wanted = pod.part(POD_AFFINITY).value
-        return not (wanted.error or wanted.required or wanted.required_anti)
-
-    def skips_while(self, snapshot: Snapshot) -> bool:
-        """Whether no other pod's term can matter: no pod on a node, and none nominated, has any."""
-        return not len(snapshot.affinity_terms) and not snapshot.any_nominated_repels
+        if wanted.error or wanted.required or wanted.required_anti:
+            return False
+        return _no_pod_repels
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, *, row: int) -> None:
         """Add a pod on a row to the counts."""
@@ -325,6 +322,11 @@ class InterPodAffinity:
         if term.kind is TermKind.REQUIRED:
             return self._hard_weight or None
         return term.weight if term.kind is TermKind.PREFERRED else -term.weight
+
+
+def _no_pod_repels(snapshot: Snapshot) -> bool:
+    """Whether no pod with required terms of its own is on a node or nominated."""
+    return not len(snapshot.affinity_terms) and not snapshot.any_nominated_repels
 
 
 def _first_failure(checks: Iterable[_Check]) -> FilterAnswer | None:
