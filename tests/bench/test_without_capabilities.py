@@ -28,7 +28,6 @@ SAVING = (
     "filter_sees_pod",
     "filter_room",
     "filter_row",
-    "passes_row",
     "row_scorer",
 )
 

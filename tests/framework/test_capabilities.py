@@ -20,8 +20,8 @@ from tests.framework.outside import profile as outside
 FILTER = {"filter": answers(None), "filter_reads": Reads.PODS, "shape_parts": ()}
 
 
-def passes_row(state: Any, pod: Any, row: int) -> bool:
-    return True
+def filter_row(state: Any, pod: Any, row: int, more: Any) -> tuple[int, int]:
+    return 0, 0
 
 
 def room(state: Any, pod: Any, view: Any) -> Any:
@@ -111,8 +111,8 @@ class Old:
             id="room, by a Filter that sees more than sums",
         ),
         pytest.param(
-            Fake("P", filter=answers(None), filter_reads=Reads.CLUSTER, passes_row=passes_row),
-            ["capability passes_row contradicts filter_reads, which names the cluster"],
+            Fake("P", filter=answers(None), filter_reads=Reads.CLUSTER, filter_row=filter_row),
+            ["capability filter_row contradicts filter_reads, which names the cluster"],
             id="a form for one row, by a Filter that reads the cluster",
         ),
         pytest.param(
@@ -136,8 +136,8 @@ class Old:
             id="a dictionary instead of PluginMetrics",
         ),
         pytest.param(
-            Fake("P", **FILTER, passes_row=True),
-            ["capability passes_row: True is no function"],
+            Fake("P", **FILTER, filter_row=True),
+            ["capability filter_row: True is no function"],
             id="a flag instead of a function",
         ),
         pytest.param(
@@ -172,7 +172,7 @@ def test_a_plugin_from_outside_may_not_declare_what_only_in_tree_plugins_may():
 
 def test_the_profile_keeps_every_form_of_a_filter():
     made = profile(
-        Fake("A", **FILTER, passes_row=passes_row),
+        Fake("A", **FILTER, filter_row=filter_row),
         Fake("B", filter_node=answers(None)),
         Fake("C", filter=answers(None), filter_reads=Reads.NODE, shape_parts=(LABELS,)),
     )
@@ -183,7 +183,7 @@ def test_the_profile_keeps_every_form_of_a_filter():
         ("C", Reads.NODE, True, False),
     ]
     assert [each.by_node for each in made.filter_forms] == [False, False, True]
-    assert [each.passes_row for each in made.filter_forms] == [passes_row, None, None]
+    assert [each.judge_row for each in made.filter_forms] == [filter_row, None, None]
 
 
 def test_filters_that_read_the_node_but_are_asked_afresh_leave_no_way_by_sums():

@@ -34,8 +34,9 @@ from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
 from moorage.framework.runner import run_permit, run_pre_enqueue, run_reserve
 from moorage.framework.status import SUCCESS, Code, FilterAnswer, Status, error, unschedulable
+from moorage.snapshot.shifted import NOTHING_MORE
 from moorage.testing.builders import node, pod
-from tests.framework.builders import handle
+from tests.framework.builders import answers, handle
 from tests.framework.outside import BOOM, NODES, POD, EndsAt, plugin_class, profile, snapshot
 
 SCORES = np.array([1, 2, 3])
@@ -546,20 +547,45 @@ def test_a_call_whose_time_is_up_fails_the_attempt() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "passes", "score"),
+    ("answer", "expected"),
     [
-        pytest.param(1, False, 1, id="passes_row answers no bool, score_row a number"),
-        pytest.param(2.4, False, 2, id="score_row answers a fraction, which is rounded"),
-        pytest.param(None, False, None, id="None: the vector form is asked"),
+        pytest.param((0, 0), (0, 0), id="the row passes"),
+        pytest.param((2, 1), None, id="a rejection: Filter is asked, whose answer is checked"),
+        pytest.param(True, None, id="no pair: Filter is asked"),
+        pytest.param(None, None, id="None: Filter is asked"),
     ],
 )
-def test_single_rows_are_passed_on(answer: Any, passes: bool, score: int | None) -> None:
-    made, containment = profile(**IN_ROWS, passes_row=answer, score_row=answer)
-    passes_row, score_row = made.filter_forms[0].passes_row, made.score_forms[0].score_row
-    assert passes_row is not None
-    assert score_row is not None
-    assert passes_row(CycleState(), POD, 0) is passes
-    assert score_row(CycleState(), POD, 0) == score
+def test_only_a_pass_is_taken_from_the_judge_of_one_row(answer: Any, expected: Any) -> None:
+    made, containment = profile(**IN_ROWS, filter_row=answer)
+    judge = made.filter_forms[0].judge_row
+    assert judge is not None
+    assert judge(CycleState(), POD, 0, NOTHING_MORE) == expected
+    assert not containment.failures
+
+
+@pytest.mark.parametrize(
+    ("answer", "score"),
+    [
+        pytest.param(1, 1, id="a number"),
+        pytest.param(2.4, 2, id="a fraction, which is rounded"),
+        pytest.param(None, None, id="None: Score is asked"),
+    ],
+)
+def test_scores_of_single_rows_are_passed_on(answer: Any, score: int | None) -> None:
+    made, containment = profile(**IN_ROWS, row_scorer=answers(answers(answer)))
+    row_scorer = made.score_forms[0].row_scorer
+    assert row_scorer is not None
+    scorer = row_scorer(CycleState(), POD)
+    assert scorer is not None
+    assert scorer(0) == score
+    assert not containment.failures
+
+
+def test_a_plugin_may_leave_all_rows_to_score() -> None:
+    made, containment = profile(**IN_ROWS, row_scorer=None)
+    row_scorer = made.score_forms[0].row_scorer
+    assert row_scorer is not None
+    assert row_scorer(CycleState(), POD) is None
     assert not containment.failures
 
 
@@ -580,9 +606,14 @@ def test_answers_are_reused_only_where_the_plugin_says_so(answer: Any, singular:
 
 
 def test_a_single_row_that_breaks_is_told_and_counted() -> None:
-    made, containment = profile(**IN_ROWS, passes_row=BOOM, score_row=BOOM)
-    for ask in (made.filter_forms[0].passes_row, made.score_forms[0].score_row):
-        assert ask is not None
-        with pytest.raises(RuntimeError, match="boom"):
-            ask(CycleState(), POD, 0)
+    made, containment = profile(**IN_ROWS, filter_row=BOOM, row_scorer=answers(answers(BOOM)))
+    judge, row_scorer = made.filter_forms[0].judge_row, made.score_forms[0].row_scorer
+    assert judge is not None
+    with pytest.raises(RuntimeError, match="boom"):
+        judge(CycleState(), POD, 0, NOTHING_MORE)
+    assert row_scorer is not None
+    scorer = row_scorer(CycleState(), POD)
+    assert scorer is not None
+    with pytest.raises(RuntimeError, match="boom"):
+        scorer(0)
     assert containment.failures == {("Mine", "Filter", RAISED): 1, ("Mine", "Score", RAISED): 1}

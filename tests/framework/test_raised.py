@@ -29,6 +29,7 @@ from moorage.framework.loading import entry_of, load_plugin
 from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
 from moorage.framework.signatures import MAY_WAIT, METHODS
+from moorage.snapshot.shifted import NOTHING_MORE
 from tests.framework.builders import handle
 from tests.framework.outside import NODES, POD, plugin_class, snapshot
 from tests.framework.raising import KINDS
@@ -103,7 +104,7 @@ def test_pods_have_an_order_whatever_queue_sort_raises(kind: str, method: str) -
     assert containment.failures
 
 
-@pytest.mark.parametrize("capability", ["never_reused", "epoch", "passes_row", "score_row"])
+@pytest.mark.parametrize("capability", ["never_reused", "epoch", "filter_row", "row_scorer"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_a_capability_raises_is_contained(kind: str, capability: str) -> None:
     raising, _ = KINDS[kind]
@@ -117,11 +118,16 @@ def test_what_a_capability_raises_is_contained(kind: str, capability: str) -> No
     }
     plugin = guarded(containment, {**reads, capability: raising})
     function = getattr(plugin.capabilities, capability)
-    arguments = {"never_reused": (POD,), "epoch": (GIVEN,)}.get(capability, (STATE, POD, 0))
+    arguments = {
+        "never_reused": (POD,),
+        "epoch": (GIVEN,),
+        "filter_row": (STATE, POD, 0, NOTHING_MORE),
+        "row_scorer": (STATE, POD),
+    }[capability]
     try:
         function(*arguments)
     except Exception:  # the caller asks the vector form then, or fails the attempt
-        assert capability in ("passes_row", "score_row")
+        assert capability in ("filter_row", "row_scorer")
     assert sum(containment.failures.values()) == 1
 
 

@@ -18,7 +18,7 @@ from moorage.config.plugin_args import (
 )
 from moorage.framework.capabilities import capabilities_of
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.status import Code
+from moorage.framework.status import Code, FilterAnswer
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shifted import NOTHING_MORE, RowSums, ShiftedSums
 from moorage.snapshot.snapshot import Snapshot
@@ -29,7 +29,6 @@ from tests.plugins.test_against_reference import RESOURCE_NAMES, Cluster, build
 FEW = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
-BY_ROW = ("filter_row", "passes_row", "score_row", "row_scorer")
 resources = st.lists(st.sampled_from(RESOURCE_NAMES), min_size=1, max_size=4, unique=True)
 
 
@@ -44,22 +43,28 @@ def test_the_plugins_that_read_pods_by_sums_answer_for_single_rows():
     }
     assert scalar == {
         "NodeResourcesFit": ["filter_row", "row_scorer"],
-        "NodePorts": ["passes_row"],
+        "NodePorts": ["filter_row"],
         "NodeResourcesBalancedAllocation": ["row_scorer"],
     }
 
 
 @FEW
 @given(random_cluster=clusters(), asked=pods())
-def test_passes_row_equals_filter(random_cluster, asked):
+def test_the_ports_of_one_row_equal_filter(random_cluster, asked):
     snapshot = build(random_cluster)
     plugin, state, info = make("NodePorts", snapshot)[0], CycleState(), PodInfo(asked)
     if plugin.pre_filter(state, info, snapshot)[1].code is Code.SKIP:
         return
     answer = plugin.filter(state, info, snapshot.all())
-    failed = [False] * snapshot.num_nodes if answer is None else (answer.code_n != 0).tolist()
-    found = [plugin.passes_row(state, info, row) for row in range(snapshot.num_nodes)]
-    assert found == [not each for each in failed]
+    rows = range(snapshot.num_nodes)
+    found = [plugin.filter_row(state, info, row, NOTHING_MORE) for row in rows]
+    assert found == pairs(answer, snapshot)
+
+
+def pairs(answer: FilterAnswer | None, snapshot: Snapshot) -> list[tuple[int, int]]:
+    if answer is None:
+        return [(0, 0)] * snapshot.num_nodes
+    return list(zip(answer.code_n.tolist(), answer.reason_n.tolist(), strict=True))
 
 
 shifts = st.one_of(st.integers(-4, 4), st.integers(-(2**34), 2**34))
@@ -84,13 +89,7 @@ def test_filter_row_with_more_requests_on_the_row_equals_filter(
         every = np.ones(snapshot.num_nodes, np.int64)
         sums.shift({name: amount * every for name, amount in more.items()}, pods_more * every)
         answer = plugin.filter(state, info, snapshot.all())
-    passing = [(0, 0)] * snapshot.num_nodes
-    expected = (
-        passing
-        if answer is None
-        else list(zip(answer.code_n.tolist(), answer.reason_n.tolist(), strict=True))
-    )
-    assert found == expected
+    assert found == pairs(answer, snapshot)
 
 
 @pytest.mark.parametrize("strategy", ["LeastAllocated", "MostAllocated"])
@@ -112,7 +111,7 @@ def test_balanced_score_row_equals_score(random_cluster, asked, names):
 
 
 def scored_by_row(plugin: Any, info: PodInfo, snapshot: Snapshot) -> list[int | None]:
-    scorer = plugin.row_scorer(info)
+    scorer = plugin.row_scorer(CycleState(), info)
     return [None if scorer is None else scorer(row) for row in range(snapshot.num_nodes)]
 
 
@@ -127,7 +126,7 @@ def scores_agree(name: str, args: object, random_cluster: Cluster, asked: Pod) -
 def test_amounts_beyond_exact_floats_need_arrays():
     snapshot = cluster(node("n", allocatable={"memory": "100Ti", "cpu": "4", "pods": "9"}))
     plugin, info = make("NodeResourcesFit", snapshot)[0], PodInfo(pod(requests={"cpu": "1"}))
-    assert plugin.row_scorer(info) is None
+    assert plugin.row_scorer(CycleState(), info) is None
 
 
 def test_an_ordinary_row_needs_no_arrays():
@@ -135,7 +134,7 @@ def test_an_ordinary_row_needs_no_arrays():
     asked = PodInfo(pod(requests={"cpu": "2", "memory": "1Gi"}))
     fit = make("NodeResourcesFit", snapshot)[0]
     balanced = make("NodeResourcesBalancedAllocation", snapshot)[0]
-    found = [plugin.row_scorer(asked)(0) for plugin in (fit, balanced)]
+    found = [plugin.row_scorer(CycleState(), asked)(0) for plugin in (fit, balanced)]
     assert found == [62, 68]
 
 

@@ -35,6 +35,10 @@ from moorage.snapshot.view import NodeView
 IntArray = NDArray[np.int64]
 Skips: TypeAlias = bool | Callable[[Snapshot], bool]
 """Whether PreFilter skips: never, always, or as long as a condition of the cluster holds."""
+RowJudge: TypeAlias = Callable[[CycleState, PodInfo, int, RowSums], tuple[int, int] | None]
+"""Judges one row that holds more: the code and the id of the reasons; None if that takes arrays."""
+RowScorer: TypeAlias = Callable[[int], int | None]
+"""Returns the raw score of a row; None where that takes arrays."""
 
 
 class Reads(IntFlag):
@@ -206,48 +210,28 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = None
     filter_row: Annotated[
-        Callable[[CycleState, PodInfo, int, RowSums], tuple[int, int]] | None,
+        RowJudge | None,
         Trait(
             "What Filter says of one row if it held more: the code and the id of the reasons, "
-            "(0, 0) where the row passes. The code is never an error.",
+            "(0, 0) where the row passes. The code is never an error. None is always right: "
+            "Filter itself is asked then, as for any answer but (0, 0) of a plugin from outside. "
+            "The row holds more only where Filter sees sums.",
             saves="One changed row is judged without arrays. A decision takes 45 us instead of 53.",
             methods=("filter",),
-            beside=("filter_sees_sums",),
-            given=("state", "pod", "row", "more"),
-            from_outside=False,
-        ),
-    ] = None
-    passes_row: Annotated[
-        Callable[[CycleState, PodInfo, int], bool] | None,
-        Trait(
-            "Whether Filter passes one row. False is always right: Filter itself is asked then.",
-            saves="As `filter_row`, for a Filter that sees more than sums. A Filter that sees sums "
-            "declares `filter_row`, which preemption uses as well.",
-            methods=("filter",),
             beside=("filter_reads",),
-            given=("state", "pod", "row"),
-        ),
-    ] = None
-    score_row: Annotated[
-        Callable[[CycleState, PodInfo, int], int | None] | None,
-        Trait(
-            "What Score returns for one row. None is always right: Score itself is asked then.",
-            saves="One changed row is scored without arrays. A decision takes 45 us instead of 92.",
-            methods=("score",),
-            beside=("score_reads",),
-            given=("state", "pod", "row"),
+            given=("state", "pod", "row", "more"),
         ),
     ] = None
     row_scorer: Annotated[
-        Callable[[PodInfo], Callable[[int], int | None] | None] | None,
+        Callable[[CycleState, PodInfo], RowScorer | None] | None,
         Trait(
-            "Returns a function that answers for one row as `score_row` would, about this pod. It "
-            "is used until a node or the list of columns changes. None where Score is to be asked.",
-            saves="As `score_row`, without looking up columns for each row.",
+            "Returns a function that answers for one row what Score returns, about this pod. None "
+            "in place of the function or of its answer is always right: Score itself is asked "
+            "then. The function is used until a node or the list of columns changes.",
+            saves="One changed row is scored without arrays. A decision takes 45 us instead of 92.",
             methods=("score",),
             beside=("score_reads",),
-            given=("pod",),
-            from_outside=False,
+            given=("state", "pod"),
         ),
     ] = None
     sorts_by_first_attempt: Annotated[
@@ -418,7 +402,7 @@ def _reuse_faults(found: Capabilities, declared: frozenset[str]) -> Iterator[str
     if found.shape_parts is not None and not (found.filter_reads or found.score_reads):
         yield "capability shape_parts needs filter_reads or score_reads beside it"
     if isinstance(found.filter_reads, Reads) and Reads.CLUSTER in found.filter_reads:
-        for name in ("filter_sees_sums", "passes_row"):
+        for name in ("filter_sees_sums", "filter_row"):
             if name in declared:
                 yield f"capability {name} contradicts filter_reads, which names the cluster"
 

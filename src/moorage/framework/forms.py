@@ -7,24 +7,18 @@ plugin has. The profile makes these records once, so that nothing is looked up i
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import TypeAlias
 
 import msgspec
 
 from moorage.framework.adapt import as_filter, as_score
-from moorage.framework.capabilities import Capabilities, Reads, is_reused
+from moorage.framework.capabilities import Capabilities, Reads, RowJudge, RowScorer, is_reused
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.points import FilterPlugin, NormalizePlugin, ScorePlugin
 from moorage.framework.status import ReasonTable
 from moorage.framework.what_if import Room
 from moorage.snapshot.pod_info import PodInfo
-from moorage.snapshot.shifted import RowSums
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
-
-RowScorer: TypeAlias = Callable[[int], int | None]
-"""Returns the raw score of a row; None where that takes arrays."""
 
 
 class FilterForms(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,9 +40,8 @@ class FilterForms(msgspec.Struct, frozen=True, kw_only=True):
         Whether the vector form costs a call for each row.
     sees_sums
         Whether the plugin sees the pods of a row only as sums.
-    sees_pod, room, judge_row, passes_row
-        The capabilities `filter_sees_pod`, `filter_room`, `filter_row` and `passes_row`; None where
-        not declared.
+    sees_pod, room, judge_row
+        The capabilities `filter_sees_pod`, `filter_room` and `filter_row`; None where not declared.
     """
 
     index: int
@@ -60,8 +53,7 @@ class FilterForms(msgspec.Struct, frozen=True, kw_only=True):
     sees_sums: bool
     sees_pod: Callable[[PodInfo], bool] | None
     room: Callable[[CycleState, PodInfo, NodeView], Room] | None
-    judge_row: Callable[[CycleState, PodInfo, int, RowSums], tuple[int, int]] | None
-    passes_row: Callable[[CycleState, PodInfo, int], bool] | None
+    judge_row: RowJudge | None
 
     @property
     def by_node(self) -> bool:
@@ -84,8 +76,8 @@ class ScoreForms(msgspec.Struct, frozen=True, kw_only=True):
         The part of the cluster that a raw score of a row depends on.
     reused
         Whether raw scores may be reused for replicas.
-    score_row, row_scorer
-        The capabilities of these names; None where not declared.
+    row_scorer
+        The capability of this name; None where not declared.
     """
 
     name: str
@@ -94,17 +86,7 @@ class ScoreForms(msgspec.Struct, frozen=True, kw_only=True):
     normalizer: NormalizePlugin | None
     reads: Reads
     reused: bool
-    score_row: Callable[[CycleState, PodInfo, int], int | None] | None
-    row_scorer: Callable[[PodInfo], RowScorer | None] | None
-
-    def scorer(self, state: CycleState, pod: PodInfo) -> RowScorer | None:
-        """Return the function that scores single rows for a pod; None where it takes arrays.
-
-        It is good until a node changes, or a column is made or dropped.
-        """
-        if self.row_scorer is not None:
-            return self.row_scorer(pod)
-        return None if self.score_row is None else partial(self.score_row, state, pod)
+    row_scorer: Callable[[CycleState, PodInfo], RowScorer | None] | None
 
 
 def filter_forms(
@@ -133,7 +115,6 @@ def filter_forms(
         sees_pod=found.filter_sees_pod,
         room=found.filter_room,
         judge_row=found.filter_row,
-        passes_row=found.passes_row,
     )
 
 
@@ -159,6 +140,5 @@ def score_forms(
         normalizer=plugin if isinstance(plugin, NormalizePlugin) else None,
         reads=found.score_reads or Reads.CLUSTER,
         reused=is_reused(plugin, found),
-        score_row=found.score_row,
         row_scorer=found.row_scorer,
     )

@@ -17,7 +17,7 @@ import numpy as np
 from moorage.api.pod import Pod
 from moorage.base.errors import ConfigError
 from moorage.framework import checking
-from moorage.framework.capabilities import TRAITS, Capabilities, capabilities_of
+from moorage.framework.capabilities import TRAITS, Capabilities, RowScorer, capabilities_of
 from moorage.framework.containment import (
     RAISED,
     WRONG_ANSWER,
@@ -43,6 +43,7 @@ from moorage.framework.status import Code, FilterAnswer, Status, answer_from
 from moorage.snapshot.node_info import NodeInfo
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo, info_of
+from moorage.snapshot.shifted import RowSums
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
@@ -62,6 +63,7 @@ _CHECKED: Final[dict[str, _Check]] = {
 }
 _AWAITED: Final = ("pre_bind", "bind")
 _ANSWERLESS: Final = ("add_pod", "remove_pod", "unreserve")
+_PASS: Final = (0, 0)
 
 
 class Guarded:
@@ -133,8 +135,8 @@ class Guarded:
             filters_row_by_row=found.filters_row_by_row or scalar,
             epoch=self._epoch if found.epoch else None,
             never_reused=self._never_reused if found.never_reused else None,
-            passes_row=self._passes_row if found.passes_row else None,
-            score_row=self._score_row if found.score_row else None,
+            filter_row=self._filter_row if found.filter_row else None,
+            row_scorer=self._row_scorer if found.row_scorer else None,
         )
 
     def events_to_register(self) -> Sequence[EventRegistration]:
@@ -301,18 +303,23 @@ class Guarded:
             epoch = -self._broken_epochs
         return epoch
 
-    def _passes_row(self, state: CycleState, pod: PodInfo, row: int) -> bool:
-        ask, declared = self._containment.ask, self._declared.passes_row
+    def _filter_row(
+        self, state: CycleState, pod: PodInfo, row: int, more: RowSums
+    ) -> tuple[int, int] | None:
+        """Ask the plugin; only that the row passes is taken from it without the vector form."""
+        ask, declared = self._containment.ask, self._declared.filter_row
         assert declared is not None, "guarded because it is declared"
-        return ask(self.name, "Filter", declared, state, pod, row) is True
+        passes = ask(self.name, "Filter", _then(declared, _is_pass), state, pod, row, more)
+        return _PASS if passes else None
 
-    def _score_row(self, state: CycleState, pod: PodInfo, row: int) -> int | None:
-        ask, declared = self._containment.ask, self._declared.score_row
+    def _row_scorer(self, state: CycleState, pod: PodInfo) -> RowScorer | None:
+        ask, name, declared = self._containment.ask, self.name, self._declared.row_scorer
         assert declared is not None, "guarded because it is declared"
-        found: int | None = ask(
-            self.name, "Score", _then(declared, _score_or_none), state, pod, row
-        )
-        return found
+        scorer = ask(name, "Score", declared, state, pod)
+        if scorer is None:
+            return None
+        score = _then(scorer, _score_or_none)
+        return lambda row: ask(name, "Score", score, row)
 
     # -- scalar points: the budget is for all nodes together -----------------------------------
 
@@ -388,6 +395,10 @@ def _nothing(answer: object) -> None:
 
 def _numbers(rows: int) -> Callable[[Any], ScoreArray]:
     return lambda answer: checking.as_scores(answer, rows)
+
+
+def _is_pass(answer: object) -> bool:
+    return isinstance(answer, tuple) and answer == _PASS
 
 
 def _score_or_none(answer: object) -> int | None:

@@ -25,22 +25,22 @@ from tests.snapshot.builders import node, pod
 NAMES = tuple(f"n{i:02}" for i in range(20))
 
 
-Form = tuple[bool, bool, bool]
-"""Whether a plugin normalizes, has a scalar form, and has it bound to a pod."""
+Form = tuple[bool, bool]
+"""Whether a plugin normalizes, and has a scalar form."""
 
 
 class Scores:
     """A Score plugin that prefers rows by their number of pods, and notes who asks in arrays."""
 
     def __init__(self, name: str, snapshot: Snapshot, *, step: int, form: Form) -> None:
-        normalizes, scalar, bound = form
+        normalizes, scalar = form
         self.asked: list[list[int]] = []
         self.bound = 0
         self._snapshot = snapshot
         self._step = step
         more: dict[str, Any] = {"normalize": self._normalize} if normalizes else {}
         if scalar:
-            more["row_scorer" if bound else "score_row"] = self._bound if bound else self._score_row
+            more["row_scorer"] = self._bound
         self.plugin = Fake(
             name,
             score=self._score,
@@ -53,13 +53,13 @@ class Scores:
         self.asked.append(view.row_numbers().tolist())
         return np.minimum(view.take_rows(self._snapshot.pod_count) * self._step % 101, 100)
 
-    def _score_row(self, state: object, info: object, row: int) -> int | None:
+    def _score_row(self, row: int) -> int | None:
         count = int(self._snapshot.pod_count[row])
         return None if count == 3 else min(count * self._step % 101, 100)
 
-    def _bound(self, info: object) -> Any:
+    def _bound(self, state: object, info: object) -> Any:
         self.bound += 1
-        return lambda row: self._score_row(None, info, row)
+        return self._score_row
 
     @staticmethod
     def _normalize(state: object, info: object, raw_n: Any) -> Any:
@@ -93,7 +93,7 @@ class World:
         assert told(reused) == told(plain)
 
 
-forms = st.tuples(st.booleans(), st.booleans(), st.booleans())
+forms = st.tuples(st.booleans(), st.booleans())
 
 
 @settings(max_examples=100, deadline=None)
@@ -115,7 +115,7 @@ def test_reuse_never_changes_a_score_whatever_forms_the_plugins_have(
 def test_a_plugin_in_arrays_keeps_no_other_plugin_on_arrays() -> None:
     """A pod is placed, then one is decided."""
     yes, no = True, False
-    world = World([(no, yes, no), (yes, no, no), (yes, yes, yes), (no, no, no)])
+    world = World([(no, yes), (yes, no), (yes, yes), (no, no)])
     asked = PodInfo(pod("asked"))
     world.reusing.decide(asked)
     for each in world.scores:
@@ -137,7 +137,7 @@ def test_a_plugin_in_arrays_keeps_no_other_plugin_on_arrays() -> None:
 def test_what_scores_a_row_is_bound_again_after_a_change_of(
     change: Callable[[NodeTable], object], bound: int
 ) -> None:
-    world = World([(False, True, True)])
+    world = World([(False, True)])
     asked = PodInfo(pod("asked"))
     world.reusing.decide(asked)
     for row, step in ((4, lambda table: None), (5, change), (6, lambda table: None)):

@@ -162,11 +162,13 @@ def judge_row(
         if judge is None:
             return None
         try:
-            code, reason = judge(state, pod, row, more)
+            said = judge(state, pod, row, more)
         except Exception:  # asked again with arrays, where failures are contained
             return None
-        if code:
-            return index, code, reason
+        if said is None:
+            return None
+        if said[0]:
+            return index, *said
     return PASSES
 
 

@@ -2,7 +2,7 @@
 
 The most frequent case of every cache is one node that got a pod since the last replica. On one row
 NumPy's overhead is many times the computation. So plugins may offer the same check for a single row
-(capabilities `filter_row` and `passes_row`).
+(capability `filter_row`).
 """
 
 from __future__ import annotations
@@ -38,11 +38,9 @@ class ScalarFilters:
         state, pod, skipped = attempt.state, attempt.pod, attempt.state.skip_filter
         try:
             for forms in self._unskipped.get(skipped) or self._asked(skipped):
-                judge, passes = forms.judge_row, forms.passes_row
-                if judge is not None:
-                    if judge(state, pod, row, NOTHING_MORE)[0]:
-                        return False
-                elif passes is None or not passes(state, pod, row):
+                judge = forms.judge_row
+                said = None if judge is None else judge(state, pod, row, NOTHING_MORE)
+                if said is None or said[0]:
                     return False
         except Exception:
             return False
@@ -53,15 +51,14 @@ class ScalarFilters:
         state, pod, skipped = attempt.state, attempt.pod, attempt.state.skip_filter
         try:
             for forms in self._unskipped.get(skipped) or self._asked(skipped):
-                judge, passes = forms.judge_row, forms.passes_row
-                if judge is not None:
-                    code, reason = judge(state, pod, row, NOTHING_MORE)
-                    if code:
-                        return forms.index, code, reason
-                elif passes is None or not passes(state, pod, row):
+                judge = forms.judge_row
+                said = None if judge is None else judge(state, pod, row, NOTHING_MORE)
+                if said is None:
                     found = _by_arrays(forms, attempt, row)
                     if found is not PASSES:
                         return found
+                elif said[0]:
+                    return forms.index, *said
         except Exception:  # as in `passes`
             return None
         return PASSES

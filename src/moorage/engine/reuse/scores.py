@@ -20,9 +20,9 @@ from moorage.engine.attempt import Attempt, CycleError
 from moorage.engine.notes.score_log import CHANGES_MAX, UNNOTED_MAX, ScoreLog
 from moorage.engine.scoring import ask_score, check_range, normalized
 from moorage.framework.caches import Changes
-from moorage.framework.capabilities import Reads
+from moorage.framework.capabilities import Reads, RowScorer
 from moorage.framework.containment import contained
-from moorage.framework.forms import RowScorer, ScoreForms
+from moorage.framework.forms import ScoreForms
 from moorage.framework.meter import PRE_SCORE
 from moorage.framework.points import MAX_NODE_SCORE, MIN_NODE_SCORE, ScoreArray
 from moorage.framework.profile import Profile
@@ -374,7 +374,10 @@ class ScoreCache:
         state, pod, skipped = self._attempt.state, self._attempt.pod, self.skipped
         asked = [each for each in self._plugins.by_pods if each.name not in skipped]
         try:
-            return tuple((each, each.scorer(state, pod)) for each in asked)
+            return tuple(
+                (each, None if each.row_scorer is None else each.row_scorer(state, pod))
+                for each in asked
+            )
         except Exception:  # asked again with arrays, where a failure is contained
             return tuple((each, None) for each in asked)
 

@@ -42,6 +42,7 @@ from moorage.plugins.gpu_share.relaxing import smaller_asks
 from moorage.plugins.gpu_share.sharing import RowRoom, cpu_of, sharing_of
 from moorage.snapshot.pod_info import PodInfo, info_of
 from moorage.snapshot.shape import RESOURCES
+from moorage.snapshot.shifted import RowSums
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
@@ -92,7 +93,7 @@ class GpuShare:
         return Capabilities(
             filter_reads=Reads.NODE | Reads.PODS,
             shape_parts=(self._asking.kind, RESOURCES),
-            passes_row=self.passes_row,
+            filter_row=self.filter_row,
             relaxations=self.relaxations,
         )
 
@@ -136,15 +137,19 @@ class GpuShare:
             (full, later, ids[reason]),
         )
 
-    def passes_row(self, state: CycleState, pod: PodInfo, row: int) -> bool:
-        """Judge one row as `filter` does."""
-        del pod
+    def filter_row(
+        self, state: CycleState, pod: PodInfo, row: int, more: RowSums
+    ) -> tuple[int, int] | None:
+        """Return (0, 0) for a row that passes as in `filter`, which gives the reasons of others."""
+        del pod, more
         ask, devices = state.read(_ASK), self._sharing.devices
         if ask.models and devices.models[devices.model_n.item(row)] not in ask.models:
-            return False
+            return None
         if ask.is_share:
-            return devices.largest_n.item(row) >= ask.milli
-        return devices.whole_n.item(row) >= ask.gpus
+            passes = devices.largest_n.item(row) >= ask.milli
+        else:
+            passes = devices.whole_n.item(row) >= ask.gpus
+        return (0, 0) if passes else None
 
     def relaxations(self, pod: PodInfo) -> Sequence[Ladder]:
         """Return smaller demands of a pod that asks by annotations.

@@ -20,6 +20,7 @@ from moorage.plugins.answers import SetAnswers, memo_of
 from moorage.plugins.pod_hints import holds_place
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import PORTS, HostPort, host_ports
+from moorage.snapshot.shifted import RowSums
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
@@ -45,7 +46,7 @@ class NodePorts:
             filter_reads=Reads.PODS,
             shape_parts=(PORTS,),
             filter_sees_pod=self.sees_pod,
-            passes_row=self.passes_row,
+            filter_row=self.filter_row,
             rejects_about=Subject.PORTS,
         )
 
@@ -76,16 +77,19 @@ class NodePorts:
         """Whether a pod has host ports."""
         return bool(other.part(PORTS).value)
 
-    def passes_row(self, state: CycleState, pod: PodInfo, row: int) -> bool:
-        """Whether no wanted port is in use on one row.
+    def filter_row(
+        self, state: CycleState, pod: PodInfo, row: int, more: RowSums
+    ) -> tuple[int, int]:
+        """Judge one row as `filter` does.
 
         Raises
         ------
         StateMissingError
             PreFilter of this plugin is not enabled.
         """
-        del pod
-        return state.read(_PRE_FILTER).of_row(self._snapshot.port_sets, row) == 0
+        del pod, more
+        taken = state.read(_PRE_FILTER).of_row(self._snapshot.port_sets, row)
+        return (int(Code.UNSCHEDULABLE), self._reason) if taken else (0, 0)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Register pods that free a wanted port, and new nodes."""

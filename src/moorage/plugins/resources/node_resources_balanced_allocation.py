@@ -19,9 +19,8 @@ from moorage.config.plugin_args import NodeResourcesBalancedAllocationArgs
 from moorage.config.plugin_args import (
     validate_node_resources_balanced_allocation_args as validate,
 )
-from moorage.framework.capabilities import Capabilities, Reads
+from moorage.framework.capabilities import Capabilities, Reads, RowScorer
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.forms import RowScorer
 from moorage.framework.handle import Handle
 from moorage.framework.points import MAX_NODE_SCORE, ScoreArray
 from moorage.framework.status import SKIP, SUCCESS, Status
@@ -111,8 +110,9 @@ class NodeResourcesBalancedAllocation:
         change >>= 1
         return view.narrowed(change, wide)
 
-    def row_scorer(self, pod: PodInfo) -> RowScorer:
+    def row_scorer(self, state: CycleState, pod: PodInfo) -> RowScorer:
         """Return what scores one row with Python floats; None if the row lacks a resource."""
+        del state
         columns = self._scored_columns(pod.part(RESOURCES))
         if len(columns) == 2:
             return _scorer_of_two(*columns)

@@ -31,9 +31,8 @@ from moorage.config.plugin_args import (
     ScoringStrategy,
 )
 from moorage.config.plugin_args import validate_node_resources_fit_args as validate
-from moorage.framework.capabilities import Capabilities, Reads
+from moorage.framework.capabilities import Capabilities, Reads, RowScorer
 from moorage.framework.cycle_state import CycleState, StateKey
-from moorage.framework.forms import RowScorer
 from moorage.framework.group import FilledPlacement
 from moorage.framework.handle import Handle
 from moorage.framework.points import (
@@ -346,8 +345,9 @@ class NodeResourcesFit:
             total, weights = total + share * spec.weight, weights + spec.weight
         return total // weights if weights else 0
 
-    def row_scorer(self, pod: PodInfo) -> RowScorer | None:
+    def row_scorer(self, state: CycleState, pod: PodInfo) -> RowScorer | None:
         """Return what scores one row with integers; None where strategy or amounts need arrays."""
+        del state
         share_of, columns = self._share_of, self._scored_columns(pod.part(RESOURCES))
         if share_of is None or columns is None:
             return None
