@@ -5,7 +5,7 @@ VENV ?= .venv
 ARGS ?=
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.built
-SOURCES := src tests tools
+SOURCES := scheduler/src sandbox/src lab/src tests tools
 UV := .cache/uv/bin/uv
 
 .PHONY: up venv test test-slow test-pages test-page page-bench page-check page-fmt test-install wheel release audit check proof fmt fmt-check lint types imports bench bench-compare soak handover docs docs-check lock licences performance worlds
@@ -15,11 +15,11 @@ up: $(STAMP)  ## start a cluster on this machine; ARGS='--nodes 50 --empty'
 
 venv: $(STAMP)  ## build .venv with the locked dependencies; PYTHON=python3.13 VENV=.cache/python3.13 one beside it
 
-$(STAMP): requirements.lock pyproject.toml
+$(STAMP): requirements.lock pyproject.toml lab/pyproject.toml
 	@$(PYTHON) -c "import sys; sys.version_info >= (3, 11) or sys.exit('moorage needs Python 3.11 or newer: make PYTHON=python3.12')"
 	$(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r requirements.lock  # the lock names all: nothing is to be resolved
-	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
-	$(BIN)/python -m compileall -q src && touch $@  # or each start would compile, where Python may not keep it
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./lab
+	$(BIN)/python -m compileall -q scheduler/src sandbox/src lab/src && touch $@  # or each start would compile, where Python may not keep it
 
 test: $(STAMP)  ## run the tests; ARGS='tests/engine -k ties'
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)

@@ -22,7 +22,8 @@ from typing import Any, Final
 
 import msgspec
 
-from moorage.bench.processes import COMMAND
+from moorage_lab.bench.processes import COMMAND
+from tests import packages
 
 _DIGEST: Final = "digest"
 _DIFFERENT: Final = "DIGESTS DIFFER"
@@ -110,12 +111,14 @@ def take_out(ref: str, folder: Path) -> Path:
     ComparisonError
         There is no such revision.
     """
-    packed = subprocess.run(["git", "archive", ref, "src", _PINS], capture_output=True, check=False)
+    packed = subprocess.run(
+        ["git", "archive", ref, *packages.FOLDERS, _PINS], capture_output=True, check=False
+    )
     if packed.returncode:
         raise ComparisonError(packed.stderr.decode(errors="replace").strip())
     with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
         archive.extractall(folder, filter="data")
-    return folder / "src"
+    return folder
 
 
 def run(source: Path, arguments: Sequence[str]) -> Mapping[str, Any]:
@@ -127,7 +130,9 @@ def run(source: Path, arguments: Sequence[str]) -> Mapping[str, Any]:
         The benchmark failed, or these sources do not have it.
     """
     command = [sys.executable, "-c", COMMAND, "bench", *arguments, "-o", "json"]
-    surroundings = os.environ | {"PYTHONPATH": str(source)}
+    surroundings = os.environ | {
+        "PYTHONPATH": os.pathsep.join(str(source / each) for each in packages.FOLDERS)
+    }
     done = subprocess.run(command, env=surroundings, capture_output=True, check=False)
     if done.returncode:
         tail = done.stderr.decode(errors="replace").strip()[-2000:]
@@ -147,7 +152,7 @@ def main(given: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(given)
     arguments = asked.benchmark or ["basic"]
     with tempfile.TemporaryDirectory(prefix="moorage-compare-") as place:
-        folder, here = Path(place), Path("src").resolve()
+        folder, here = Path(place), Path.cwd()
         try:
             there = take_out(asked.ref, folder)
             if (folder / _PINS).read_bytes() != Path(_PINS).read_bytes():

@@ -1,4 +1,4 @@
-"""Which package each module will belong to, and what each imports: also lazily, also by a text.
+"""Which package each module belongs to, and what each imports: also lazily, also by a text.
 
 import-linter does not see ``import_module("moorage.x")``, and it sees no command of ``cli`` as part
 of a package. ``python -m tests.packages`` prints the lines that ``moorage run`` reaches, by room.
@@ -17,10 +17,12 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 RUN = "moorage.cli.run.command"
-_SOURCE = ROOT / "src"
-# The name of a module, or of something in it: "moorage.cli.up.command:up".
-_NAMED = re.compile(r"moorage(\.\w+)+(:\w+)?")
-_ORDER = ("scheduler", "sandbox", "lab")
+FOLDERS = ("scheduler/src", "sandbox/src", "lab/src")
+"""The folders that Python imports from."""
+SOURCES = tuple(ROOT / folder for folder in FOLDERS)
+# The name of a module, or of something in it: "moorage_sandbox.cli.up.command:up".
+_NAMED = re.compile(r"moorage(?:_sandbox|_lab)?(\.\w+)+(:\w+)?")
+_ORDER = ("moorage", "moorage_sandbox", "moorage_lab")
 
 
 class Import(NamedTuple):
@@ -39,9 +41,12 @@ def plan() -> dict[str, Any]:
 
 @cache
 def entry_points() -> dict[str, dict[str, str]]:
-    """Return the entry points of ``pyproject.toml`` by group."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    points: dict[str, dict[str, str]] = project["entry-points"]
+    """Return the entry points of `moorage` and of `moorage-lab` by group."""
+    points: dict[str, dict[str, str]] = {}
+    for file in ("pyproject.toml", "lab/pyproject.toml"):
+        project = tomllib.loads((ROOT / file).read_text())["project"]
+        for group, targets in project["entry-points"].items():
+            points.setdefault(group, {}).update(targets)
     return points
 
 
@@ -49,21 +54,20 @@ def entry_points() -> dict[str, dict[str, str]]:
 def modules() -> dict[str, Path]:
     """Return the modules under ``src`` by name."""
     found = {}
-    for path in sorted(_SOURCE.rglob("*.py")):
-        parts = path.relative_to(_SOURCE).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    for source in SOURCES:
+        for path in sorted(source.rglob("*.py")):
+            parts = path.relative_to(source).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
 
 def package_of(module: str) -> str:
-    """Return the package that a module will belong to."""
-    parts = [*module.split("."), "", ""]
-    name = f"cli.{parts[2]}" if parts[1] == "cli" else parts[1]
-    return next((each for each in _ORDER[1:] if name in plan()["packages"][each]), "scheduler")
+    """Return the package that a module belongs to."""
+    return module.partition(".")[0]
 
 
 def is_upward(each: Import) -> bool:
-    """Whether an import is one that the packages will not have."""
+    """Whether an import is of a package above."""
     return _ORDER.index(package_of(each.importer)) < _ORDER.index(package_of(each.imported))
 
 
@@ -82,7 +86,7 @@ def imports_of(module: str, text: str) -> Iterator[Import]:
         yield from (
             Import(module, found, is_text)
             for name in names
-            if (found := _module_of(name)) not in ("", "moorage", module)
+            if (found := _module_of(name)) not in ("", *_ORDER, module)
         )
 
 

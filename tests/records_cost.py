@@ -19,10 +19,10 @@ import msgspec
 from moorage.base.clock import SystemClock, processor_ns
 from moorage.base.memory import settle_memory
 from moorage.base.rng import Streams
-from moorage.bench.catalogue import WORKLOADS
-from moorage.bench.engine_run import EngineRun
-from moorage.bench.workload import Workload
 from moorage.plugins.in_tree import in_tree_registry
+from moorage_lab.bench.catalogue import WORKLOADS
+from moorage_lab.bench.engine_run import EngineRun
+from moorage_lab.bench.workload import Workload
 
 _DEFAULT: Final = ("basic", "hard-spread", "mixed")
 _BLOCK: Final = 100

@@ -54,10 +54,10 @@ def test_the_benchmark_runs_with_each_side_in_turn(
 
     def taken(ref: str, folder: Path) -> Path:
         (folder / "requirements.lock").write_text(ref)
-        return folder / "src"
+        return folder
 
     def run(source: Path, arguments: list[str]) -> dict[str, Any]:
-        ran.append(("here" if source == Path("src").resolve() else "there", arguments))
+        ran.append(("here" if source == Path.cwd() else "there", arguments))
         return result(2.0)
 
     monkeypatch.setattr(bench_compare, "take_out", taken)
@@ -74,4 +74,4 @@ def test_an_unknown_revision_and_a_failed_benchmark_are_told(tmp_path: Path) -> 
     with pytest.raises(ComparisonError, match="no-such-revision"):
         take_out("no-such-revision", tmp_path)
     with pytest.raises(ComparisonError, match="bench no-such-benchmark with"):
-        bench_compare.run(Path("src"), ["no-such-benchmark"])
+        bench_compare.run(Path.cwd(), ["no-such-benchmark"])

@@ -14,6 +14,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests import packages
 from tools.pages import generate
 from tools.release.release_notes import FRAGMENT
 
@@ -93,9 +94,8 @@ def test_each_page_can_be_reached_from_the_index() -> None:
 def test_the_dependency_page_names_exactly_what_pyproject_asks_for() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     groups = [project["dependencies"], *project["optional-dependencies"].values()]
-    wanted = {canonicalize_name(Requirement(text).name) for group in groups for text in group} - {
-        "moorage"
-    }
+    names = {canonicalize_name(Requirement(text).name) for group in groups for text in group}
+    wanted = names - {"moorage", "moorage-lab"}
     page = (DOCS / "dependencies.md").read_text()
     rows = re.findall(r"^\| ([a-z0-9-]+) \| .+ \| .+ \| .+ \|$", page, flags=re.MULTILINE)
     assert sorted(rows) == sorted(wanted)
@@ -169,7 +169,7 @@ _SPOKEN_COMMAND = re.compile(r"(?:`|\$ |^ +)(?:\.venv/bin/)?moorage ([a-z][a-z-]
 
 def test_only_commands_that_exist_are_spoken_of() -> None:
     known = set(generate.root_command().list_commands(click.Context(click.Group())))
-    texts = [*PAGES, *(ROOT / "src").rglob("*.py"), *(ROOT / "examples").rglob("*.*")]
+    texts = [*PAGES, *packages.modules().values(), *(ROOT / "examples").rglob("*.*")]
     spoken = {(p.name, c) for p in texts for c in _SPOKEN_COMMAND.findall(p.read_text())}
     assert len(spoken) > 50
     assert sorted((page, command) for page, command in spoken if command not in known) == []
@@ -177,29 +177,34 @@ def test_only_commands_that_exist_are_spoken_of() -> None:
 
 _ROOMS = sorted(
     path.name
-    for path in (ROOT / "src/moorage").iterdir()
+    for source in packages.SOURCES
+    for path in source.glob("*/*")
     if path.is_dir() and path.name not in ("__pycache__", "api", "apiserver")  # upstream has these
 )
 _MODULE = re.compile(rf"`(?:(?:{'|'.join(_ROOMS)})/[a-z_0-9/]+|apiserver/[a-z_/]+\.py)")
 _TEST = re.compile(r"`(tests/[a-z_0-9/.]+)")
 
 
-def _exists(path: Path) -> bool:
-    return path.exists() or path.with_suffix(".py").exists()
+def _exists(name: str) -> bool:
+    inside = (path for source in packages.SOURCES for path in source.glob(f"*/{name}"))
+    module = (path for source in packages.SOURCES for path in source.glob(f"*/{name}.py"))
+    return (ROOT / name).exists() or (ROOT / f"{name}.py").exists() or any(inside) or any(module)
 
 
 def test_modules_and_tests_that_are_spoken_of_exist() -> None:
-    texts = [*PAGES, *(ROOT / "src").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    texts = [*PAGES, *packages.modules().values(), *(ROOT / "tests").rglob("*.py")]
     spoken = set()
     for page in texts:
         text = page.read_text()
-        spoken |= {(page.name, f"src/moorage/{name[1:]}") for name in _MODULE.findall(text)}
+        spoken |= {(page.name, name[1:]) for name in _MODULE.findall(text)}
         spoken |= {(page.name, name) for name in _TEST.findall(text)}
     assert len(spoken) > 50
-    assert sorted((page, name) for page, name in spoken if not _exists(ROOT / name)) == []
+    assert sorted((page, name) for page, name in spoken if not _exists(name)) == []
 
 
 def test_the_code_map_has_a_sentence_about_each_room() -> None:
     text = (ROOT / "docs/explanation/code-map.md").read_text()
-    rooms = {path.parent.name for path in (ROOT / "src/moorage").glob("*/__init__.py")}
+    rooms = {
+        path.parent.name for source in packages.SOURCES for path in source.glob("*/*/__init__.py")
+    }
     assert set(re.findall(r"^\| `([a-z_]+)` \| [A-Z]", text, re.MULTILINE)) == rooms

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import pytest
 
-from tests import tidy
+from tests import packages, tidy
 
 ROOT = Path(__file__).resolve().parents[1]
 GLOSSARY = ROOT / "docs" / "glossary.md"
-MODULE = "src/moorage/engine/a.py"
+MODULE = "scheduler/src/moorage/engine/a.py"
 TESTS = "tests/engine/test_a.py"
 _LEFT_OUT = ("docs/decisions/", "docs/changelog.md", "docs/glossary.md", "tests/test_glossary.py")
 
@@ -109,7 +109,9 @@ def occurrences(path: str, text: str) -> Iterator[str]:
 
 
 def _files() -> list[str]:
-    modules = (path for folder in ("src", "tests") for path in (ROOT / folder).rglob("*.py"))
+    modules = (
+        path for folder in (*packages.FOLDERS, "tests") for path in (ROOT / folder).rglob("*.py")
+    )
     paths = [*modules, *(ROOT / "docs").rglob("*.md")]
     texts = (path.relative_to(ROOT).as_posix() for path in paths)
     return sorted(path for path in texts if not path.startswith(_LEFT_OUT))
@@ -140,7 +142,7 @@ def test_only_homonyms_are_forbidden() -> None:
         pytest.param(MODULE, "class LeafNode: ...\n", ["leaf node"], id="a class"),
         pytest.param(MODULE, "def f(tree_nodes): ...\n", ["tree nodes"], id="an argument"),
         pytest.param(MODULE, "self.pod_weight = 1\n", ["pod weight"], id="an attribute"),
-        pytest.param("src/moorage/engine/pod_entry.py", "", ["pod entry"], id="a module"),
+        pytest.param("scheduler/src/moorage/engine/pod_entry.py", "", ["pod entry"], id="a module"),
         pytest.param(
             "docs/a.md",
             "A priority\nqueue of [minions](m.md).\n",

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import moorage
+from tests import packages
 from tests.sandbox.process import Up
 from tools.release.cut import build
 
@@ -113,9 +114,9 @@ def installed(
 
 def test_the_wheel_holds_the_package_and_its_data_and_nothing_else(built: dict[str, Path]) -> None:
     held = set(zipfile.ZipFile(built["wheel"]).namelist())
-    package = ROOT / "src"
     wanted = {
         each.relative_to(package).as_posix()
+        for package in packages.SOURCES[:2]
         for each in package.rglob("*")
         if each.is_file() and "__pycache__" not in each.parts
     }

@@ -42,16 +42,17 @@ def test_the_api_server_and_its_clients_know_little_of_the_scheduler():
     assert sorted(wrong) == []
 
 
-def test_every_room_and_command_of_the_plan_exists():
-    named = [name for names in packages.plan()["packages"].values() for name in names]
-    assert [name for name in named if f"moorage.{name}" not in packages.modules()] == []
+def test_every_room_of_the_plan_exists():
+    plan = packages.plan()["peers"]
+    rooms = {".".join(name.split(".")[1:2]) for name in packages.modules()}
+    assert sorted({*plan["rooms"], *plan["shared"]} - rooms) == []
 
 
 def test_run_reaches_no_more_modules_of_other_packages():
     foreign = {
         module
         for module in packages.reached(packages.RUN)
-        if packages.package_of(module) != "scheduler"
+        if packages.package_of(module) != "moorage"
     }
     assert len(foreign) <= packages.plan()["run"]["foreign_modules"], sorted(foreign)
 
@@ -59,14 +60,20 @@ def test_run_reaches_no_more_modules_of_other_packages():
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        pytest.param("import moorage.sandbox.up", True, id="an import"),
-        pytest.param("from moorage.sandbox import up", True, id="a module of a package"),
-        pytest.param("from moorage.pictures.bars import draw", True, id="a name of a module"),
-        pytest.param("def f():\n    from moorage.fault_sim import walk", True, id="a lazy import"),
-        pytest.param("import_module('moorage.sandbox.up')", True, id="a module by its text"),
-        pytest.param("X = 'moorage.cli.up.command:up'", True, id="a command by its text"),
+        pytest.param("import moorage_sandbox.sandbox.up", True, id="an import"),
+        pytest.param("from moorage_sandbox.sandbox import up", True, id="a module of a package"),
+        pytest.param(
+            "from moorage_sandbox.pictures.bars import draw", True, id="a name of a module"
+        ),
+        pytest.param(
+            "def f():\n    from moorage_lab.fault_sim import walk", True, id="a lazy import"
+        ),
+        pytest.param(
+            "import_module('moorage_sandbox.sandbox.up')", True, id="a module by its text"
+        ),
+        pytest.param("X = 'moorage_sandbox.cli.up.command:up'", True, id="a command by its text"),
         pytest.param("from moorage.service import pump", False, id="a room of the same package"),
-        pytest.param("X = 'see moorage.sandbox.up'", False, id="a sentence about a module"),
+        pytest.param("X = 'see moorage_sandbox.sandbox.up'", False, id="a sentence about a module"),
     ],
 )
 def test_an_import_is_found(text: str, found: bool):

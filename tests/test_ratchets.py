@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCE = ROOT / "src" / "moorage"
+SOURCE = ROOT / "scheduler" / "src" / "moorage"
 
 AMBIGUOUS_MOST = 0.25
 """Share of calls of own methods whose name has five definitions or more. It was 0.40."""

@@ -7,9 +7,9 @@ import pytest
 from moorage.base.clock import SystemClock
 from moorage.base.digests import digest
 from moorage.base.rng import Streams
-from moorage.bench.catalogue import WORKLOADS, Size
-from moorage.bench.engine_run import EngineRun
 from moorage.plugins.in_tree import in_tree_registry
+from moorage_lab.bench.catalogue import WORKLOADS, Size
+from moorage_lab.bench.engine_run import EngineRun
 from tests.records_cost import Cost, main, measure
 
 WORKLOAD = WORKLOADS["hard-spread"].workload(Size(6, 4, 25))

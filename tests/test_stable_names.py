@@ -24,15 +24,15 @@ from moorage.config.types import KubeSchedulerConfiguration
 from moorage.observe.catalogue import METRICS
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.questions.pages import OPENAPI_PATH
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
-from moorage.traces.scenario import Scenario
 from moorage.what_if.question import tried_questions
+from moorage_lab.traces.scenario import Scenario
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
+from tests import packages
 from tools.watching.alerts import ALERTS, RECORDINGS
 from tools.watching.dashboards import DASHBOARDS, grafana
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-SOURCE: Final = ROOT / "src"
 STORED: Final = Path(__file__).with_name("stable_names.txt")
 _OWN_NAME: Final = re.compile(r"moorage\.dev/[a-z0-9.-]+|MOORAGE_[A-Z_]+")
 
@@ -131,7 +131,7 @@ def _properties(
 
 def _in_source() -> Iterator[str]:
     """Yield reasons and actions of Events, fields of the log, annotations and variables."""
-    for path in sorted(SOURCE.rglob("*.py")):
+    for path in packages.modules().values():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 if _OWN_NAME.fullmatch(node.value):

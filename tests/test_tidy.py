@@ -15,33 +15,37 @@ import pytest
 
 from moorage.framework.capabilities import TRAITS
 from moorage.plugins.in_tree import IN_TREE, OPTIONAL
-from tests import tidy
+from tests import packages, tidy
 
 ROOT = Path(__file__).resolve().parents[1]
 
 # "rule path name": reason. Only ever made shorter.
 ALLOWED: dict[str, str] = {
-    "banned src/moorage/base/clock.py time.monotonic_ns": "the one place where time enters",
+    "banned scheduler/src/moorage/base/clock.py time.monotonic_ns": "the one place where time enters",
     "public-methods tests/state/machine.py QueueAndCache": "the model has one method for each "
     "verb of queue and cache, so that a rule reads like the call it mirrors",
 }
 
 # Rooms that know plugins only by their capabilities.
 _KNOW_NO_PLUGIN = tuple(
-    f"src/moorage/{room.name}/"
-    for room in sorted((ROOT / "src/moorage").iterdir())
+    f"{room.relative_to(ROOT).as_posix()}/"
+    for source in packages.SOURCES
+    for room in sorted(source.glob("*/*"))
     # Measurements, recordings and test profiles name single plugins; a kubelet's reasons for not
     # admitting a pod have the names of plugins.
     if room.name not in ("plugins", "config", "bench", "conformance", "testing", "nodeagent")
 )
 # Where every object is complete when its constructor returns.
-_BUILT_AT_ONCE = tuple(
-    f"src/moorage/{room}/" for room in ("service", "cli/run", "sandbox", "testing", "bench")
+_BUILT_AT_ONCE = (
+    *(f"scheduler/src/moorage/{room}/" for room in ("service", "cli/run")),
+    *(f"sandbox/src/moorage_sandbox/{room}/" for room in ("sandbox", "testing")),
+    "lab/src/moorage_lab/bench/",
 )
 _PLUGIN_NAMES = frozenset(entry.name for entry in (*IN_TREE, *OPTIONAL))
 # What reads plugins when a profile is built.
 _READ_PLUGINS = frozenset(
-    f"src/moorage/framework/{name}.py" for name in ("capabilities", "forms", "profile", "adapt")
+    f"scheduler/src/moorage/framework/{name}.py"
+    for name in ("capabilities", "forms", "profile", "adapt")
 )
 
 _TEXT = {".py", ".md", ".toml", ".yaml", ".yml", ".html", ".js", ".css", ""}
@@ -58,19 +62,18 @@ def _files(*folders: str, suffixes: frozenset[str] = frozenset({".py"})) -> Iter
 
 def _modules() -> dict[str, str]:
     modules = {}
-    for path in _files("src"):
-        parts = path.relative_to(ROOT / "src").with_suffix("").parts
-        modules[".".join(p for p in parts if p != "__init__")] = path.read_text()
+    for name, path in packages.modules().items():
+        modules[name] = path.read_text()
     return modules
 
 
 def _entry_points() -> frozenset[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     scripts = {target.partition(":")[0] for target in project["scripts"].values()}
-    points = project["entry-points"].values()
+    points = packages.entry_points().values()
     named = {target.partition(":")[0] for group in points for target in group.values()}
     # Public, for the authors of plugins: what one imports, and what its tests import.
-    return frozenset(scripts | named | {"moorage.plugin", "moorage.testing"})
+    return frozenset(scripts | named | {"moorage.plugin", "moorage_sandbox.testing"})
 
 
 @cache
@@ -79,11 +82,11 @@ def _breaches() -> list[tidy.Breach]:
 
 
 def _found() -> Iterator[tidy.Breach]:
-    for path in _files("src", "tests", "tools", "examples"):
+    for path in _files(*packages.FOLDERS, "tests", "tools", "examples"):
         name, text = path.relative_to(ROOT).as_posix(), path.read_text()
         yield from tidy.size_breaches(name, text)
         yield from tidy.remark_breaches(name, text)
-        if name.startswith("src/"):
+        if name.startswith(packages.FOLDERS):
             yield from tidy.parameter_breaches(name, text)
             yield from tidy.banned_breaches(name, text)
             yield from tidy.capability_breaches(name, text, frozenset(TRAITS), _READ_PLUGINS)
@@ -95,7 +98,15 @@ def _found() -> Iterator[tidy.Breach]:
     top = [p for p in here if p.is_file() and p.suffix in _TEXT]
     for path in [
         *top,
-        *_files("src", "tests", "docs", "tools", "examples", "deploy", suffixes=frozenset(_TEXT)),
+        *_files(
+            *packages.FOLDERS,
+            "tests",
+            "docs",
+            "tools",
+            "examples",
+            "deploy",
+            suffixes=frozenset(_TEXT),
+        ),
     ]:
         yield from tidy.path_breaches(path.relative_to(ROOT).as_posix(), path.read_text())
     modules = _modules()

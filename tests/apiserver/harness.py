@@ -8,13 +8,13 @@ import selectors
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any, TypeVar
 
-from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.served_kinds import served_kinds
-from moorage.apiserver.server import ApiServer
-from moorage.apiserver.wire.requests import Reply, Request, User
 from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.base.rng import Streams
-from moorage.storage.watch_log import Limits
+from moorage_sandbox.apiserver.bootstrap import bootstrap
+from moorage_sandbox.apiserver.served_kinds import served_kinds
+from moorage_sandbox.apiserver.server import ApiServer
+from moorage_sandbox.apiserver.wire.requests import Reply, Request, User
+from moorage_sandbox.storage.watch_log import Limits
 
 T = TypeVar("T")
 ADMIN = User("kubernetes-admin", ("system:masters",))

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.audit import AuditLog
-from moorage.apiserver.policies.noting import FAILURES
 from moorage.base.rng import Streams
+from moorage_sandbox.apiserver.audit import AuditLog
+from moorage_sandbox.apiserver.policies.noting import FAILURES
 from tests.apiserver.crd import DEFINITIONS, car, definition
 from tests.apiserver.harness import CONFIG_MAPS, Cluster, config_map, namespace
 

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from moorage.apiserver.served_kinds import served_kinds
-from moorage.apiserver.verbs.applying.managers import Writing, applied, track
-from moorage.apiserver.verbs.applying.versions import Version
 from moorage.kinds.schema.field_sets import from_fields_v1, shown, to_fields_v1
 from moorage.kinds.schema.layout import DEDUCED
 from moorage.kinds.schema.merging import compare, fields_of
+from moorage_sandbox.apiserver.served_kinds import served_kinds
+from moorage_sandbox.apiserver.verbs.applying.managers import Writing, applied, track
+from moorage_sandbox.apiserver.verbs.applying.versions import Version
 from tests.apiserver.crd import CARS, DEFINITIONS, car, definition
 from tests.apiserver.harness import CONFIG_MAPS, MERGE, PODS, STRATEGIC, Cluster, config_map, pod
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.audit import AuditLog
-from moorage.apiserver.wire.requests import User
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
+from moorage_sandbox.apiserver.audit import AuditLog
+from moorage_sandbox.apiserver.wire.requests import User
 from tests.apiserver.harness import PODS, Cluster, pod
 
 

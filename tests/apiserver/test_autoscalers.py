@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.protobuf.envelope import write_object
-from moorage.apiserver.wire.negotiate import PROTOBUF
 from moorage.kinds.workloads.autoscaler_v1 import CARRIED
+from moorage_sandbox.apiserver.protobuf.envelope import write_object
+from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF
 from tests.apiserver.harness import (
     ADMIN,
     JSON_PATCH,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moorage.api.resources import ResourceType, resource_path
-from moorage.apiserver.served_kinds import served_kinds
+from moorage_sandbox.apiserver.served_kinds import served_kinds
 from tests.apiserver.harness import (
     JSON_PATCH,
     MERGE,

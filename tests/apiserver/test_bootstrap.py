@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moorage.apiserver.bootstrap import bootstrap
+from moorage_sandbox.apiserver.bootstrap import bootstrap
 from tests.apiserver.harness import Cluster
 
 SERVICES = "/api/v1/namespaces/default/services"

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from moorage.apiserver.documents.openapi_frame import OPENAPI_PROTOBUF_V1
-from moorage.apiserver.kubelet.metrics import METRICS
-from moorage.apiserver.rbac.reviews import REVIEWS
-from moorage.apiserver.served_kinds import served_kinds
-from moorage.apiserver.subresources.binding import BINDINGS
+from moorage_sandbox.apiserver.documents.openapi_frame import OPENAPI_PROTOBUF_V1
+from moorage_sandbox.apiserver.kubelet.metrics import METRICS
+from moorage_sandbox.apiserver.rbac.reviews import REVIEWS
+from moorage_sandbox.apiserver.served_kinds import served_kinds
+from moorage_sandbox.apiserver.subresources.binding import BINDINGS
 from tests.apiserver.crd import DEFINITIONS, definition
 from tests.apiserver.harness import Cluster, failure
 

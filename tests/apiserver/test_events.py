@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.expiry import EventExpiry
 from moorage.kinds.cluster.event import event_from_core, event_to_core
+from moorage_sandbox.apiserver.expiry import EventExpiry
 from tests.apiserver.harness import STRATEGIC, Cluster
 
 CORE = "/api/v1/namespaces/default/events"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.protobuf.envelope import write_object
-from moorage.apiserver.wire.negotiate import PROTOBUF
+from moorage_sandbox.apiserver.protobuf.envelope import write_object
+from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF
 from tests.apiserver.harness import MERGE, PODS, Cluster, failure, pod
 
 PATH = f"{PODS}/a/eviction"

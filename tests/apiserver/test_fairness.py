@@ -8,16 +8,16 @@ from contextlib import ExitStack
 import msgspec
 import pytest
 
-from moorage.apiserver.wire.fairness import (
+from moorage.base.aio import TaskOwner, sleep
+from moorage.kinds.status import StatusError
+from moorage_sandbox.apiserver.wire.fairness import (
     CALLS_MAX,
     CALLS_OF_USER_MAX,
     FairMutex,
     Fairness,
     FairQueue,
 )
-from moorage.apiserver.wire.requests import Request, User
-from moorage.base.aio import TaskOwner, sleep
-from moorage.kinds.status import StatusError
+from moorage_sandbox.apiserver.wire.requests import Request, User
 
 PODS = "/api/v1/pods"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/a"

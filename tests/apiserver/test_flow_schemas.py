@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.wire.requests import User
+from moorage_sandbox.apiserver.bootstrap import bootstrap
+from moorage_sandbox.apiserver.wire.requests import User
 from tests.apiserver.harness import ADMIN, CONFIG_MAPS, Cluster
 
 GROUP = "/apis/flowcontrol.apiserver.k8s.io/v1"

@@ -15,13 +15,13 @@ from typing import Any
 import aiohttp
 import pytest
 
-from moorage.apiserver.authentication.credentials import Authenticator
-from moorage.apiserver.wire.http import HttpServer
-from moorage.apiserver.wire.requests import User
 from moorage.base import certificates as certs
 from moorage.base.clock import SystemClock
 from moorage.base.errors import UsageError
-from moorage.storage.watch_log import Limits
+from moorage_sandbox.apiserver.authentication.credentials import Authenticator
+from moorage_sandbox.apiserver.wire.http import HttpServer
+from moorage_sandbox.apiserver.wire.requests import User
+from moorage_sandbox.storage.watch_log import Limits
 from tests.apiserver.harness import ADMIN, CONFIG_MAPS, Cluster, config_map
 
 TOKEN = {"Authorization": "Bearer secret"}

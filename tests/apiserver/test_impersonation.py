@@ -15,11 +15,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from moorage.apiserver.authentication.credentials import Authenticator
-from moorage.apiserver.protobuf.envelope import write_object
-from moorage.apiserver.rbac.impersonation import joined
-from moorage.apiserver.wire.negotiate import PROTOBUF
-from moorage.apiserver.wire.requests import User
+from moorage_sandbox.apiserver.authentication.credentials import Authenticator
+from moorage_sandbox.apiserver.protobuf.envelope import write_object
+from moorage_sandbox.apiserver.rbac.impersonation import joined
+from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF
+from moorage_sandbox.apiserver.wire.requests import User
 from tests.apiserver.harness import PODS, Cluster
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from moorage.api.resources import ResourceType, resource_path
-from moorage.apiserver.served_kinds import GROUPS
 from moorage.kinds.built_in import fact_of, stored_resources
+from moorage_sandbox.apiserver.served_kinds import GROUPS
 from tests.apiserver.harness import MERGE, STRATEGIC, Cluster
 
 OWN = {kind.resource for group in GROUPS for kind in group}

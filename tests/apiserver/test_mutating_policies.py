@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.wire.requests import Request
 from moorage.policies.object_literals import with_maps
+from moorage_sandbox.apiserver.wire.requests import Request
 from tests.apiserver.crd import DEFINITIONS, car, definition
 from tests.apiserver.harness import ADMIN, CONFIG_MAPS, MERGE, PODS, Cluster, config_map, pod
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from moorage.storage.journal.faults import NoRoomError
+from moorage_sandbox.storage.journal.faults import NoRoomError
 from tests.apiserver.harness import MERGE, Cluster
 from tests.storage.test_persistence import GatedJournal, Kept
 

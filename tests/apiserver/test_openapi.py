@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.documents.openapi import openapi_v2, openapi_v3, openapi_v3_index
-from moorage.apiserver.served_kinds import served_kinds
+from moorage_sandbox.apiserver.documents.openapi import openapi_v2, openapi_v3, openapi_v3_index
+from moorage_sandbox.apiserver.served_kinds import served_kinds
 
 KINDS = served_kinds()
 GROUP_VERSIONS = sorted({kind.resource.api_version for kind in KINDS})

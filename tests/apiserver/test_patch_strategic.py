@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moorage.apiserver.verbs.patch_strategic import PatchError, strategic_merge
 from moorage.kinds.kind import Obj
+from moorage_sandbox.apiserver.verbs.patch_strategic import PatchError, strategic_merge
 from tests.kinds.builders import KINDS
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.served_kinds import served_kinds
 from moorage.kinds.facts import Field
 from moorage.kinds.schema.catalog import SCHEMA_PROPS, definition, definition_name
 from moorage.kinds.values.canonical import canonical_first
+from moorage_sandbox.apiserver.served_kinds import served_kinds
 from tests.apiserver.harness import MERGE, NODES, Cluster
 
 GROUP = "/apis/resource.k8s.io/v1"

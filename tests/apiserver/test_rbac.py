@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moorage.apiserver.rbac.attributes import attributes_of
-from moorage.apiserver.rbac.rules import Attributes, allows, not_covered
-from moorage.apiserver.wire.requests import Request, User
+from moorage_sandbox.apiserver.rbac.attributes import attributes_of
+from moorage_sandbox.apiserver.rbac.rules import Attributes, allows, not_covered
+from moorage_sandbox.apiserver.wire.requests import Request, User
 from tests.apiserver.harness import PODS, Cluster, namespace, pod
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.verbs.pages import TOO_OLD
-from moorage.apiserver.wire.negotiate import JSON, PROTOBUF, Accepted, Form, negotiate
 from moorage.kinds.status import StatusError
-from moorage.storage.watch_log import Limits
+from moorage_sandbox.apiserver.verbs.pages import TOO_OLD
+from moorage_sandbox.apiserver.wire.negotiate import JSON, PROTOBUF, Accepted, Form, negotiate
+from moorage_sandbox.storage.watch_log import Limits
 from tests.apiserver.harness import (
     CONFIG_MAPS,
     PODS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moorage.apiserver.routes import Routes
+from moorage_sandbox.apiserver.routes import Routes
 from tests.apiserver.crd import CARS, DEFINITIONS, definition
 from tests.apiserver.harness import PODS, Cluster
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.bootstrap import bootstrap
+from moorage_sandbox.apiserver.bootstrap import bootstrap
 from tests.apiserver.harness import MERGE, Cluster
 
 NETWORKING = "/apis/networking.k8s.io/v1"

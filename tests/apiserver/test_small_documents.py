@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.api.bounds import OF_BODY
-from moorage.apiserver.wire.bodies import are_small
+from moorage_sandbox.apiserver.wire.bodies import are_small
 
 
 @pytest.mark.parametrize(

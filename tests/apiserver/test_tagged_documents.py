@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.wire.negotiate import AGGREGATED
+from moorage_sandbox.apiserver.wire.negotiate import AGGREGATED
 from tests.apiserver.harness import Cluster, config_map
 
 APPS = "/openapi/v3/apis/apps/v1"

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.wire.requests import User
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.timeline import Timeline
+from moorage_sandbox.apiserver.wire.requests import User
 from tests.apiserver.harness import Cluster
 
 TIME = "/moorage.dev/v1/time"

@@ -8,9 +8,9 @@ from asyncio import selector_events
 
 import pytest
 
-from moorage.apiserver.authentication.credentials import Authenticator
-from moorage.apiserver.wire.http import HttpServer
 from moorage.base.clock import SystemClock
+from moorage_sandbox.apiserver.authentication.credentials import Authenticator
+from moorage_sandbox.apiserver.wire.http import HttpServer
 from tests.apiserver.harness import ADMIN, CONFIG_MAPS, Cluster
 
 _CREATED = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}'
@@ -61,7 +61,7 @@ async def _answers(*calls: bytes, counted: int | None = None) -> bytes:
 )
 async def test_an_answer_has_the_bytes_of_the_librarys_response(call, monkeypatch):
     sent = await _answers(call, call)
-    monkeypatch.setattr("moorage.apiserver.wire.http._Answer.is_for", lambda *_: False)
+    monkeypatch.setattr("moorage_sandbox.apiserver.wire.http._Answer.is_for", lambda *_: False)
     assert sent == await _answers(call, call)
 
 
@@ -114,7 +114,7 @@ _LIFE = (
 async def test_calls_answered_at_once_get_the_answers_of_calls_in_tasks(calls, monkeypatch):
     sent = await _answers(*calls)
     monkeypatch.setattr(
-        "moorage.apiserver.wire.connection.Connection._answer_at_once", lambda _: None
+        "moorage_sandbox.apiserver.wire.connection.Connection._answer_at_once", lambda _: None
     )
     assert sent == await _answers(*calls)
 

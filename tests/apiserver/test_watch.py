@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from moorage.storage.watch_log import Limits
+from moorage_sandbox.storage.watch_log import Limits
 from tests.apiserver.harness import (
     CONFIG_MAPS,
     PODS,

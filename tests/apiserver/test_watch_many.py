@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from moorage.base.aio import TaskOwner, sleep
-from moorage.storage.watch_log import Limits
+from moorage_sandbox.storage.watch_log import Limits
 from tests.apiserver.harness import CONFIG_MAPS, Cluster, Watch, config_map, run_virtual
 
 MANY = 30

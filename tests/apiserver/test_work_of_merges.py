@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from moorage.api.resources import CONFIG_MAPS, CSI_NODES, PODS
-from moorage.apiserver.served_kinds import served_kinds
-from moorage.apiserver.verbs.applying.managers import Writing, applied, track
-from moorage.apiserver.verbs.applying.versions import Version
-from moorage.apiserver.verbs.patch_strategic import PatchError, strategic_merge
 from moorage.kinds.metadata import check_metadata
 from moorage.kinds.pod.warnings import of_pod
 from moorage.kinds.schema.builtin import builtin_shape
+from moorage_sandbox.apiserver.served_kinds import served_kinds
+from moorage_sandbox.apiserver.verbs.applying.managers import Writing, applied, track
+from moorage_sandbox.apiserver.verbs.applying.versions import Version
+from moorage_sandbox.apiserver.verbs.patch_strategic import PatchError, strategic_merge
 
 Work = Callable[[], object]
 COUNT = 200

@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.loading import SNAPSHOT_PATH
-from moorage.apiserver.protobuf import calls
-from moorage.apiserver.protobuf.rendering import ProtobufRenderer
-from moorage.apiserver.verbs import writing
-from moorage.apiserver.wire.negotiate import PROTOBUF
-from moorage.apiserver.wire.render import Renderer
-from moorage.apiserver.wire.requests import Request
-from moorage.apiserver.worker_thread import WorkerThread, takes_long
-from moorage.apiserver.world import World
 from moorage.base.aio import sleep
+from moorage_sandbox.apiserver.loading import SNAPSHOT_PATH
+from moorage_sandbox.apiserver.protobuf import calls
+from moorage_sandbox.apiserver.protobuf.rendering import ProtobufRenderer
+from moorage_sandbox.apiserver.verbs import writing
+from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF
+from moorage_sandbox.apiserver.wire.render import Renderer
+from moorage_sandbox.apiserver.wire.requests import Request
+from moorage_sandbox.apiserver.worker_thread import WorkerThread, takes_long
+from moorage_sandbox.apiserver.world import World
 from tests.apiserver.crd import DEFINITIONS, definition
 from tests.apiserver.harness import (
     ADMIN,

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from moorage.api.yaml_text import write_yaml
-from moorage.apiserver.wire.negotiate import accepts_yaml
-from moorage.apiserver.wire.requests import Reply
-from moorage.apiserver.wire.yaml_calls import WRITTEN_BYTES_MAX
+from moorage_sandbox.apiserver.wire.negotiate import accepts_yaml
+from moorage_sandbox.apiserver.wire.requests import Reply
+from moorage_sandbox.apiserver.wire.yaml_calls import WRITTEN_BYTES_MAX
 from tests.apiserver.harness import CONFIG_MAPS, MERGE, PODS, Cluster, config_map
 
 YAML = "application/yaml"

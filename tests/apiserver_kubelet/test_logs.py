@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.wire.requests import Reply
 from moorage.base import aio
+from moorage_sandbox.apiserver.wire.requests import Reply
 from tests.apiserver.harness import PODS, Cluster
 from tests.apiserver_kubelet.pods import BEGAN, ENDED, RUNNING, TERMINATED, report, store_pod
 

@@ -11,13 +11,13 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from moorage.apiserver.wire.negotiate import PROTOBUF
 from moorage.base.rng import Random, Streams
 from moorage.kinds import all_kinds
 from moorage.kinds.facts import Field
 from moorage.kinds.schema.catalog import definition as definition_named
 from moorage.kinds.schema.catalog import is_built_in, kind_definition
 from moorage.kinds.served import ServedKind
+from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF
 from tests.apiserver.crd import DEFINITIONS, car, definition
 from tests.apiserver.harness import JSON_PATCH, MERGE, STRATEGIC, pod
 

@@ -22,9 +22,9 @@ from moorage.base.clock import SystemClock
 from moorage.base.errors import ApiError, MoorageError, UsageError
 from moorage.base.rng import Streams
 from moorage.client.writes import Client
-from moorage.cluster.in_process import InProcessTransport
-from moorage.sandbox.server import SandboxServer
-from moorage.sandbox.settings import ServerSettings
+from moorage_sandbox.cluster.in_process import InProcessTransport
+from moorage_sandbox.sandbox.server import SandboxServer
+from moorage_sandbox.sandbox.settings import ServerSettings
 from tests.sandbox.crash import client_of, server_on, stored
 from tests.sandbox.process import Up
 

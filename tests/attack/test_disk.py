@@ -15,12 +15,12 @@ import msgspec
 import pytest
 
 from moorage.base.errors import UsageError
-from moorage.storage.journal import kept as kept_module
-from moorage.storage.journal.faults import DamagedError, NoRoomError, UnsureError
-from moorage.storage.journal.kept import Journal
-from moorage.storage.record import Record
-from moorage.storage.store import Store, Write
-from moorage.testing.disk import Fault, FaultyDisk, KilledError
+from moorage_sandbox.storage.journal import kept as kept_module
+from moorage_sandbox.storage.journal.faults import DamagedError, NoRoomError, UnsureError
+from moorage_sandbox.storage.journal.kept import Journal
+from moorage_sandbox.storage.record import Record
+from moorage_sandbox.storage.store import Store, Write
+from moorage_sandbox.testing.disk import Fault, FaultyDisk, KilledError
 
 Objects = dict[str, int]
 GROUPS = 14

@@ -15,7 +15,7 @@ import pytest
 
 from moorage.base.rng import Random
 from moorage.base.running_sandboxes import find
-from moorage.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
 from tests.attack.fuzz import ODD_VALUES, RUNS, draws, mutated_value
 from tests.sandbox.process import Up
 from tests.what_if.cluster import replica_set

@@ -19,12 +19,12 @@ from moorage.base.clock import ManualClock
 from moorage.base.errors import TransportError
 from moorage.base.rng import Random, Streams
 from moorage.client.transport import Answer, Call
-from moorage.cluster.schedulers import scheduler_over
 from moorage.config.feature_gates import feature_gates
 from moorage.config.own import LoadedConfiguration
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.cluster.schedulers import scheduler_over
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.attack.fuzz import RUNS, SEED, draws, mutated_bytes, mutated_value
 from tests.attack.hostile import HostileServer, Manifest
 from tests.attack.hostile_objects import KINDS

@@ -22,12 +22,12 @@ from moorage.base.rng import Streams
 from moorage.client.auth import Credential, FixedCredentials, ServerAccess
 from moorage.client.http_transport import HttpTransport
 from moorage.client.transport import Answer, Call, LineStream, Transport
-from moorage.cluster.schedulers import scheduler_over
 from moorage.config.defaults import default_config
 from moorage.config.own import LoadedConfiguration
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.scheduler import Scheduler
-from moorage.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.cluster.schedulers import scheduler_over
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 from tests.apiserver.harness import NODES, PODS
 from tests.attack.fuzz import SEED
 from tests.attack.proxy import HARMS, LossyProxy

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from moorage.apiserver.wire.requests import User
+from moorage_sandbox.apiserver.wire.requests import User
 from tests.apiserver.harness import CONFIG_MAPS, Cluster
 from tests.apiserver.test_events import NEW, new_event
 from tests.attack.test_rights import CLUSTER_ROLES, RBAC, REVIEWS, binding, role, rule

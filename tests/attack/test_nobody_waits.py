@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from moorage.apiserver.protobuf.envelope import wrap, write_object
-from moorage.apiserver.wire.negotiate import PROTOBUF
-from moorage.apiserver.worker_thread import _yielding
+from moorage_sandbox.apiserver.protobuf.envelope import wrap, write_object
+from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF
+from moorage_sandbox.apiserver.worker_thread import _yielding
 from tests.apiserver.crd import CARS, DEFINITIONS, car, definition
 from tests.apiserver.harness import (
     CONFIG_MAPS,
@@ -550,7 +550,7 @@ async def test_an_exponential_pattern_takes_linear_time(tmp_path: Path):
 async def test_a_rule_that_doubles_its_value_many_times_is_refused(
     tmp_path: Path, monkeypatch: Any
 ):
-    monkeypatch.setattr("moorage.rules.cel_process.DEADLINE_SECONDS", 0.5)
+    monkeypatch.setattr("moorage_sandbox.rules.cel_process.DEADLINE_SECONDS", 0.5)
     async with listening(tmp_path) as wire:
         evil = definition()
         schema = evil["spec"]["versions"][0]["schema"]["openAPIV3Schema"]

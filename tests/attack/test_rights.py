@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.rbac.rules import Attributes
-from moorage.apiserver.wire.requests import User
 from moorage.kinds.status import StatusError
+from moorage_sandbox.apiserver.rbac.rules import Attributes
+from moorage_sandbox.apiserver.wire.requests import User
 from tests.apiserver.harness import CONFIG_MAPS, MERGE, Cluster, namespace
 
 GROUP = "rbac.authorization.k8s.io"

@@ -14,12 +14,12 @@ import msgspec
 import pytest
 
 from moorage.base.errors import UsageError
-from moorage.storage.journal import kept as kept_module
-from moorage.storage.journal.files import Directory
-from moorage.storage.journal.groups import Group, read_groups
-from moorage.storage.journal.kept import Journal
-from moorage.storage.journal.mark import _checksum
-from moorage.storage.store import Store, Write
+from moorage_sandbox.storage.journal import kept as kept_module
+from moorage_sandbox.storage.journal.files import Directory
+from moorage_sandbox.storage.journal.groups import Group, read_groups
+from moorage_sandbox.storage.journal.kept import Journal
+from moorage_sandbox.storage.journal.mark import _checksum
+from moorage_sandbox.storage.store import Store, Write
 
 COUNT = 8
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from moorage.apiserver.wire import connection, fairness, requests
+from moorage_sandbox.apiserver.wire import connection, fairness, requests
 from tests.apiserver.crd import CARS, DEFINITIONS, car, definition
 from tests.apiserver.harness import CONFIG_MAPS, Cluster, config_map
 from tests.attack.wire import OTHER, SECRET, listening, read_answer
@@ -96,7 +96,7 @@ async def test_a_write_succeeds_though_its_answer_cannot_be_serialised(monkeypat
     def fail(*_: Any) -> Any:
         raise RuntimeError("a column that fails")
 
-    monkeypatch.setattr("moorage.apiserver.wire.render.to_table", fail)
+    monkeypatch.setattr("moorage_sandbox.apiserver.wire.render.to_table", fail)
     made = await cluster.ok("POST", CARS, car(color="red"), accept=shown)
     assert made["metadata"]["name"] == "a"
     await cluster.ok("DELETE", CARS, accept=shown)

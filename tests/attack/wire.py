@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from moorage.apiserver.audit import AuditLog
-from moorage.apiserver.authentication.credentials import Authenticator
-from moorage.apiserver.wire.http import HttpServer
-from moorage.apiserver.wire.requests import User
 from moorage.base.clock import SystemClock
 from moorage.base.rng import Streams
+from moorage_sandbox.apiserver.audit import AuditLog
+from moorage_sandbox.apiserver.authentication.credentials import Authenticator
+from moorage_sandbox.apiserver.wire.http import HttpServer
+from moorage_sandbox.apiserver.wire.requests import User
 from tests.apiserver.harness import ADMIN, Cluster
 
 SECRET = b"Authorization: Bearer secret"

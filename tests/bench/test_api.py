@@ -10,18 +10,14 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from moorage.apiserver.authentication.credentials import Authenticator
-from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.served_kinds import served_kinds
-from moorage.apiserver.server import ApiServer
-from moorage.apiserver.wire.http import HttpServer
-from moorage.apiserver.wire.requests import User
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import SystemClock
 from moorage.base.errors import MoorageError
 from moorage.base.rng import Streams
-from moorage.bench.api_client import do
-from moorage.bench.api_jobs import (
+from moorage.cli.main import main
+from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bearer
+from moorage_lab.bench.api_client import do
+from moorage_lab.bench.api_jobs import (
     Listed,
     ListOnce,
     Load,
@@ -32,11 +28,15 @@ from moorage.bench.api_jobs import (
     Write,
     Written,
 )
-from moorage.bench.api_run import ApiPlan, ApiResult
-from moorage.bench.api_wire import Connector, connector_of
-from moorage.cli.main import main
-from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bearer
-from moorage.storage.watch_log import Limits
+from moorage_lab.bench.api_run import ApiPlan, ApiResult
+from moorage_lab.bench.api_wire import Connector, connector_of
+from moorage_sandbox.apiserver.authentication.credentials import Authenticator
+from moorage_sandbox.apiserver.bootstrap import bootstrap
+from moorage_sandbox.apiserver.served_kinds import served_kinds
+from moorage_sandbox.apiserver.server import ApiServer
+from moorage_sandbox.apiserver.wire.http import HttpServer
+from moorage_sandbox.apiserver.wire.requests import User
+from moorage_sandbox.storage.watch_log import Limits
 
 CLOCK = SystemClock()
 PLAN = ApiPlan(nodes=1, pods=2, connections=1, watchers=2, rate=5, seconds=1)

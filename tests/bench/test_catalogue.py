@@ -11,17 +11,17 @@ from click.testing import CliRunner
 from moorage.base.clock import SystemClock
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
-from moorage.bench import engine_run
-from moorage.bench.catalogue import WORKLOADS, Size
-from moorage.bench.engine_run import EngineRun
-from moorage.bench.objects import put_objects
-from moorage.bench.report import Result, make_result
-from moorage.bench.workload import CreateObjects, CreatePods
 from moorage.cli.main import main
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.plugins.preemption.search import Search
 from moorage.service.core import build_core
 from moorage.snapshot.listers import Listers
+from moorage_lab.bench import engine_run
+from moorage_lab.bench.catalogue import WORKLOADS, Size
+from moorage_lab.bench.engine_run import EngineRun
+from moorage_lab.bench.objects import put_objects
+from moorage_lab.bench.report import Result, make_result
+from moorage_lab.bench.workload import CreateObjects, CreatePods
 
 TINY = Size(nodes=40, init_pods=20, pods=15)
 

@@ -10,8 +10,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from moorage.bench.churn import ChurnPlan, ChurnResult, Memory
 from moorage.cli.main import main
+from moorage_lab.bench.churn import ChurnPlan, ChurnResult, Memory
 
 RESULT = ChurnResult(
     plan=ChurnPlan(nodes=100, pods=80_000, present=64),

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from moorage.api.yaml_text import read_yaml
-from moorage.bench.configurations import coscheduling, filling, with_extender
 from moorage.config.load import parse_config
+from moorage_lab.bench.configurations import coscheduling, filling, with_extender
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 KIND = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}

@@ -10,10 +10,12 @@ import pytest
 from moorage.base.clock import ManualClock, SystemClock
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
-from moorage.bench import engine_run
-from moorage.bench.engine_run import EngineRun
-from moorage.bench.report import Result
-from moorage.bench.workload import (
+from moorage.plugins.in_tree import in_tree_registry
+from moorage.service.core import build_core
+from moorage_lab.bench import engine_run
+from moorage_lab.bench.engine_run import EngineRun
+from moorage_lab.bench.report import Result
+from moorage_lab.bench.workload import (
     CreateNodes,
     CreatePods,
     Workload,
@@ -21,8 +23,6 @@ from moorage.bench.workload import (
     default_node,
     default_pod,
 )
-from moorage.plugins.in_tree import in_tree_registry
-from moorage.service.core import build_core
 
 TINY = basic(nodes=20, init_pods=10, pods=50)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from moorage.base.clock import ManualClock
-from moorage.bench.explain_run import CAUSES, measure_explanations
 from moorage.plugins.in_tree import in_tree_registry
+from moorage_lab.bench.explain_run import CAUSES, measure_explanations
 
 
 def test_every_cause_is_asked_about_on_a_full_cluster() -> None:

@@ -12,12 +12,12 @@ import pytest
 
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
-from moorage.bench.arrival_report import as_lines
-from moorage.bench.gang_arrivals import ArrivalRun, BrokenPromiseError, Job, Promises, plan
 from moorage.service.core import Core
 from moorage.snapshot.pod_groups import GroupKey, GroupTerms, PodGroups
 from moorage.snapshot.snapshot import Snapshot
-from moorage.testing.builders import node, pod
+from moorage_lab.bench.arrival_report import as_lines
+from moorage_lab.bench.gang_arrivals import ArrivalRun, BrokenPromiseError, Job, Promises, plan
+from moorage_sandbox.testing.builders import node, pod
 
 
 @pytest.mark.parametrize(

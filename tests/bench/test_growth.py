@@ -12,12 +12,14 @@ from click.testing import CliRunner
 from moorage.base.clock import SystemClock
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
-from moorage.bench.engine_run import EngineRun
-from moorage.bench.growth.axes import AXES
-from moorage.bench.growth.report import growths
-from moorage.bench.growth.run import Point
-from moorage.bench.report import Result
-from moorage.bench.workload import (
+from moorage.cli.main import main
+from moorage.plugins.in_tree import in_tree_registry
+from moorage_lab.bench.engine_run import EngineRun
+from moorage_lab.bench.growth.axes import AXES
+from moorage_lab.bench.growth.report import growths
+from moorage_lab.bench.growth.run import Point
+from moorage_lab.bench.report import Result
+from moorage_lab.bench.workload import (
     ChurnPods,
     CreateNodes,
     CreatePods,
@@ -26,8 +28,6 @@ from moorage.bench.workload import (
     default_node,
     default_pod,
 )
-from moorage.cli.main import main
-from moorage.plugins.in_tree import in_tree_registry
 
 
 def point(axis: str, size: int, pod_us: float, memory_mib: float = 50.0) -> Point:

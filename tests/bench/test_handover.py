@@ -15,11 +15,11 @@ import pytest
 from click.testing import CliRunner
 
 from moorage.base.errors import MoorageError
-from moorage.bench.audit_tail import AuditedCall, AuditTail
-from moorage.bench.handover_book import HandoverBook
-from moorage.bench.handover_plan import HandoverPlan, HandoverReport, Round
-from moorage.bench.handover_replicas import Replicas
 from moorage.cli.main import main
+from moorage_lab.bench.audit_tail import AuditedCall, AuditTail
+from moorage_lab.bench.handover_book import HandoverBook
+from moorage_lab.bench.handover_plan import HandoverPlan, HandoverReport, Round
+from moorage_lab.bench.handover_replicas import Replicas
 
 FINE = HandoverReport(
     plan=HandoverPlan(nodes=10, rounds=4),

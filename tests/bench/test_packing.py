@@ -9,9 +9,9 @@ import pytest
 from moorage.base.clock import ManualClock
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
-from moorage.bench.packing import Packing, pack
 from moorage.config.load import load_config, parse_config
 from moorage.plugins.in_tree import in_tree_registry
+from moorage_lab.bench.packing import Packing, pack
 
 CONFIG = Path(__file__).resolve().parents[2] / "examples/profiles/packing.yaml"
 

@@ -15,10 +15,10 @@ from click.testing import CliRunner
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
-from moorage.bench.path.null_server import NullServer, Report, Script
-from moorage.bench.path.parts import BIND, DECODE, OTHER, PARTS, QUEUE, PartTimes
-from moorage.bench.path.standing import Standing
 from moorage.cli.main import main
+from moorage_lab.bench.path.null_server import NullServer, Report, Script
+from moorage_lab.bench.path.parts import BIND, DECODE, OTHER, PARTS, QUEUE, PartTimes
+from moorage_lab.bench.path.standing import Standing
 
 
 class Steps:

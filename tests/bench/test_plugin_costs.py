@@ -10,14 +10,14 @@ from click.testing import CliRunner
 from moorage.base.clock import ManualClock, SystemClock
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
-from moorage.bench import plugin_costs
-from moorage.bench.plugin_cases import CASES, MIXES, NODES_LEAST
-from moorage.bench.plugin_costs import Laboratory, costs_json, costs_lines, machine, measure
-from moorage.bench.workload import default_pod
 from moorage.cli.main import main
 from moorage.config.defaults import DEFAULT_MULTI_POINT
 from moorage.framework.registry import POINT_METHODS
 from moorage.plugins.in_tree import in_tree_registry
+from moorage_lab.bench import plugin_costs
+from moorage_lab.bench.plugin_cases import CASES, MIXES, NODES_LEAST
+from moorage_lab.bench.plugin_costs import Laboratory, costs_json, costs_lines, machine, measure
+from moorage_lab.bench.workload import default_pod
 
 NODES = 300
 SCORING = {

@@ -13,8 +13,8 @@ import pytest
 
 from moorage.base import aio
 from moorage.base.errors import MoorageError
-from moorage.bench import processes
-from moorage.bench.processes import Child, free_port, wait_for
+from moorage_lab.bench import processes
+from moorage_lab.bench.processes import Child, free_port, wait_for
 
 WRITES_AND_WAITS = """
 import pathlib, sys, time
@@ -45,7 +45,7 @@ while True: time.sleep(0.05)
 """
 PARENT = f"""
 import asyncio, pathlib, sys
-from moorage.bench import processes
+from moorage_lab.bench import processes
 processes.COMMAND = {TELLS_ITS_END!r}
 async def main():
     child = processes.Child("worker", sys.argv[1:2], log=pathlib.Path(sys.argv[2]))

@@ -7,9 +7,9 @@ import pytest
 
 from moorage.base.clock import SystemClock
 from moorage.base.rng import Streams
-from moorage.bench.questions_run import GANG, ONE_POD, measure_questions
-from moorage.bench.workload import basic
 from moorage.what_if.wire import WhatIfBody
+from moorage_lab.bench.questions_run import GANG, ONE_POD, measure_questions
+from moorage_lab.bench.workload import basic
 
 
 def test_the_questions_are_about_one_pod_and_about_a_gang() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from moorage.base.digests import digest
-from moorage.bench.report import Latency, Result, latency, make_result
-from moorage.bench.workload import basic
+from moorage_lab.bench.report import Latency, Result, latency, make_result
+from moorage_lab.bench.workload import basic
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ import pytest
 from moorage.base.clock import SystemClock
 from moorage.base.errors import MoorageError
 from moorage.base.rng import Streams
-from moorage.bench import processes, server_run
-from moorage.bench.processes import Child
-from moorage.bench.server_run import ServerRun
-from moorage.bench.workload import basic
+from moorage_lab.bench import processes, server_run
+from moorage_lab.bench.processes import Child
+from moorage_lab.bench.server_run import ServerRun
+from moorage_lab.bench.workload import basic
 
 
 @pytest.mark.slow

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from moorage.bench.soak_plan import FOREIGN, SchedulerEnd, SoakPlan, SoakReport
 from moorage.cli.main import main
+from moorage_lab.bench.soak_plan import FOREIGN, SchedulerEnd, SoakPlan, SoakReport
 
 FINE = SoakReport(
     settled=True,

@@ -15,11 +15,11 @@ from click.testing import CliRunner
 from moorage.base import aio
 from moorage.base.clock import ManualClock
 from moorage.base.errors import TransportError
-from moorage.bench.path.standing import Standing
-from moorage.bench.start.run import Health
 from moorage.cli.main import main
 from moorage.client.transport import Answer, Call, LineStream
-from moorage.testing.virtual_loop import run_virtual
+from moorage_lab.bench.path.standing import Standing
+from moorage_lab.bench.start.run import Health
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 PODS = b"/api/v1/pods"
 STANDING = Standing(nodes=4, running=130, waiting=1)

@@ -7,12 +7,12 @@ import pytest
 
 from moorage.base.clock import SystemClock
 from moorage.base.rng import Streams
-from moorage.bench.catalogue import WORKLOADS, Size
-from moorage.bench.engine_run import EngineRun
-from moorage.bench.workload import Workload, basic
 from moorage.framework import profile
 from moorage.framework.capabilities import NONE, TRAITS, Capabilities, capabilities_of
 from moorage.plugins.in_tree import in_tree_registry
+from moorage_lab.bench.catalogue import WORKLOADS, Size
+from moorage_lab.bench.engine_run import EngineRun
+from moorage_lab.bench.workload import Workload, basic
 
 PLAIN = basic(nodes=20, init_pods=10, pods=50)
 PREEMPTION = WORKLOADS["preemption"].workload(Size(nodes=20, init_pods=80, pods=20))

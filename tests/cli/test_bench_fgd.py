@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from moorage.bench.fgd import experiment
-from moorage.bench.fgd.experiment import run_experiment
 from moorage.cli.main import main
+from moorage_lab.bench.fgd import experiment
+from moorage_lab.bench.fgd.experiment import run_experiment
 
 DATA = Path(__file__).parents[1] / "bench" / "fgd" / "data"
 

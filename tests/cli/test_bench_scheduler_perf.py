@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from moorage.bench.scheduler_perf import run_suite
-from moorage.bench.scheduler_perf.cases import TestCase, Workload
-from moorage.bench.scheduler_perf.run_workload import Planned, plan
 from moorage.cli.main import main
+from moorage_lab.bench.scheduler_perf import run_suite
+from moorage_lab.bench.scheduler_perf.cases import TestCase, Workload
+from moorage_lab.bench.scheduler_perf.run_workload import Planned, plan
 
 CASES = """
 - name: Basic

@@ -9,7 +9,7 @@ import pytest
 
 from moorage.api.pod import Pod
 from moorage.cli.failure_log import RepeatedFailures
-from moorage.testing.builders import pod
+from moorage_sandbox.testing.builders import pod
 
 FAILED = "plugin %s failed at %s"
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from moorage.cli.fault_sim import hunting, walking
-from moorage.fault_sim.acts import AnyAct, Create, Script
-from moorage.fault_sim.fault_run import play
-from moorage.fault_sim.hunt import HuntRun
-from moorage.fault_sim.invariants.invariant import Breach
-from moorage.fault_sim.scenarios import SCENARIOS
-from moorage.fault_sim.users.faults import FAULT_KINDS
-from moorage.fault_sim.walk import SCENES, WALK_ACTS, Walk, scene
-from moorage.testing.builders import node_manifest, pod_manifest
+from moorage_lab.cli.fault_sim import hunting, walking
+from moorage_lab.fault_sim.acts import AnyAct, Create, Script
+from moorage_lab.fault_sim.fault_run import play
+from moorage_lab.fault_sim.hunt import HuntRun
+from moorage_lab.fault_sim.invariants.invariant import Breach
+from moorage_lab.fault_sim.scenarios import SCENARIOS
+from moorage_lab.fault_sim.users.faults import FAULT_KINDS
+from moorage_lab.fault_sim.walk import SCENES, WALK_ACTS, Walk, scene
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 from tests.cli.conftest import Type
 
 

@@ -69,10 +69,7 @@ def test_the_messages_know_every_command_and_name():
 
 
 def _packages(points: dict[str, str]) -> dict[str, str]:
-    return {
-        name: f"moorage-{packages.package_of(target.partition(':')[0])}"
-        for name, target in points.items()
-    }
+    return {name: packages.package_of(target).replace("_", "-") for name, target in points.items()}
 
 
 def test_neither_help_reads_the_metadata_of_all_distributions():

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from moorage.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 from tests.cli.conftest import Type
 
 PACKING = Path(__file__).resolve().parents[2] / "examples/profiles/packing.yaml"

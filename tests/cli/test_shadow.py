@@ -15,7 +15,7 @@ import pytest
 from moorage.base.errors import UsageError
 from moorage.cli.shadow.running import serving
 from moorage.config.load import parse_config
-from moorage.testing.builders import pod_manifest
+from moorage_sandbox.testing.builders import pod_manifest
 from tests.cli.conftest import Type
 from tests.sandbox.process import Up
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from moorage.base.running_sandboxes import find
-from moorage.testing.builders import Manifest, node_manifest
+from moorage_sandbox.testing.builders import Manifest, node_manifest
 from tests.cli.conftest import Type
 from tests.sandbox.process import Up
 from tests.what_if.cluster import bare as bare_pod

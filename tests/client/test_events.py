@@ -17,7 +17,7 @@ from moorage.base.rng import Streams
 from moorage.client.event_series import EventNote, SeriesBook, shorten
 from moorage.client.events import EventRecorder
 from moorage.client.writes import Client
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.client.fakes import ScriptedTransport, answer, failure, instant_sleep
 
 POD = ObjectReference(

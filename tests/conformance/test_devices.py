@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.api.codec import from_dict
-from moorage.conformance.case import Unsupported, run_case
-from moorage.conformance.recordings import Scenario
 from moorage.framework.registry import Registry
 from moorage.plugins.in_tree import IN_TREE
+from moorage_lab.conformance.case import Unsupported, run_case
+from moorage_lab.conformance.recordings import Scenario
 
 ASKED = {"exactly": {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}}
 

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from moorage.api.codec import from_dict
-from moorage.conformance.case import Unsupported, run_case
-from moorage.conformance.recordings import Case
-from moorage.conformance.report import Report
-from moorage.conformance.runner import check_case
 from moorage.plugins.in_tree import IN_TREE, in_tree_registry
+from moorage_lab.conformance.case import Unsupported, run_case
+from moorage_lab.conformance.recordings import Case
+from moorage_lab.conformance.report import Report
+from moorage_lab.conformance.runner import check_case
 
 PUBLIC = Path(__file__).parent / "data" / "public"
 REGISTRY = in_tree_registry()

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from moorage.conformance.faults import FORGOTTEN
-from moorage.conformance.runner import check_recordings
+from moorage_lab.conformance.faults import FORGOTTEN
+from moorage_lab.conformance.runner import check_recordings
 from tests.conformance.expected import EQUAL, WHOLE
 from tools.pages import conformance_table
 

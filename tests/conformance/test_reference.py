@@ -19,13 +19,13 @@ from moorage.config.feature_gates import feature_gates
 from moorage.config.load import config_from_values
 from moorage.config.merge import ProfileSpec, expand_profiles
 from moorage.config.validation import is_not_built
-from moorage.conformance.recordings import read_cases
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventsToRegister
 from moorage.framework.profile import Profile
 from moorage.framework.status import ReasonTable
 from moorage.plugins.in_tree import IN_TREE, in_tree_registry
 from moorage.snapshot.snapshot import Snapshot
+from moorage_lab.conformance.recordings import read_cases
 
 DATA = Path(__file__).parent / "data"
 REFERENCE = json.loads((DATA / "reference.json").read_text())

@@ -14,7 +14,6 @@ from click.testing import CliRunner
 
 from moorage.base.errors import UsageError
 from moorage.cli.main import main
-from moorage.conformance.runner import check_recordings
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.registry import PluginEntry, Registry
 from moorage.framework.status import FilterAnswer
@@ -22,6 +21,7 @@ from moorage.plugins.in_tree import IN_TREE
 from moorage.plugins.nodes.node_name import NodeName
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.view import NodeView
+from moorage_lab.conformance.runner import check_recordings
 
 PUBLIC = Path(__file__).parent / "data" / "public"
 

@@ -8,14 +8,14 @@ from typing import Any
 from moorage.api.resources import PODS, ResourceType
 from moorage.base.clock import ManualClock
 from moorage.client.transport import Transport
-from moorage.cluster.assembly import CONTROLLERS, in_process
-from moorage.cluster.in_process import Handling
-from moorage.controllers.cluster import MakePart
-from moorage.controllers.volumes import VolumeControllers
-from moorage.controllers.workloads import WorkloadControllers
-from moorage.testing.builders import node_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.cluster.assembly import CONTROLLERS, in_process
+from moorage_sandbox.cluster.in_process import Handling
+from moorage_sandbox.controllers.cluster import MakePart
+from moorage_sandbox.controllers.volumes import VolumeControllers
+from moorage_sandbox.controllers.workloads import WorkloadControllers
+from moorage_sandbox.testing.builders import node_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 Scenario = Callable[[VirtualCluster], Awaitable[None]]
 

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from moorage.api.resources import DAEMON_SETS, JOBS, PODS, REPLICA_SETS, ResourceType
-from moorage.apiserver.loading import SNAPSHOT_PATH
 from moorage.base import aio
 from moorage.client.transport import Call, LineStream, Transport
-from moorage.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.apiserver.loading import SNAPSHOT_PATH
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from tests.controllers.cluster import every, play, running, workload
 from tests.controllers.test_job import job
 

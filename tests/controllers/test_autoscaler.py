@@ -8,7 +8,7 @@ import pytest
 
 from moorage.api.resources import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, PODS
 from moorage.client.requests import patch_body
-from moorage.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from tests.controllers.cluster import play, pods, running, stored, workload
 
 RESOURCE = {

@@ -9,7 +9,7 @@ import pytest
 from moorage.api.codec import from_dict
 from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND, rfc3339
-from moorage.controllers.autoscaler_metrics import MetricError, Proposal, Target, propose
+from moorage_sandbox.controllers.autoscaler_metrics import MetricError, Proposal, Target, propose
 
 NOW_NS = 10_000 * NS_PER_SECOND
 HALF = Target("cpu", percent=50)

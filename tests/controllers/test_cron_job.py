@@ -11,7 +11,7 @@ import pytest
 
 from moorage.api.resources import CORE_EVENTS, CRON_JOBS, JOBS
 from moorage.base import aio
-from moorage.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from tests.controllers.cluster import every, play, stored, template
 
 BEGIN_MINUTES = 1_767_225_600 // 60

@@ -9,8 +9,8 @@ import pytest
 from moorage.api.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from moorage.base import aio
 from moorage.client.requests import patch_body
-from moorage.testing.builders import node_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.builders import node_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from tests.controllers.cluster import every, play, pods, stored, template, workload
 
 TAINT = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}

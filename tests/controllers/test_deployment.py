@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.api.resources import DEPLOYMENTS, PODS, REPLICA_SETS
-from moorage.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from tests.controllers.cluster import every, play, pods, running, stored, workload
 
 

@@ -17,10 +17,10 @@ from moorage.api.resources import (
 )
 from moorage.base.clock import ManualClock
 from moorage.client.requests import MERGE_PATCH, patch_body
-from moorage.controllers.disruption import DisruptionController
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.controllers.disruption import DisruptionController
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 APP = {"app": "a"}
 Scenario = Callable[["Budgets"], Awaitable[None]]

@@ -8,8 +8,8 @@ import pytest
 
 from moorage.api.resources import ENDPOINT_SLICES, ENDPOINTS, PODS, SERVICES
 from moorage.base import aio
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from tests.controllers.cluster import every, play, stored, workload
 
 ZONE = "topology.kubernetes.io/zone"

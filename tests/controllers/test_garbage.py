@@ -14,7 +14,7 @@ from moorage.api.resources import (
     REPLICA_SETS,
     ResourceType,
 )
-from moorage.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from tests.controllers.cluster import every, play, running, stored, workload
 
 

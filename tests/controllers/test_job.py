@@ -11,7 +11,7 @@ import pytest
 
 from moorage.api.resources import JOBS, PODS
 from moorage.base import aio
-from moorage.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from tests.controllers.cluster import every, play, pods, running, stored, template
 
 RUN = "moorage.dev/run-seconds"

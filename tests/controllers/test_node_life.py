@@ -17,8 +17,8 @@ from moorage.api.resources import (
 from moorage.base import aio
 from moorage.base.clock import rfc3339_micro
 from moorage.client.requests import MERGE_PATCH, patch_body
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from tests.controllers.cluster import every, play, stored, workload
 
 HEARTBEATS = "kube-node-lease"

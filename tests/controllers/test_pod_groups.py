@@ -10,10 +10,10 @@ from moorage.api.codec import from_dict
 from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS
 from moorage.api.pod import Pod
 from moorage.api.resources import CORE_EVENTS, PODS
-from moorage.controllers.pod_groups import group_of, group_status
-from moorage.testing.builders import pod
-from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.workloads.objects import Whole
+from moorage_sandbox.controllers.pod_groups import group_of, group_status
+from moorage_sandbox.testing.builders import pod
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from tests.controllers.cluster import every, play, stored
 from tests.scenarios.gangs import of_object, pod_group
 

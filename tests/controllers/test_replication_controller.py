@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from moorage.api.resources import PODS, REPLICATION_CONTROLLERS
-from moorage.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from tests.controllers.cluster import every, play, pods, running, stored, template
 
 

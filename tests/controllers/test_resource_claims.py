@@ -10,8 +10,8 @@ from typing import Any
 
 from moorage.api.resources import PODS, RESOURCE_CLAIMS
 from moorage.base import aio
-from moorage.testing.builders import Manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.builders import Manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from tests.controllers.cluster import play
 
 VERSION = "resource.k8s.io/v1"

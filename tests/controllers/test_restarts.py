@@ -9,11 +9,11 @@ from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
-from moorage.controllers.cluster import ClusterControllers
-from moorage.controllers.workloads import WorkloadControllers
-from moorage.testing.builders import node_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.controllers.cluster import ClusterControllers
+from moorage_sandbox.controllers.workloads import WorkloadControllers
+from moorage_sandbox.testing.builders import node_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.controllers.cluster import every, stored, workload
 from tests.controllers.test_job import job
 

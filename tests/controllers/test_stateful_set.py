@@ -12,7 +12,7 @@ from moorage.api.resources import (
     PODS,
     STATEFUL_SETS,
 )
-from moorage.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from tests.controllers.cluster import every, play, pods, running, stored, workload
 
 CLAIM = {

@@ -22,11 +22,11 @@ from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
 from moorage.base.errors import ApiError
 from moorage.base.rng import Streams
-from moorage.controllers.cluster import ClusterControllers
-from moorage.controllers.volumes import VolumeControllers
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.controllers.cluster import ClusterControllers
+from moorage_sandbox.controllers.volumes import VolumeControllers
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -128,7 +128,7 @@ def test_a_part_that_breaks_ends_the_controllers_with_the_reason(monkeypatch):
             made = _volume_controllers(cluster)
             running = TaskOwner(lambda _name, _error: None).spawn(made.run(), name="controllers")
             await made.ready()
-            monkeypatch.setattr("moorage.controllers.views.View.on_add", broken)
+            monkeypatch.setattr("moorage_sandbox.controllers.views.View.on_add", broken)
             await cluster.create_objects(using("c"))
             async with asyncio.timeout(60):
                 await running
@@ -274,7 +274,7 @@ def test_a_deleted_claim_stays_until_the_last_pod_that_uses_it_has_gone():
 
 def test_a_claim_stays_if_the_server_knows_a_pod_that_no_watch_has_shown(monkeypatch):
     monkeypatch.setattr(
-        "moorage.controllers.claim_users.VolumeClaimUsers._told", lambda *_args: None
+        "moorage_sandbox.controllers.claim_users.VolumeClaimUsers._told", lambda *_args: None
     )
 
     async def scenario(cluster: VirtualCluster) -> None:

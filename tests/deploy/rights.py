@@ -13,21 +13,21 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from moorage.api.resources import LEASES
-from moorage.apiserver.rbac.attributes import attributes_of
-from moorage.apiserver.wire.requests import Request, User
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
 from moorage.base.errors import TransportError
 from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call, LineStream, Transport
-from moorage.cluster.in_process import InProcessTransport
 from moorage.config.own import LoadedConfiguration
-from moorage.controllers.cluster import ClusterControllers
-from moorage.controllers.volumes import VolumeControllers
-from moorage.controllers.workloads import WorkloadControllers
-from moorage.testing.builders import Manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.apiserver.rbac.attributes import attributes_of
+from moorage_sandbox.apiserver.wire.requests import Request, User
+from moorage_sandbox.cluster.in_process import InProcessTransport
+from moorage_sandbox.controllers.cluster import ClusterControllers
+from moorage_sandbox.controllers.volumes import VolumeControllers
+from moorage_sandbox.controllers.workloads import WorkloadControllers
+from moorage_sandbox.testing.builders import Manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.deploy.chart import Objects
 
 NAMESPACE = "moorage"

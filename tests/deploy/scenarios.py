@@ -22,8 +22,8 @@ from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
 from moorage.service.kinds import CUSTOM, JOB, POD_GROUP, WATCHED
 from moorage.service.leader import elector_of
-from moorage.testing.builders import Manifest, node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from tests.controllers.test_resource_claims import claims, device_class, offered, state
 from tests.controllers.test_resource_claims import template as claim_template
 from tests.controllers.test_resource_claims import using as using_device

@@ -15,8 +15,8 @@ import pytest
 from moorage.config.load import parse_config
 from moorage.config.merge import expand_profiles
 from moorage.framework.signatures import METHODS
-from moorage.testing.builders import node, pod
-from moorage.testing.plugins import StillCluster, with_plugins
+from moorage_sandbox.testing.builders import node, pod
+from moorage_sandbox.testing.plugins import StillCluster, with_plugins
 from tests.sandbox.process import Up
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,10 +12,10 @@ from moorage.api.resources import PODS
 from moorage.base.clock import ManualClock
 from moorage.base.errors import ConfigError
 from moorage.framework.loading import load_plugin
-from moorage.testing.builders import Manifest, node, node_manifest, pod, pod_manifest
-from moorage.testing.plugins import StillCluster, with_plugins
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import Manifest, node, node_manifest, pod, pod_manifest
+from moorage_sandbox.testing.plugins import StillCluster, with_plugins
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 SAMPLES = Path(__file__).resolve().parents[2] / "examples" / "plugins"
 

@@ -11,7 +11,7 @@ import pytest
 
 from moorage.config.load import load_config
 from moorage.config.merge import expand_profiles
-from moorage.testing.plugins import with_plugins
+from moorage_sandbox.testing.plugins import with_plugins
 from tools.pages.example_blocks import filled
 
 ROOT = Path(__file__).resolve().parents[2]

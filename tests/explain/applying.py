@@ -8,7 +8,7 @@ from typing import Any
 import jsonpatch
 
 from moorage.explain.answer import WayOut
-from moorage.testing.builders import Manifest
+from moorage_sandbox.testing.builders import Manifest
 
 
 def applied(way: WayOut, manifests: list[Manifest]) -> list[Manifest]:

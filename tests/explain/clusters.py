@@ -10,9 +10,9 @@ from moorage.config.own import LoadedConfiguration
 from moorage.explain.answer import Explanation
 from moorage.explain.explaining import QUICK, Effort, explain
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.testing.builders import Manifest, pod_manifest
 from moorage.what_if.lists import read_objects
 from moorage.what_if.world import World
+from moorage_sandbox.testing.builders import Manifest, pod_manifest
 
 
 def waiting(name: str, **fields: Any) -> Manifest:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from moorage.base.rng import Random
 from moorage.config.own import LoadedConfiguration
-from moorage.testing.builders import Manifest, node_manifest
+from moorage_sandbox.testing.builders import Manifest, node_manifest
 from tests.explain.clusters import bound, waiting
 
 OTHER_TAINT: Final = {"key": "team", "value": "x", "effect": "NoSchedule"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from moorage.testing.builders import Manifest
+from moorage_sandbox.testing.builders import Manifest
 from tests.explain.plan import Plan
 
 DRIVER: Final = "gpu.example"

@@ -10,9 +10,9 @@ from moorage.base.clock import Clock, ManualClock
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.explain.answer import Explanation, WayOut
 from moorage.explain.explaining import explain
-from moorage.testing.builders import Manifest
-from moorage.testing.virtual_cluster import NotReachedError, VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import Manifest
+from moorage_sandbox.testing.virtual_cluster import NotReachedError, VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.explain.applying import changed, uncordoned
 from tests.explain.plan import Case
 from tests.scenarios.gangs import controllers

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from moorage.base.clock import ManualClock
 from moorage.explain.answer import Explanation
 from moorage.explain.explaining import QUICK, asked_for, explain
-from moorage.testing.builders import Manifest, node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.explain.clusters import bound, explained
 
 IMPORTANT = {

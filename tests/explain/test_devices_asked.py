@@ -9,7 +9,7 @@ import pytest
 from moorage.explain.explaining import explain
 from moorage.plugins.claims.dynamic_resources import DynamicResources
 from moorage.snapshot.view import NodeView
-from moorage.testing.builders import Manifest, node_manifest
+from moorage_sandbox.testing.builders import Manifest, node_manifest
 from tests.explain.clusters import bound, explained, pod_of, waiting, world_of
 from tests.explain.planted_devices import device_class, offered, resource_claim, taken, using
 

@@ -15,9 +15,9 @@ from moorage.base import aio
 from moorage.config.load import parse_config
 from moorage.explain.answer import Explanation, Where
 from moorage.explain.explaining import QUICK, explain, explain_named
-from moorage.sandbox.example_extender import MAINTENANCE
 from moorage.state.lifecycle import PodState
-from moorage.testing.builders import node_manifest
+from moorage_sandbox.sandbox.example_extender import MAINTENANCE
+from moorage_sandbox.testing.builders import node_manifest
 from tests.explain.clusters import waiting, world_of
 from tests.scenarios.test_example_extender import HEAD, VERBS, Cluster, cluster, extender
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage.testing.builders import Manifest, node_manifest
+from moorage_sandbox.testing.builders import Manifest, node_manifest
 from tests.explain.clusters import explained, waiting
 from tests.explain.planted_devices import device_class, offered, resource_claim
 from tests.explain.planted_volumes import claim, volume

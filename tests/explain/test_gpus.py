@@ -10,7 +10,7 @@ from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
 from moorage.explain.answer import Explanation
 from moorage.snapshot.pod_info import PodInfo
-from moorage.testing.builders import Manifest, node_manifest
+from moorage_sandbox.testing.builders import Manifest, node_manifest
 from tests.explain.applying import applied
 from tests.explain.clusters import bound, explained, pod_of, waiting, world_of
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moorage.explain.answer import Explanation
-from moorage.testing.builders import Manifest, node_manifest
+from moorage_sandbox.testing.builders import Manifest, node_manifest
 from tests.explain.clusters import explained
 from tests.scenarios.gangs import coscheduling, of_labels
 

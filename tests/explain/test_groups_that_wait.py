@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from moorage.explain.answer import Where
-from moorage.testing.builders import Manifest, node_manifest
+from moorage_sandbox.testing.builders import Manifest, node_manifest
 from tests.explain.clusters import explained, waiting
 from tests.explain.planted_volumes import mounted
 from tests.scenarios.gangs import coscheduling, of_labels, of_object, pod_group

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from moorage.explain.answer import Where
-from moorage.testing.builders import Manifest, node_manifest
+from moorage_sandbox.testing.builders import Manifest, node_manifest
 from tests.explain.clusters import bound, explained, waiting
 from tests.explain.planted_devices import device_class, offered, resource_claim, taken, using
 from tests.explain.planted_volumes import claim, mounted

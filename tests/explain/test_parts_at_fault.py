@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from moorage.base.rng import Random, Streams
-from moorage.testing.builders import Manifest, node_manifest
+from moorage_sandbox.testing.builders import Manifest, node_manifest
 from tests.explain.clusters import bound, explained, waiting
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -7,9 +7,9 @@ import pytest
 from moorage.base.clock import ManualClock
 from moorage.explain.answer import Where
 from moorage.explain.explaining import explain
-from moorage.testing.builders import Manifest, node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.scenarios.gangs import (
     Cluster,
     coscheduling,

@@ -17,8 +17,8 @@ from moorage.base.clock import Clock
 from moorage.config.own import LoadedConfiguration
 from moorage.explain.answer import WayOut
 from moorage.snapshot.pod_info import PodInfo
-from moorage.testing.builders import Manifest
 from moorage.what_if.rehearsal import Rehearsal
+from moorage_sandbox.testing.builders import Manifest
 from tests.explain.applying import applied
 from tests.explain.clusters import explained, pod_of, world_of
 from tests.explain.plan import Case

@@ -12,9 +12,9 @@ from moorage.config.feature_gates import parse_feature_gates
 from moorage.config.own import LoadedConfiguration
 from moorage.explain.question import explain_question
 from moorage.service.questions.pages import OPENAPI_PATH, question_pages
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.service.questions.openapi_check import check
 
 EXPLAIN = "/moorage/v1/explain"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moorage.explain.answer import Where
-from moorage.testing.builders import Manifest, node_manifest
+from moorage_sandbox.testing.builders import Manifest, node_manifest
 from tests.explain.clusters import bound, explained, waiting
 
 TAINT = {"key": "dedicated", "value": "db", "effect": "NoSchedule"}

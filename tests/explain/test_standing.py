@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.explain.answer import Where
-from moorage.testing.builders import Manifest, node_manifest
+from moorage_sandbox.testing.builders import Manifest, node_manifest
 from tests.explain.clusters import bound, explained, waiting
 
 NODE = node_manifest("n")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from moorage.config.own import LoadedConfiguration
-from moorage.testing.builders import Manifest, node_manifest
+from moorage_sandbox.testing.builders import Manifest, node_manifest
 from tests.explain.clusters import bound, explained, waiting
 from tests.explain.plan import Case
 from tests.explain.running import binds, live

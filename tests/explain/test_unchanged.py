@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from moorage.engine.decision import Decision
 from moorage.explain.explaining import THOROUGH, explain
-from moorage.testing.builders import Manifest, node_manifest
 from moorage.what_if.world import Filled
+from moorage_sandbox.testing.builders import Manifest, node_manifest
 from tests.explain.clusters import bound, waiting, world_of
 
 

@@ -12,9 +12,9 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
-from moorage.fault_sim.fault_run import play
-from moorage.fault_sim.scenarios import ONE_BY_ONE
-from moorage.fault_sim.users.waits import SatisfiedWait
+from moorage_lab.fault_sim.fault_run import play
+from moorage_lab.fault_sim.scenarios import ONE_BY_ONE
+from moorage_lab.fault_sim.users.waits import SatisfiedWait
 from tests.fault_sim.one_wait import one_wait
 
 _SEEDS = (1, 2)

@@ -29,10 +29,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from moorage.base.rng import Streams
-from moorage.fault_sim.fault_run import play
-from moorage.fault_sim.hunt import Steering
-from moorage.fault_sim.scenarios import IN_TURN, scenario
-from tests.fault_sim.planted import HERE, SOURCE, copied
+from moorage_lab.fault_sim.fault_run import play
+from moorage_lab.fault_sim.hunt import Steering
+from moorage_lab.fault_sim.scenarios import IN_TURN, scenario
+from tests import packages
+from tests.fault_sim.planted import HERE, copied
+
+SOURCE = packages.SOURCES[0] / "moorage"
 
 RESULTS = HERE / "mutation_results.json"
 ROOMS = ("engine", "framework", "plugins", "service", "snapshot", "state")
@@ -162,12 +165,11 @@ def _only_tells(node: ast.Expr) -> bool:
 
 def all_mutations() -> list[Mutation]:
     """Return every change of the scheduler's rooms."""
-    root = SOURCE / "moorage"
     return [
         mutation
         for room in ROOMS
-        for path in sorted((root / room).rglob("*.py"))
-        if not (file := path.relative_to(root).as_posix()).startswith(_ELSEWHERE)
+        for path in sorted((SOURCE / room).rglob("*.py"))
+        if not (file := path.relative_to(SOURCE).as_posix()).startswith(_ELSEWHERE)
         for mutation in mutations_of(file, path.read_text())
     ]
 
@@ -214,7 +216,7 @@ def hunt(mutation: Mutation, source: Path, limits: tuple[int, int, float]) -> Re
         done = subprocess.run(
             [sys.executable, "-m", "tests.fault_sim.mutations", *words],
             env={**os.environ, "PYTHONPATH": str(source)},
-            cwd=SOURCE.parent,
+            cwd=packages.ROOT,
             capture_output=True,
             text=True,
             check=False,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from moorage.fault_sim.acts import Script
-from moorage.fault_sim.users.plot import Mix, Plot
-from moorage.fault_sim.users.waits import SatisfiedWait
+from moorage_lab.fault_sim.acts import Script
+from moorage_lab.fault_sim.users.plot import Mix, Plot
+from moorage_lab.fault_sim.users.waits import SatisfiedWait
 
 
 def one_wait(

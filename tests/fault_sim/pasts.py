@@ -6,11 +6,11 @@ from typing import Any
 
 from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.base.rng import Streams
-from moorage.cluster.assembly import ClusterSettings
-from moorage.fault_sim.history import History, Placed, Write
-from moorage.fault_sim.invariants.write_case import WriteCase
-from moorage.fault_sim.served import Served
-from moorage.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage_lab.fault_sim.history import History, Placed, Write
+from moorage_lab.fault_sim.invariants.write_case import WriteCase
+from moorage_lab.fault_sim.served import Served
+from moorage_sandbox.cluster.assembly import ClusterSettings
+from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
 
 LATER = 1000 * NS_PER_SECOND
 

@@ -28,12 +28,12 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
-from moorage.fault_sim.scenarios import SCENARIOS, few_in_turn
+from moorage_lab.fault_sim.scenarios import SCENARIOS, few_in_turn
+from tests import packages
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "planted_results.json"
 TABLE = HERE / "planted.md"
-SOURCE = Path(__file__).resolve().parents[2] / "src"
 
 
 class Planted(NamedTuple):
@@ -74,13 +74,20 @@ PLANTED = _read()
 
 def copied(into: Path) -> Path:
     """Copy the source, compiled modules included, and return the copy."""
-    return Path(shutil.copytree(SOURCE, into / "src"))
+    for source in packages.SOURCES:
+        shutil.copytree(source, into / "src", dirs_exist_ok=True)
+    return into / "src"
+
+
+def source_of(file: str) -> Path:
+    """Return a file of the source, named with its package."""
+    return next(path for source in packages.SOURCES if (path := source / file).exists())
 
 
 @contextmanager
 def planted(each: Planted, copy: Path) -> Iterator[None]:
     """Put a mistake into a copy of the source, and take it back at the end."""
-    path = copy / "moorage" / each.file
+    path = copy / each.file
     right = path.read_text()
     if right.count(each.old) != 1:
         raise SystemExit(f"{each.name}: {each.file} has {right.count(each.old)} places, not one")
@@ -122,7 +129,7 @@ def play_alone(each: Planted, copy: Path) -> Result:
         done = subprocess.run(
             [sys.executable, "-m", "tests.fault_sim.alone", *names],
             env={**os.environ, "PYTHONPATH": str(copy)},
-            cwd=SOURCE.parent,
+            cwd=packages.ROOT,
             capture_output=True,
             text=True,
             check=False,

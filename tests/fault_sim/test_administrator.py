@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from moorage.fault_sim import acts
-from moorage.fault_sim.acts import AnyAct, Script
-from moorage.fault_sim.fault_run import Outcome, play
-from moorage.testing.builders import node_manifest, pod_manifest
+from moorage_lab.fault_sim import acts
+from moorage_lab.fault_sim.acts import AnyAct, Script
+from moorage_lab.fault_sim.fault_run import Outcome, play
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 
 
 def played(*doings: AnyAct, **fields: Any) -> Outcome:

@@ -11,16 +11,16 @@ import pytest
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import PodStatus
 from moorage.api.policy import PriorityClass
-from moorage.fault_sim import acts, fault_run
-from moorage.fault_sim.acts import Script
-from moorage.fault_sim.cluster import SimCluster
-from moorage.fault_sim.fault_run import play
-from moorage.fault_sim.invariants.at_rest import AT_REST, broken_at_rest
-from moorage.fault_sim.invariants.inside import leaders
-from moorage.fault_sim.invariants.while_running import WHILE_RUNNING
-from moorage.fault_sim.users.groups import gang
 from moorage.state.nominations import _Ref
-from moorage.testing.builders import node_manifest, pod_manifest
+from moorage_lab.fault_sim import acts, fault_run
+from moorage_lab.fault_sim.acts import Script
+from moorage_lab.fault_sim.cluster import SimCluster
+from moorage_lab.fault_sim.fault_run import play
+from moorage_lab.fault_sim.invariants.at_rest import AT_REST, broken_at_rest
+from moorage_lab.fault_sim.invariants.inside import leaders
+from moorage_lab.fault_sim.invariants.while_running import WHILE_RUNNING
+from moorage_lab.fault_sim.users.groups import gang
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 
 Tamper = Callable[[SimCluster], object]
 

@@ -16,17 +16,17 @@ from moorage.api.codec import from_dict
 from moorage.api.policy import PodDisruptionBudget
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import CLEAR_NOMINATION, Decision
-from moorage.fault_sim import acts
-from moorage.fault_sim.acts import Script
-from moorage.fault_sim.fault_run import play
-from moorage.fault_sim.invariants.attempts import is_current
-from moorage.fault_sim.invariants.victims import best_nodes, candidate_on
 from moorage.plugins.resources.node_resources_fit import NodeResourcesFit
 from moorage.service.ingest import ASSIGNED_POD_DELETE
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.table import NodeTable
 from moorage.state.queue import SchedulingQueue
-from moorage.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage_lab.fault_sim import acts
+from moorage_lab.fault_sim.acts import Script
+from moorage_lab.fault_sim.fault_run import play
+from moorage_lab.fault_sim.invariants.attempts import is_current
+from moorage_lab.fault_sim.invariants.victims import best_nodes, candidate_on
+from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
 from tests.fault_sim.pasts import WEB, a_pod, history
 
 

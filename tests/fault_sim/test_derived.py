@@ -13,11 +13,11 @@ from moorage.api.codec import from_dict
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.selectors import equality_selector
-from moorage.fault_sim.fault_run import play
-from moorage.fault_sim.invariants.derived import differences
 from moorage.snapshot.pod_columns import CountKey
 from moorage.snapshot.table import NodeTable
-from moorage.testing.builders import node_manifest
+from moorage_lab.fault_sim.fault_run import play
+from moorage_lab.fault_sim.invariants.derived import differences
+from moorage_sandbox.testing.builders import node_manifest
 from tests.fault_sim.pasts import APART, WEB, a_pod
 from tests.fault_sim.test_attempts import SCRIPT
 

@@ -7,12 +7,12 @@ from typing import Literal
 
 import pytest
 
-from moorage.fault_sim import acts
-from moorage.fault_sim.acts import Script
-from moorage.fault_sim.fault_run import Outcome, play
-from moorage.storage.journal.kept import Journal
-from moorage.storage.store import Write
-from moorage.testing.builders import node_manifest, pod_manifest
+from moorage_lab.fault_sim import acts
+from moorage_lab.fault_sim.acts import Script
+from moorage_lab.fault_sim.fault_run import Outcome, play
+from moorage_sandbox.storage.journal.kept import Journal
+from moorage_sandbox.storage.store import Write
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 
 
 def played(*faults: acts.AnyAct) -> Outcome:

@@ -9,12 +9,12 @@ import pytest
 
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.rng import Streams
-from moorage.fault_sim import acts
-from moorage.fault_sim.acts import AnyAct, Script
-from moorage.fault_sim.fault_run import Outcome, play
-from moorage.fault_sim.network_faults import WIRE_FAULTS, NetworkFaults, Spell, WireFault
-from moorage.fault_sim.scenarios import IN_TURN, scenario
-from moorage.testing.builders import node_manifest, pod_manifest
+from moorage_lab.fault_sim import acts
+from moorage_lab.fault_sim.acts import AnyAct, Script
+from moorage_lab.fault_sim.fault_run import Outcome, play
+from moorage_lab.fault_sim.network_faults import WIRE_FAULTS, NetworkFaults, Spell, WireFault
+from moorage_lab.fault_sim.scenarios import IN_TURN, scenario
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 
 SEEDS = range(1, 201)
 

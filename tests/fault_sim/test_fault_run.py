@@ -15,14 +15,15 @@ import msgspec
 import pytest
 
 from moorage.api.pod import Pod
-from moorage.fault_sim import acts
-from moorage.fault_sim.acts import Script
-from moorage.fault_sim.fault_run import Outcome, play
-from moorage.fault_sim.scenarios import ONE_BY_ONE, SCENARIOS, scenario
-from moorage.fault_sim.users.groups import gang
 from moorage.service.scheduler import Parts, Scheduler
 from moorage.snapshot.shape import Part, PartKind
-from moorage.testing.builders import node_manifest, pod_manifest
+from moorage_lab.fault_sim import acts
+from moorage_lab.fault_sim.acts import Script
+from moorage_lab.fault_sim.fault_run import Outcome, play
+from moorage_lab.fault_sim.scenarios import ONE_BY_ONE, SCENARIOS, scenario
+from moorage_lab.fault_sim.users.groups import gang
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from tests import packages
 from tests.fault_sim.one_wait import one_wait
 
 ROOT = Path(__file__).parents[2]
@@ -193,7 +194,11 @@ def digest(python: str, hash_seed: str) -> str:
     """Return the digest of a run in a process of its own, with a Python and a seed of hashing."""
     done = subprocess.run(
         [python, "-m", "moorage", "fault-sim", "run", "--seed", "6", "-o", "json"],
-        env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT / "src")},
+        env={
+            **os.environ,
+            "PYTHONHASHSEED": hash_seed,
+            "PYTHONPATH": os.pathsep.join(map(str, packages.SOURCES)),
+        },
         capture_output=True,
         text=True,
         check=True,

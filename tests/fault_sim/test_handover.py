@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from moorage.fault_sim import acts
-from moorage.fault_sim.acts import AnyAct, Script
-from moorage.fault_sim.fault_run import Outcome, play
 from moorage.service.leader import Elector
-from moorage.testing.builders import node_manifest, pod_manifest
+from moorage_lab.fault_sim import acts
+from moorage_lab.fault_sim.acts import AnyAct, Script
+from moorage_lab.fault_sim.fault_run import Outcome, play
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 
 ENDS = 30.0
 

@@ -15,15 +15,15 @@ from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import TransportError
 from moorage.client.transport import Answer, Call
-from moorage.fault_sim.history import Placed, Write
-from moorage.fault_sim.invariants.at_writes import BINDING, broken_by, broken_by_server, fits
-from moorage.fault_sim.invariants.evictions import EVICTION
-from moorage.fault_sim.invariants.immutable import IMMUTABLE
-from moorage.fault_sim.invariants.on_node import REPORTED
-from moorage.fault_sim.invariants.waiting import WAITING
-from moorage.fault_sim.invariants.write_case import WriteCase, placed
-from moorage.fault_sim.turns import InTurn
-from moorage.testing.builders import Manifest
+from moorage_lab.fault_sim.history import Placed, Write
+from moorage_lab.fault_sim.invariants.at_writes import BINDING, broken_by, broken_by_server, fits
+from moorage_lab.fault_sim.invariants.evictions import EVICTION
+from moorage_lab.fault_sim.invariants.immutable import IMMUTABLE
+from moorage_lab.fault_sim.invariants.on_node import REPORTED
+from moorage_lab.fault_sim.invariants.waiting import WAITING
+from moorage_lab.fault_sim.invariants.write_case import WriteCase, placed
+from moorage_lab.fault_sim.turns import InTurn
+from moorage_sandbox.testing.builders import Manifest
 from tests.fault_sim.pasts import (
     APART,
     DEVICE,

@@ -10,7 +10,7 @@ import pytest
 
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, ManualClock
-from moorage.fault_sim.loop import Process, SkewedClock, run_simulated
+from moorage_lab.fault_sim.loop import Process, SkewedClock, run_simulated
 
 
 def play(scenario: Callable[[Process, list[str]], Coroutine[Any, Any, None]]) -> list[str]:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.fault_sim.planted import PLANTED, SOURCE, TABLE, Planted, copied, hunt
+from tests.fault_sim.planted import PLANTED, TABLE, Planted, copied, hunt, source_of
 
 
 @pytest.mark.parametrize("each", PLANTED, ids=lambda each: each.name)
 def test_the_place_of_a_mistake_is_in_the_source(each: Planted) -> None:
-    text = (SOURCE / "moorage" / each.file).read_text()
+    text = source_of(each.file).read_text()
     assert text.count(each.old) == 1
 
 

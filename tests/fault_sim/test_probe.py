@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from moorage.base.clock import Clock, ManualClock
-from moorage.fault_sim import probe
-from moorage.fault_sim.history import History
-from moorage.fault_sim.invariants.while_running import WHILE_RUNNING
-from moorage.fault_sim.loop import SkewedClock
-from moorage.fault_sim.probe import Probe
 from moorage.state.queued_pod import QueuedPod
-from moorage.testing.builders import pod
+from moorage_lab.fault_sim import probe
+from moorage_lab.fault_sim.history import History
+from moorage_lab.fault_sim.invariants.while_running import WHILE_RUNNING
+from moorage_lab.fault_sim.loop import SkewedClock
+from moorage_lab.fault_sim.probe import Probe
+from moorage_sandbox.testing.builders import pod
 
 
 class Queue:

@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from moorage.fault_sim.acts import Script
-from moorage.fault_sim.fault_run import play
+from moorage_lab.fault_sim.acts import Script
+from moorage_lab.fault_sim.fault_run import play
 
 SCRIPTS = sorted(Path(__file__).with_name("replay_scripts").glob("*.json"))
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from moorage.base.clock import NS_PER_SECOND
-from moorage.fault_sim.history import Placed
-from moorage.fault_sim.invariants.at_writes import broken_by
-from moorage.fault_sim.invariants.write_case import WriteCase
-from moorage.testing.builders import Manifest
+from moorage_lab.fault_sim.history import Placed
+from moorage_lab.fault_sim.invariants.at_writes import broken_by
+from moorage_lab.fault_sim.invariants.write_case import WriteCase
+from moorage_sandbox.testing.builders import Manifest
 from tests.fault_sim.pasts import LATER, NEAR, Past, a_pod, binding, history
 
 HORIZON_NS = 8 * NS_PER_SECOND

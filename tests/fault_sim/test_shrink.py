@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from moorage.fault_sim import acts
-from moorage.fault_sim.acts import Script
-from moorage.fault_sim.shrink import shrunk
-from moorage.testing.builders import node_manifest
+from moorage_lab.fault_sim import acts
+from moorage_lab.fault_sim.acts import Script
+from moorage_lab.fault_sim.shrink import shrunk
+from moorage_sandbox.testing.builders import node_manifest
 
 
 def script(count: int) -> Script:

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from moorage.fault_sim import acts
-from moorage.fault_sim.acts import Script
-from moorage.fault_sim.fault_run import play
-from moorage.fault_sim.users.trouble import DELAYED_STEPS, TROUBLE
-from moorage.fault_sim.users.waits import SatisfiedWait
 from moorage.state.queue import SchedulingQueue
-from moorage.testing.builders import node_manifest, pod_manifest
+from moorage_lab.fault_sim import acts
+from moorage_lab.fault_sim.acts import Script
+from moorage_lab.fault_sim.fault_run import play
+from moorage_lab.fault_sim.users.trouble import DELAYED_STEPS, TROUBLE
+from moorage_lab.fault_sim.users.waits import SatisfiedWait
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 from tests.fault_sim.one_wait import one_wait
 
 _BINDS_NOBODY = {"_slow_reports", "_member_refused"}  # what they wait for never comes

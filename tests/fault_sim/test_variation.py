@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from moorage.base.rng import Streams
-from moorage.fault_sim import acts
-from moorage.fault_sim.acts import Script
-from moorage.fault_sim.hunt import varied
+from moorage_lab.fault_sim import acts
+from moorage_lab.fault_sim.acts import Script
+from moorage_lab.fault_sim.hunt import varied
 
 
 @pytest.mark.parametrize(("setup", "leaves_out"), [("default", True), ("gangs at permit", False)])

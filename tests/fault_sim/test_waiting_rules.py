@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from moorage.base.clock import NS_PER_SECOND
-from moorage.fault_sim.invariants.at_rest import AT_REST
-from moorage.fault_sim.invariants.inside import AT_END
-from moorage.fault_sim.invariants.waiting import WAITING
 from moorage.snapshot.pod_groups import GroupKey, GroupMembers
-from moorage.testing.builders import Manifest
-from moorage.testing.builders import pod as typed_pod
+from moorage_lab.fault_sim.invariants.at_rest import AT_REST
+from moorage_lab.fault_sim.invariants.inside import AT_END
+from moorage_lab.fault_sim.invariants.waiting import WAITING
+from moorage_sandbox.testing.builders import Manifest
+from moorage_sandbox.testing.builders import pod as typed_pod
 from tests.fault_sim.pasts import LATER, a_pod, history, of_default, stored, with_claims
 
 

@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-from moorage.fault_sim import acts
-from moorage.fault_sim.fault_run import Outcome, play
-from moorage.fault_sim.scenarios import ONE_BY_ONE, few_in_turn, scenario
-from moorage.fault_sim.users.neighbours import apart
-from moorage.fault_sim.users.plot import ZONE, Maker, Plot
-from moorage.fault_sim.users.waits import SatisfiedWait, holder_pod, own_node, own_pod
+from moorage_lab.fault_sim import acts
+from moorage_lab.fault_sim.fault_run import Outcome, play
+from moorage_lab.fault_sim.scenarios import ONE_BY_ONE, few_in_turn, scenario
+from moorage_lab.fault_sim.users.neighbours import apart
+from moorage_lab.fault_sim.users.plot import ZONE, Maker, Plot
+from moorage_lab.fault_sim.users.waits import SatisfiedWait, holder_pod, own_node, own_pod
 from tests.fault_sim.one_wait import one_wait
 
 # Waits that show something else; there the later part places no further pod.

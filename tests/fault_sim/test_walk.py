@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from moorage.base.errors import UsageError
-from moorage.fault_sim import acts
-from moorage.fault_sim.fault_run import play
-from moorage.fault_sim.walk import SCENES, WALK_ACTS, Walk, WalkAct, scene
 from moorage.service.leader import Elector
+from moorage_lab.fault_sim import acts
+from moorage_lab.fault_sim.fault_run import play
+from moorage_lab.fault_sim.walk import SCENES, WALK_ACTS, Walk, WalkAct, scene
 
 _STRIKES = {
     "kill": "gets SIGKILL after {} steps",

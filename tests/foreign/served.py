@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from moorage.apiserver.authentication.credentials import Authenticator
-from moorage.apiserver.wire.http import HttpServer
 from moorage.base import certificates as certs
 from moorage.base.clock import SystemClock
-from moorage.storage.watch_log import Limits
+from moorage_sandbox.apiserver.authentication.credentials import Authenticator
+from moorage_sandbox.apiserver.wire.http import HttpServer
+from moorage_sandbox.storage.watch_log import Limits
 from tests.apiserver.harness import Cluster
 
 

@@ -13,7 +13,7 @@ from moorage.framework.profile import Profile
 from moorage.framework.registry import POINT_METHODS, Registry
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
-from moorage.testing.builders import node, pod
+from moorage_sandbox.testing.builders import node, pod
 from tests.framework.builders import handle
 
 NODES = ("a", "b", "c")

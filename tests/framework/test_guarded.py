@@ -33,7 +33,7 @@ from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
 from moorage.framework.runner import run_permit, run_pre_enqueue, run_reserve
 from moorage.framework.status import SUCCESS, Code, FilterAnswer, Status, error, unschedulable
-from moorage.testing.builders import node, pod
+from moorage_sandbox.testing.builders import node, pod
 from tests.framework.builders import handle
 from tests.framework.outside import BOOM, NODES, POD, EndsAt, plugin_class, profile, snapshot
 

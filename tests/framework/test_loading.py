@@ -25,7 +25,7 @@ from moorage.framework.loading import (
 from moorage.framework.registry import POINT_METHODS, PluginEntry, Registry
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.snapshot.pod_info import PodInfo
-from moorage.testing.builders import pod
+from moorage_sandbox.testing.builders import pod
 from tests.framework.builders import handle
 
 SOURCE = """

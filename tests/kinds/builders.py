@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from moorage.api.resources import ResourceType
-from moorage.apiserver.served_kinds import served_kinds
 from moorage.base.clock import Clock, ManualClock
 from moorage.base.rng import Random, Streams
 from moorage.kinds.kind import Numbers, Obj
 from moorage.kinds.users import User
+from moorage_sandbox.apiserver.served_kinds import served_kinds
 
 KINDS = {kind.resource.plural: kind for kind in reversed(served_kinds())}
 EVENTS_V1 = next(kind for kind in served_kinds() if kind.resource.group == "events.k8s.io")

@@ -8,13 +8,13 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moorage.apiserver.served_kinds import served_kinds
-from moorage.apiserver.verbs.patch_strategic import PatchError, strategic_merge
-from moorage.apiserver.wire.table import to_table
 from moorage.kinds.facts import OPEN, Field
 from moorage.kinds.kind import Obj
 from moorage.kinds.schema import catalog
 from moorage.kinds.status import StatusError
+from moorage_sandbox.apiserver.served_kinds import served_kinds
+from moorage_sandbox.apiserver.verbs.patch_strategic import PatchError, strategic_merge
+from moorage_sandbox.apiserver.wire.table import to_table
 from tests.kinds.builders import World
 
 NAMES = st.sampled_from(

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.apiserver.served_kinds import served_kinds
 from moorage.kinds.kind import Obj
 from moorage.kinds.workloads.autoscaler_v1 import (
     CARRIED,
@@ -21,6 +20,7 @@ from moorage.kinds.workloads.autoscaler_v1 import (
     autoscaler_to_v2,
     cpu_metric,
 )
+from moorage_sandbox.apiserver.served_kinds import served_kinds
 
 PREFIX = "autoscaling.alpha.kubernetes.io/"
 TARGET = {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"}

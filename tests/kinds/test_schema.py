@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from kubernetes.client import models
 
-from moorage.apiserver.served_kinds import served_kinds
-from moorage.apiserver.wire.bodies import Sent, check_fields, check_kind
-from moorage.apiserver.wire.requests import Query
 from moorage.kinds.schema import catalog
 from moorage.kinds.status import StatusError
+from moorage_sandbox.apiserver.served_kinds import served_kinds
+from moorage_sandbox.apiserver.wire.bodies import Sent, check_fields, check_kind
+from moorage_sandbox.apiserver.wire.requests import Query
 from tests.kinds.builders import KINDS, container, pod, workload
 
 # Fields that have another name in the official client, and a definition that it does not have.

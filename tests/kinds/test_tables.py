@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.wire.table import to_table
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339
 from moorage.kinds.cells import human_duration
 from moorage.kinds.kind import Obj
+from moorage_sandbox.apiserver.wire.table import to_table
 from tests.kinds.builders import KINDS, named, pod
 
 BORN = "2026-01-01T00:00:00Z"

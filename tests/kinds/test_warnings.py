@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from moorage.api.resources import resource_path
-from moorage.apiserver.served_kinds import served_kinds
+from moorage_sandbox.apiserver.served_kinds import served_kinds
 from tests.apiserver.crd import CARS, DEFINITIONS, car, definition
 from tests.apiserver.harness import MERGE, PODS, Cluster
 from tests.kinds.builders import KINDS

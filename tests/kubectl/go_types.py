@@ -2,7 +2,7 @@
 
 Place in the flow: test support only. kubectl and helm are built from Kubernetes' own Go types, so
 their binaries tell which field is a pointer, and its names in JSON and protobuf. By these the
-tests check `moorage.apiserver.protobuf.facts`.
+tests check `moorage_sandbox.apiserver.protobuf.facts`.
 
 The layout is that of Go 1.2x on linux/amd64 (internal/abi type.go): a type is 48 bytes, then what
 its kind adds; names are length-prefixed; ``.typelink`` lists pointer types by offset.

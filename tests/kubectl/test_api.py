@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.served_kinds import served_kinds
-from moorage.apiserver.server import ApiServer
-from moorage.apiserver.wire.http import HttpServer
-from moorage.apiserver.wire.requests import User
 from moorage.base.clock import SystemClock
 from moorage.base.rng import Streams
+from moorage_sandbox.apiserver.bootstrap import bootstrap
+from moorage_sandbox.apiserver.served_kinds import served_kinds
+from moorage_sandbox.apiserver.server import ApiServer
+from moorage_sandbox.apiserver.wire.http import HttpServer
+from moorage_sandbox.apiserver.wire.requests import User
 from tests.apiserver.crd import car, definition
 from tests.kubectl.install import RELEASES
 

@@ -13,14 +13,14 @@ from typing import Any, Self
 
 import pytest
 
-from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.served_kinds import served_kinds
-from moorage.apiserver.server import ApiServer
-from moorage.apiserver.wire.http import HttpServer
-from moorage.apiserver.wire.negotiate import PROTOBUF
-from moorage.apiserver.wire.requests import Reply, Request, User
 from moorage.base.clock import SystemClock
 from moorage.base.rng import Streams
+from moorage_sandbox.apiserver.bootstrap import bootstrap
+from moorage_sandbox.apiserver.served_kinds import served_kinds
+from moorage_sandbox.apiserver.server import ApiServer
+from moorage_sandbox.apiserver.wire.http import HttpServer
+from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF
+from moorage_sandbox.apiserver.wire.requests import Reply, Request, User
 from tests.apiserver.protobuf.recorded import RECORDED, told
 
 ADMIN = User("kubernetes-admin", ("system:masters",))

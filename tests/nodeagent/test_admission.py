@@ -9,7 +9,7 @@ import pytest
 from moorage.api.codec import from_dict
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.nodeagent.admission import NodeLoad, Refusal, refuse
+from moorage_sandbox.nodeagent.admission import NodeLoad, Refusal, refuse
 
 ROOM = {"cpu": "2", "memory": "1Gi", "pods": "3", "example.com/gpu": "1"}
 

@@ -12,12 +12,6 @@ from typing import Any
 import pytest
 
 from moorage.api.resources import EVENTS, LEASES, NODES, PODS
-from moorage.apiserver.authentication.credentials import Authenticator
-from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.served_kinds import served_kinds
-from moorage.apiserver.server import ApiServer
-from moorage.apiserver.wire.http import HttpServer
-from moorage.apiserver.wire.requests import User
 from moorage.base import aio
 from moorage.base.clock import SystemClock
 from moorage.base.errors import UnauthorizedError
@@ -26,8 +20,14 @@ from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bear
 from moorage.client.http_transport import HttpTransport
 from moorage.client.requests import Selection
 from moorage.client.writes import Client
-from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeshapes.templates import default_nodes
+from moorage_sandbox.apiserver.authentication.credentials import Authenticator
+from moorage_sandbox.apiserver.bootstrap import bootstrap
+from moorage_sandbox.apiserver.served_kinds import served_kinds
+from moorage_sandbox.apiserver.server import ApiServer
+from moorage_sandbox.apiserver.wire.http import HttpServer
+from moorage_sandbox.apiserver.wire.requests import User
+from moorage_sandbox.nodeagent.agents import NodeAgents
 
 
 @asynccontextmanager

@@ -17,9 +17,9 @@ from moorage.base.errors import UnauthorizedError
 from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call
 from moorage.client.writes import Client
-from moorage.nodeagent.agents import NodeAgents
-from moorage.nodeagent.pod_life import PodLife
 from moorage.nodeshapes.templates import default_nodes
+from moorage_sandbox.nodeagent.agents import NodeAgents
+from moorage_sandbox.nodeagent.pod_life import PodLife
 from tests.nodeagent.memory_api import MemoryApi, _failure
 from tests.nodeagent.virtual import START_NS, LoopClock, run_virtual
 

@@ -9,7 +9,7 @@ import pytest
 from moorage.api.codec import from_dict
 from moorage.api.pod import Container, ContainerStatus, Pod
 from moorage.base.clock import NS_PER_SECOND, rfc3339
-from moorage.nodeagent.container_run import ContainerRun, Ending, restarts, taken_up
+from moorage_sandbox.nodeagent.container_run import ContainerRun, Ending, restarts, taken_up
 
 
 def backoffs(run_lengths: list[int]) -> list[int]:

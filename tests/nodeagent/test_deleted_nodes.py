@@ -10,12 +10,12 @@ import pytest
 from moorage.base import aio
 from moorage.base.rng import Streams
 from moorage.client.writes import Client
-from moorage.nodeagent.agents import NodeAgents
-from moorage.nodeagent.pod_life import PodLife
 from moorage.nodeshapes.annotations import PLAYED
 from moorage.nodeshapes.templates import default_nodes
-from moorage.testing.builders import node
-from moorage.testing.builders import pod as api_pod
+from moorage_sandbox.nodeagent.agents import NodeAgents
+from moorage_sandbox.nodeagent.pod_life import PodLife
+from moorage_sandbox.testing.builders import node
+from moorage_sandbox.testing.builders import pod as api_pod
 from tests.nodeagent.memory_api import MemoryApi
 from tests.nodeagent.test_agents import Scene, deletion, play, pod
 from tests.nodeagent.virtual import START_NS, LoopClock, run_virtual

@@ -9,7 +9,7 @@ import pytest
 from moorage.api.codec import from_dict
 from moorage.api.node import NodeStatus
 from moorage.base import aio
-from moorage.nodeagent.extended_resources import allocatable_changes, reserved_in
+from moorage_sandbox.nodeagent.extended_resources import allocatable_changes, reserved_in
 from tests.nodeagent.memory_api import MemoryApi
 from tests.nodeagent.test_agents import play
 

@@ -7,9 +7,9 @@ from typing import Any
 from moorage.api.codec import from_dict
 from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND, rfc3339
-from moorage.nodeagent import kubelet_status
-from moorage.nodeagent.kubelet_status import ConditionTimes, PodFacts
-from moorage.nodeagent.pod_containers import PodContainers
+from moorage_sandbox.nodeagent import kubelet_status
+from moorage_sandbox.nodeagent.kubelet_status import ConditionTimes, PodFacts
+from moorage_sandbox.nodeagent.pod_containers import PodContainers
 
 POD = from_dict(
     Pod,

@@ -9,7 +9,7 @@ import pytest
 from moorage.api.codec import from_dict
 from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND
-from moorage.nodeagent.pod_containers import PodContainers, Seat, is_ready, waits_for_retry
+from moorage_sandbox.nodeagent.pod_containers import PodContainers, Seat, is_ready, waits_for_retry
 
 START_NS = 1_000 * NS_PER_SECOND
 

@@ -10,7 +10,7 @@ from moorage.api.codec import from_dict
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.base import aio
-from moorage.nodeagent.pressure import (
+from moorage_sandbox.nodeagent.pressure import (
     MEMORY,
     PRESSURES,
     eviction_text,

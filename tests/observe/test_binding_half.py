@@ -11,9 +11,9 @@ from moorage.framework.runner import run_permit, run_reserve, run_unreserve
 from moorage.framework.runner_binding import run_bind, run_post_bind, run_pre_bind_pre_flight
 from moorage.framework.status import SUCCESS, Code, Status, unschedulable
 from moorage.snapshot.pod_info import PodInfo
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.engine.test_meter import Listing
 from tests.framework.builders import Fake, answers, profile
 from tests.snapshot.builders import pod

@@ -29,9 +29,9 @@ from moorage.observe.resources import resources_page
 from moorage.observe.series import Durations, Histogram, exponential
 from moorage.observe.slis import HealthFacts
 from moorage.service.metrics import exposition_of
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 SPEC = """
 schedule_attempts_total counter result,profile

@@ -106,7 +106,7 @@ class Reader:
         tools = folder / ".tools"
         tools.mkdir()
         (tools / "kubectl").symlink_to(kubectl)
-        for name in ("deploy", "examples", "tests", "src"):
+        for name in ("deploy", "examples", "tests", "scheduler", "sandbox", "lab"):
             (folder / name).symlink_to(ROOT / name)
         (folder / ".venv").symlink_to(Path(sys.prefix))
         (folder / "home").mkdir()

@@ -6,8 +6,8 @@ import pytest
 from matplotlib.axes import Axes
 
 from moorage.base.errors import UsageError
-from moorage.pictures.bars import Bar, Panel, Part, draw, natural, panel, resources_in_use
-from moorage.testing.builders import node, pod
+from moorage_sandbox.pictures.bars import Bar, Panel, Part, draw, natural, panel, resources_in_use
+from moorage_sandbox.testing.builders import node, pod
 
 NODES = [
     node("n10", cpu="4", memory="8Gi"),

@@ -13,9 +13,9 @@ import pytest
 from moorage.base import aio
 from moorage.base.clock import ManualClock
 from moorage.base.errors import ApiError
-from moorage.testing.builders import Manifest, node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 NODES = [node_manifest("n1", labels={"disk": "ssd"}), node_manifest("n2")]
 LOOKED_AT_SECONDS = 3.0

@@ -29,13 +29,13 @@ from moorage.api.volume import (
     StorageClass,
 )
 from moorage.api.workloads import Namespace
-from moorage.conformance.recordings import RecordedObjects
-from moorage.conformance.world import build_snapshot
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.status import Code
 from moorage.service.hint_map import NODE_TAINT
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
+from moorage_lab.conformance.recordings import RecordedObjects
+from moorage_lab.conformance.world import build_snapshot
 from tests.plugins.builders import make
 from tests.plugins.wake_up_worlds import Objects, World
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from moorage.rules.compiled import compiled_rules
-from moorage.rules.validation import rules_broken_by
+from moorage_sandbox.rules.compiled import compiled_rules
+from moorage_sandbox.rules.validation import rules_broken_by
 
 TEXT = {"type": "string"}
 COUNT = {"type": "integer"}

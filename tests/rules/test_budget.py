@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage.rules.budget import elements_max
+from moorage_sandbox.rules.budget import elements_max
 from tests.rules.builders import COUNT, TEXT, TEXTS, obj, refused, with_rules
 
 LOOP = "self.all(x, x != '')"

@@ -10,9 +10,9 @@ import pytest
 
 from moorage.cel.budget import USED_UP
 from moorage.cel.evaluators import LATER, TooLongHere, running_on
-from moorage.rules import cel_process
-from moorage.rules.cel_process import CelProcess
-from moorage.rules.validation import rules_broken_by
+from moorage_sandbox.rules import cel_process
+from moorage_sandbox.rules.cel_process import CelProcess
+from moorage_sandbox.rules.validation import rules_broken_by
 from tests.rules.builders import COUNT, TEXT, TEXTS, obj, with_rules
 
 pytest.importorskip("cel_expr_python")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moorage.cel.values import escaped
-from moorage.rules.compiled import compiled_rules
+from moorage_sandbox.rules.compiled import compiled_rules
 from tests.rules.builders import (
     COUNT,
     TEXT,

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from moorage.cel import runtime
-from moorage.rules import compiled
+from moorage_sandbox.rules import compiled
 from tests.apiserver.crd import DEFINITIONS
 from tests.apiserver.harness import JSON_PATCH, MERGE, Cluster
 from tests.rules.builders import COUNT, TEXT, listed, obj, rule, with_rules

@@ -27,7 +27,7 @@ from moorage.client.http_transport import HttpTransport
 from moorage.client.kubeconfig import find_access
 from moorage.client.transport import Call
 from moorage.client.writes import Client
-from moorage.sandbox.settings import ServerReport, ServerSettings
+from moorage_sandbox.sandbox.settings import ServerReport, ServerSettings
 
 CLIENTS = 16
 PATH = "/api/v1/namespaces/default/configmaps"
@@ -51,7 +51,7 @@ async def server_on(directory: Path) -> AsyncIterator[Server]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        "moorage.sandbox.server_process",
+        "moorage_sandbox.sandbox.server_process",
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )

@@ -11,7 +11,7 @@ import pytest
 
 from moorage.base.clock import ManualClock
 from moorage.base.errors import UsageError
-from moorage.sandbox.data_directory import DataDirectory, Identity
+from moorage_sandbox.sandbox.data_directory import DataDirectory, Identity
 from tests.sandbox.process import Up
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from moorage.testing.builders import pod_manifest
+from moorage_sandbox.testing.builders import pod_manifest
 from tests.sandbox.process import Up
 
 # Untyped, as far as we are concerned.

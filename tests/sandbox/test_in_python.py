@@ -13,7 +13,7 @@ import pytest
 import moorage
 from moorage import Sandbox
 from moorage.base.errors import MoorageError, UsageError
-from moorage.sandbox.in_python import PodRecord
+from moorage_sandbox.sandbox.in_python import PodRecord
 
 pytestmark = pytest.mark.slow
 
@@ -108,7 +108,7 @@ def test_importing_moorage_imports_nothing_but_its_version() -> None:
 def test_the_fixtures_give_a_cluster_to_a_session_and_to_a_test(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)
     names = {each.name for each in metadata.entry_points(group="pytest11")}
-    plugin = [] if "moorage" in names else ["-p", "moorage.sandbox.pytest_plugin"]
+    plugin = [] if "moorage" in names else ["-p", "moorage_sandbox.sandbox.pytest_plugin"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin, "test_it.py"],
         cwd=tmp_path,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from moorage.base.errors import UsageError
-from moorage.sandbox.up import write_private
+from moorage_sandbox.sandbox.up import write_private
 
 # What `kubectl config set-context --current --namespace=team` makes of ours.
 CHANGED = """\

@@ -16,8 +16,8 @@ from moorage.cli.main import main
 from moorage.client.http_transport import HttpTransport
 from moorage.client.kubeconfig import find_access
 from moorage.client.transport import Call
-from moorage.sandbox.server import SandboxServer
-from moorage.sandbox.settings import ServerSettings
+from moorage_sandbox.sandbox.server import SandboxServer
+from moorage_sandbox.sandbox.settings import ServerSettings
 
 ELSEWHERE = "127.0.0.2"
 

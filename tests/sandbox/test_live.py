@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from moorage.base.clock import ManualClock
-from moorage.sandbox.lines import Started
-from moorage.sandbox.live import LiveView
-from moorage.sandbox.progress import Progress
+from moorage_sandbox.sandbox.lines import Started
+from moorage_sandbox.sandbox.live import LiveView
+from moorage_sandbox.sandbox.progress import Progress
 from tests.sandbox.test_progress import refused, with_status
 
 STARTED = Started("https://127.0.0.1:41234", "/tmp/k", 20, scheduler=True, seed=5)

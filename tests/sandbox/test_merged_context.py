@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from moorage.base.errors import UsageError
-from moorage.sandbox.merged_context import context_name, put_in, take_out
+from moorage_sandbox.sandbox.merged_context import context_name, put_in, take_out
 
 SANDBOX = """{"clusters": [{"name": "moorage", "cluster": {"server": "https://127.0.0.1:1"}}],
 "users": [{"name": "moorage", "user": {"token": "t"}}],

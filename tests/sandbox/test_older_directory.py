@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.base.clock import SystemClock
-from moorage.sandbox.data_directory import DataDirectory
-from moorage.sandbox.server import SandboxServer
-from moorage.sandbox.settings import ServerSettings
+from moorage_sandbox.sandbox.data_directory import DataDirectory
+from moorage_sandbox.sandbox.server import SandboxServer
+from moorage_sandbox.sandbox.settings import ServerSettings
 from tests.apiserver.crd import DEFINITIONS, definition
 from tests.apiserver.harness import Cluster
 

@@ -9,10 +9,10 @@ import pytest
 from moorage.base.clock import SystemClock
 from moorage.base.rng import Streams
 from moorage.client.writes import Client
-from moorage.cluster.in_process import InProcessTransport
-from moorage.sandbox.own_endpoints import publish_endpoints
-from moorage.sandbox.server import SandboxServer
-from moorage.sandbox.settings import ServerSettings
+from moorage_sandbox.cluster.in_process import InProcessTransport
+from moorage_sandbox.sandbox.own_endpoints import publish_endpoints
+from moorage_sandbox.sandbox.server import SandboxServer
+from moorage_sandbox.sandbox.settings import ServerSettings
 from tests.apiserver.harness import Cluster
 
 ENDPOINTS = "/api/v1/namespaces/default/endpoints"

@@ -10,9 +10,9 @@ import pytest
 
 from moorage.base.clock import SystemClock
 from moorage.base.errors import MoorageError, UsageError
-from moorage.sandbox.parts import ProcessParts
-from moorage.sandbox.settings import SANDBOX_CONTEXT, ServerReport, ServerSettings
-from moorage.sandbox.up import UpPlan, up
+from moorage_sandbox.sandbox.parts import ProcessParts
+from moorage_sandbox.sandbox.settings import SANDBOX_CONTEXT, ServerReport, ServerSettings
+from moorage_sandbox.sandbox.up import UpPlan, up
 from tests.sandbox.views import SilentView
 
 SERVER = """
@@ -58,7 +58,7 @@ async def test_a_server_that_ends_late_is_reported_with_its_reason(
     monkeypatch, reports, kind, message
 ):
     command = (sys.executable, "-c", SERVER, *reports)
-    monkeypatch.setattr("moorage.sandbox.parts._SERVER_COMMAND", command)
+    monkeypatch.setattr("moorage_sandbox.sandbox.parts._SERVER_COMMAND", command)
     parts = ProcessParts(ServerSettings(), (), on_message=lambda _line: None)
     try:
         assert await parts.start_server() == ServerReport(ready=True)

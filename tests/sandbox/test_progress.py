@@ -11,9 +11,9 @@ from moorage.api.codec import from_dict
 from moorage.api.event import Event
 from moorage.api.pod import Pod
 from moorage.base.clock import ManualClock
-from moorage.sandbox.lines import JsonView, LinesView, Started
-from moorage.sandbox.progress import Change, PodState, Progress, state_of
-from moorage.testing.builders import pod, pod_manifest
+from moorage_sandbox.sandbox.lines import JsonView, LinesView, Started
+from moorage_sandbox.sandbox.progress import Change, PodState, Progress, state_of
+from moorage_sandbox.testing.builders import pod, pod_manifest
 
 STARTED = Started("https://127.0.0.1:1", "/tmp/k", 3, scheduler=True, seed=5)
 

@@ -9,19 +9,35 @@ import sys
 import pytest
 
 from moorage.base.clock import process_age_seconds
-from moorage.cli.up.command import DEFAULT_NAMES
 from moorage.config.own import LoadedConfiguration
+from moorage_sandbox.cli.up.command import DEFAULT_NAMES
 
 # Rooms a process has no use for, and libraries that take long to import.
 NOT_BEFORE_THE_OTHERS_ARE_STARTED = (
     *("numpy", "aiohttp", "cryptography", "prometheus_client", "yaml", "rich"),
-    *("moorage.apiserver", "moorage.client", "moorage.controllers", "moorage.nodeagent.agents"),
-    *("moorage.bench", "moorage.config", "moorage.engine", "moorage.plugins", "moorage.service"),
-    *("moorage.sandbox.server", "moorage.snapshot", "moorage.state", "moorage.testing"),
+    *(
+        "moorage_sandbox.apiserver",
+        "moorage.client",
+        "moorage_sandbox.controllers",
+        "moorage_sandbox.nodeagent.agents",
+    ),
+    *(
+        "moorage_lab.bench",
+        "moorage.config",
+        "moorage.engine",
+        "moorage.plugins",
+        "moorage.service",
+    ),
+    *(
+        "moorage_sandbox.sandbox.server",
+        "moorage.snapshot",
+        "moorage.state",
+        "moorage_sandbox.testing",
+    ),
 )
 UNTIL_THE_CHILDREN = """
 import sys
-from moorage.sandbox.parts import ProcessParts
+from moorage_sandbox.sandbox.parts import ProcessParts
 
 async def start_server(self):
     print(*sys.modules)
@@ -47,17 +63,17 @@ def _modules(code: str, *arguments: str) -> set[str]:
         pytest.param(
             UNTIL_THE_CHILDREN,
             NOT_BEFORE_THE_OTHERS_ARE_STARTED,
-            "moorage.sandbox.up",
+            "moorage_sandbox.sandbox.up",
             id="the parent until it starts the others",
         ),
         pytest.param(
-            IMPORTING.format("moorage.sandbox.server_process"),
+            IMPORTING.format("moorage_sandbox.sandbox.server_process"),
             (
                 *("numpy", "prometheus_client", "rich", "click", "moorage.cli", "moorage.engine"),
-                *("moorage.plugins", "moorage.service", "moorage.snapshot", "moorage.bench"),
+                *("moorage.plugins", "moorage.service", "moorage.snapshot", "moorage_lab.bench"),
                 *("moorage.client.http_transport", "google.protobuf"),
             ),
-            "moorage.sandbox.server",
+            "moorage_sandbox.sandbox.server",
             id="server, nodes and controllers",
         ),
         pytest.param(
@@ -66,12 +82,12 @@ def _modules(code: str, *arguments: str) -> set[str]:
             ),
             (
                 *("cryptography", "jsonpatch", "rich", "yaml"),
-                *("moorage.controllers", "moorage.nodeagent"),
+                *("moorage_sandbox.controllers", "moorage_sandbox.nodeagent"),
                 *(
-                    "moorage.apiserver",
-                    "moorage.bench",
-                    "moorage.sandbox.server",
-                    "moorage.cli.up.command",
+                    "moorage_sandbox.apiserver",
+                    "moorage_lab.bench",
+                    "moorage_sandbox.sandbox.server",
+                    "moorage_sandbox.cli.up.command",
                 ),
             ),
             "moorage.service.scheduler",
@@ -88,9 +104,9 @@ def test_a_process_imports_only_what_it_needs(tmp_path, code, unwanted, wanted):
 @pytest.mark.parametrize(
     "process",
     [
-        pytest.param("moorage.sandbox.server_process", id="server, nodes and controllers"),
+        pytest.param("moorage_sandbox.sandbox.server_process", id="server, nodes and controllers"),
         pytest.param("moorage.cli.run.scheduling", id="the scheduler"),
-        pytest.param("moorage.sandbox.onlooker", id="the parent's client"),
+        pytest.param("moorage_sandbox.sandbox.onlooker", id="the parent's client"),
     ],
 )
 def test_a_process_starts_without_reading_the_authorities_of_the_machine(process):

@@ -119,7 +119,7 @@ def test_a_second_signal_ends_the_sandbox_at_once(tmp_path: Path) -> None:
         up.started()
         up.note_family_of(2)
         # Held, it cannot end in good order.
-        up.member("moorage.sandbox.server_process").suspend()
+        up.member("moorage_sandbox.sandbox.server_process").suspend()
         up.process.send_signal(signal.SIGINT)
         with pytest.raises(subprocess.TimeoutExpired):
             up.process.wait(timeout=0.2)
@@ -146,7 +146,7 @@ def test_calls_without_credentials_get_401_and_the_kubeconfig_is_private(tmp_pat
 
 
 def test_the_example_is_the_file_that_up_applies() -> None:
-    shipped = ROOT / "src" / "moorage" / "sandbox" / "first.yaml"
+    shipped = ROOT / "sandbox" / "src" / "moorage_sandbox" / "sandbox" / "first.yaml"
     assert (ROOT / "examples" / "first.yaml").read_text() == shipped.read_text()
     kinds = [each["kind"] for each in yaml.safe_load_all(shipped.read_text())]
     assert kinds.count("Pod") == 30

@@ -6,8 +6,8 @@ import pytest
 
 from moorage.base.clock import ManualClock
 from moorage.base.errors import MoorageError
-from moorage.sandbox.progress import Progress
-from moorage.sandbox.watching import settled_within
+from moorage_sandbox.sandbox.progress import Progress
+from moorage_sandbox.sandbox.watching import settled_within
 from tests.sandbox.test_progress import refused, with_status
 
 

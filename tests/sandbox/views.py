@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from moorage.sandbox.lines import Started
-from moorage.sandbox.progress import Change, Progress
+from moorage_sandbox.sandbox.lines import Started
+from moorage_sandbox.sandbox.progress import Change, Progress
 
 
 class SilentView:

@@ -9,15 +9,15 @@ from typing import Any
 from moorage.base import aio
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
-from moorage.cluster.in_process import InProcessTransport
-from moorage.cluster.schedulers import scheduler_over
 from moorage.config.own import LoadedConfiguration
-from moorage.controllers.cluster import ALL
 from moorage.nodeshapes.annotations import STOP_SECONDS
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.testing.builders import Manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.cluster.in_process import InProcessTransport
+from moorage_sandbox.cluster.schedulers import scheduler_over
+from moorage_sandbox.controllers.cluster import ALL
+from moorage_sandbox.testing.builders import Manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.scenarios.test_preemption import Seen, priority, watched
 
 Scenario = Callable[["Company"], Awaitable[None]]

@@ -15,9 +15,6 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
-from moorage.apiserver.authentication.credentials import Authenticator
-from moorage.apiserver.wire.http import HttpServer
-from moorage.apiserver.wire.requests import User
 from moorage.base import aio
 from moorage.base.aio import ScaledLoop
 from moorage.base.certificates import Authority, server_context
@@ -25,11 +22,14 @@ from moorage.base.clock import Clock, ManualClock, ScaledClock, SystemClock
 from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bearer
 from moorage.client.http_transport import HttpTransport
 from moorage.client.transport import Answer, Call, LineStream, Transport
-from moorage.cluster.in_process import Handling
 from moorage.config.own import LoadedConfiguration
 from moorage.config.types import LeaderElection
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.apiserver.authentication.credentials import Authenticator
+from moorage_sandbox.apiserver.wire.http import HttpServer
+from moorage_sandbox.apiserver.wire.requests import User
+from moorage_sandbox.cluster.in_process import Handling
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 SPEED = 30.0
 _PATIENCE_SECONDS = 900.0  # half a real minute

@@ -12,7 +12,7 @@ import pytest
 
 from moorage.base.clock import SystemClock
 from moorage.base.rng import Streams
-from moorage.bench.gang_arrivals import ArrivalRun, Job, plan
+from moorage_lab.bench.gang_arrivals import ArrivalRun, Job, plan
 from tests.scenarios.over_https import OverHttps, run_scaled
 
 

@@ -30,10 +30,10 @@ from moorage.config.gate_table import GENERIC_WORKLOAD
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
 from moorage.state.compare import compare
-from moorage.testing.builders import Manifest, node_manifest, pod_manifest
-from moorage.testing.faults import FaultyTransport
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage_sandbox.testing.faults import FaultyTransport
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.client.fakes import ScriptedTransport, Stream, failure
 from tests.service.test_faulty_watches import Fates, stop_faults
 

@@ -23,9 +23,6 @@ from click.testing import CliRunner
 from moorage.api.codec import from_dict
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS
-from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.served_kinds import served_kinds
-from moorage.apiserver.server import ApiServer
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.certificates import Authority
@@ -33,14 +30,17 @@ from moorage.base.clock import SystemClock
 from moorage.base.rng import Streams
 from moorage.cli.main import main
 from moorage.client.writes import Client
-from moorage.cluster.in_process import InProcessTransport
-from moorage.cluster.schedulers import scheduler_over
 from moorage.config.load import load_config, parse_config
-from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeshapes.templates import complete
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.sandbox.example_extender import KEEP, MAINTENANCE, POWER, ExampleExtender
-from moorage.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage_sandbox.apiserver.bootstrap import bootstrap
+from moorage_sandbox.apiserver.served_kinds import served_kinds
+from moorage_sandbox.apiserver.server import ApiServer
+from moorage_sandbox.cluster.in_process import InProcessTransport
+from moorage_sandbox.cluster.schedulers import scheduler_over
+from moorage_sandbox.nodeagent.agents import NodeAgents
+from moorage_sandbox.sandbox.example_extender import KEEP, MAINTENANCE, POWER, ExampleExtender
+from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"

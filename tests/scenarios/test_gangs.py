@@ -27,7 +27,7 @@ from moorage.framework.registry import PluginEntry
 from moorage.framework.status import SUCCESS, Status, error
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.snapshot.pod_info import PodInfo
-from moorage.testing.builders import Manifest, pod_manifest
+from moorage_sandbox.testing.builders import Manifest, pod_manifest
 from tests.scenarios.gangs import (
     Cluster,
     Play,

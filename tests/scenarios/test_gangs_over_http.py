@@ -23,11 +23,11 @@ from moorage.client.http_transport import open_transport
 from moorage.client.kubeconfig import load_kubeconfig
 from moorage.client.transport import Call
 from moorage.client.writes import Client
-from moorage.cluster.schedulers import scheduler_over
 from moorage.nodeshapes.templates import complete
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.sandbox.server import SandboxServer
-from moorage.sandbox.settings import ServerSettings
+from moorage_sandbox.cluster.schedulers import scheduler_over
+from moorage_sandbox.sandbox.server import SandboxServer
+from moorage_sandbox.sandbox.settings import ServerSettings
 from tests.scenarios.gangs import coscheduling, nodes, of_object, pod_group
 
 QUICK = {"moorage.dev/start-seconds": "0.05", "moorage.dev/stop-seconds": "0.05"}

@@ -14,7 +14,7 @@ from moorage.api.resources import POD_GROUPS, PODS
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.config.feature_gates import feature_gates
 from moorage.config.own import LoadedConfiguration
-from moorage.testing.builders import Manifest, pod_manifest
+from moorage_sandbox.testing.builders import Manifest, pod_manifest
 from tests.scenarios.gangs import (
     Cluster,
     coscheduling,

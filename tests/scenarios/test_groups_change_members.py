@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from moorage.api.resources import PODS
-from moorage.testing.builders import Manifest
+from moorage_sandbox.testing.builders import Manifest
 from tests.scenarios.gangs import (
     Cluster,
     coscheduling,

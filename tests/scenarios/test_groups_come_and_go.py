@@ -16,7 +16,7 @@ from moorage.base import aio
 from moorage.base.rng import Random, Streams
 from moorage.config.feature_gates import feature_gates
 from moorage.config.own import LoadedConfiguration
-from moorage.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
 from tests.scenarios.gangs import (
     Cluster,
     coscheduling,

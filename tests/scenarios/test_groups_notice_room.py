@@ -18,7 +18,7 @@ from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.client.transport import Call
 from moorage.config.feature_gates import feature_gates
 from moorage.config.own import LoadedConfiguration
-from moorage.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
 from tests.scenarios.gangs import (
     Cluster,
     Play,

@@ -18,7 +18,7 @@ from moorage.api.resources import NODES, POD_GROUPS, PODS
 from moorage.config.feature_gates import feature_gates
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
-from moorage.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
 from tests.scenarios.company import HIGH, Company, made, play, replicas
 from tests.scenarios.gangs import coscheduling, pod_group
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from moorage.config.own import LoadedConfiguration
-from moorage.testing.builders import Manifest, node_manifest
+from moorage_sandbox.testing.builders import Manifest, node_manifest
 from tests.scenarios.company import Company, made, play, replicas
 from tests.scenarios.test_groups_preempt import FORMS, LATE_SECONDS, Form
 from tests.scenarios.test_nominees import (

@@ -12,9 +12,9 @@ from moorage.api.resources import NODES, PODS
 from moorage.base import aio
 from moorage.base.clock import ManualClock
 from moorage.client.requests import patch_body
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.scenarios.test_preemption import Scenario, priority
 
 FOO = "scheduling.k8s.io/foo"

@@ -16,7 +16,7 @@ from moorage.api.resources import POD_GROUPS
 from moorage.base import aio
 from moorage.config.feature_gates import feature_gates
 from moorage.config.own import LoadedConfiguration
-from moorage.testing.builders import Manifest, pod_manifest
+from moorage_sandbox.testing.builders import Manifest, pod_manifest
 from tests.scenarios.gangs import (
     Cluster,
     Play,

@@ -23,9 +23,9 @@ from moorage.client.transport import Answer, Call, LineStream, Transport
 from moorage.client.writes import Client
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
-from moorage.controllers.disruption import DisruptionController
-from moorage.testing.builders import Manifest, node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.controllers.disruption import DisruptionController
+from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from tests.scenarios.over_https import OverHttps, run_scenario
 
 Scenario = Callable[[VirtualCluster], Awaitable[None]]

@@ -20,8 +20,8 @@ from moorage.api.resources import (
 from moorage.base import aio
 from moorage.base.clock import Clock
 from moorage.config.load import load_config
-from moorage.testing.builders import Manifest, node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from tests.plugins.quotas.builders import quota_manifest
 from tests.scenarios.company import Company, made, replicas
 from tests.scenarios.company import play as play_company

@@ -20,27 +20,27 @@ from moorage.api.meta import ObjectReference
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS
-from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.served_kinds import served_kinds
-from moorage.apiserver.server import ApiServer
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
-from moorage.bench.soak import SoakLoad
-from moorage.bench.soak_plan import SchedulerEnd, SoakPlan, SoakReport, soak_config
 from moorage.client.transport import Answer, Call
 from moorage.client.writes import Client
-from moorage.cluster.in_process import InProcessTransport
-from moorage.cluster.schedulers import scheduler_over
 from moorage.config.load import parse_config
-from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeshapes.templates import complete
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.scheduler import Scheduler
 from moorage.state.compare import compare
-from moorage.testing.builders import Manifest, node_manifest, pod_manifest
-from moorage.testing.virtual_loop import run_virtual
+from moorage_lab.bench.soak import SoakLoad
+from moorage_lab.bench.soak_plan import SchedulerEnd, SoakPlan, SoakReport, soak_config
+from moorage_sandbox.apiserver.bootstrap import bootstrap
+from moorage_sandbox.apiserver.served_kinds import served_kinds
+from moorage_sandbox.apiserver.server import ApiServer
+from moorage_sandbox.cluster.in_process import InProcessTransport
+from moorage_sandbox.cluster.schedulers import scheduler_over
+from moorage_sandbox.nodeagent.agents import NodeAgents
+from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 ONE, TWO = "soak-one", "soak-two"
 

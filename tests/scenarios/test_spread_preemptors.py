@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.base.rng import Streams
-from moorage.testing.builders import node_manifest
+from moorage_sandbox.testing.builders import node_manifest
 from tests.scenarios.company import Company, made, play, replicas
 from tests.scenarios.test_nominees import HOST, ZONE, T, spread
 

@@ -29,7 +29,7 @@ from moorage.service.skipping import Skipping
 from moorage.service.slots import BindingSlots
 from moorage.state.contracts import Precheck
 from moorage.state.queued_pod import QueuedPod
-from moorage.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 
 
 def pod(

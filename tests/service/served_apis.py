@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
-from moorage.apiserver.rbac.attributes import attributes_of
-from moorage.apiserver.wire.requests import Request
 from moorage.client.transport import Call
+from moorage_sandbox.apiserver.rbac.attributes import attributes_of
+from moorage_sandbox.apiserver.wire.requests import Request
 
 Verbs = dict[str, dict[str, list[str]]]
 """The verbs by API version, ``apps/v1``, and resource, ``pods/status``."""

@@ -9,10 +9,10 @@ import pytest
 from moorage import plugin
 from moorage.base.clock import ManualClock
 from moorage.base.verbosity import level_of, verbosity_of
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.plugins import with_plugins
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.plugins import with_plugins
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 SMALL, GIANT = 'pod="default/small"', 'pod="default/giant"'
 WHY = "0/2 nodes are available: 2 too large."

@@ -15,7 +15,7 @@ from moorage.api.resources import NODES
 from moorage.base import aio
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.config.own import LoadedConfiguration
-from moorage.testing.builders import Manifest, pod_manifest
+from moorage_sandbox.testing.builders import Manifest, pod_manifest
 from tests.scenarios.gangs import Cluster, coscheduling, nodes, of_object, play, pod_group
 from tests.scenarios.test_preemption import priority
 

@@ -13,7 +13,7 @@ from moorage.framework.preemption import leaving_pods
 from moorage.service.evictions import EvictionLedger
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.snapshot import Snapshot
-from moorage.testing.builders import node, pod
+from moorage_sandbox.testing.builders import node, pod
 
 VICTIM = pod("victim", node_name="n1")
 

@@ -16,7 +16,7 @@ from moorage.service.core import AskingCycle
 from moorage.service.extended_attempts import ExtendedAttempts
 from moorage.service.outcomes import Outcomes
 from moorage.state.queued_pod import QueuedPod
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.engine.extenders.test_cycle import Scripted
 from tests.framework.builders import Fake, profile
 from tests.service.build import World, node, pod

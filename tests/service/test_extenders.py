@@ -23,9 +23,9 @@ from moorage.client.transport import Answer, Call, LineStream
 from moorage.config.load import parse_config
 from moorage.service import extenders as service_extenders
 from moorage.service.extenders import OpenExtenders
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 PREFIX = "http://extender"

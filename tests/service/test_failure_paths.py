@@ -26,7 +26,7 @@ from moorage.service.ingest import PodIngest
 from moorage.service.outcomes import Outcomes
 from moorage.service.pump import Pump
 from moorage.service.waiting import CallOff
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.engine.builders import filterer, scorer
 from tests.engine.extenders.test_cycle import Scripted
 from tests.framework.builders import Fake, profile

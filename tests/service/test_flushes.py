@@ -8,7 +8,7 @@ from moorage.base.aio import TaskOwner, sleep
 from moorage.base.clock import ManualClock
 from moorage.service.flushes import flush_backoff, flush_leftover
 from moorage.state.contracts import QueueSettings
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 SECOND = 1_000_000_000
 

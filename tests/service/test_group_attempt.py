@@ -15,9 +15,9 @@ from moorage.base import aio
 from moorage.base.clock import ManualClock
 from moorage.config.feature_gates import feature_gates
 from moorage.config.own import LoadedConfiguration
-from moorage.testing.builders import Manifest, node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 GANGS = ("GenericWorkload", "GangScheduling")
 

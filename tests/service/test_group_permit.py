@@ -10,7 +10,7 @@ import pytest
 from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS
 from moorage.api.resources import CORE_EVENTS, PODS
 from moorage.base import aio
-from moorage.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 from tests.scenarios.gangs import (
     Cluster,
     coscheduling,

@@ -8,7 +8,7 @@ import pytest
 
 from moorage.api.resources import CORE_EVENTS, POD_GROUPS, PODS
 from moorage.base import aio
-from moorage.testing.builders import Manifest, node_manifest
+from moorage_sandbox.testing.builders import Manifest, node_manifest
 from tests.service.test_group_attempt import Cluster, group, member, nodes, play
 
 NO_PLACE = (

@@ -11,8 +11,8 @@ from typing import Any
 from moorage.api.resources import PODS
 from moorage.base import aio
 from moorage.base.errors import ExtenderError
-from moorage.testing.builders import Manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.builders import Manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from tests.scenarios.gangs import of_labels
 from tests.service.test_extenders import node_of, play
 

@@ -13,7 +13,7 @@ import pytest
 
 from moorage.api.resources import CORE_EVENTS, PODS
 from moorage.base import aio
-from moorage.testing.builders import Manifest
+from moorage_sandbox.testing.builders import Manifest
 from tests.scenarios.gangs import (
     Cluster,
     coscheduling,

@@ -13,7 +13,7 @@ from moorage.api.pod import Pod
 from moorage.api.volume import StorageClass
 from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest
 from moorage.snapshot.listers import Lister
-from moorage.testing.builders import pod_manifest
+from moorage_sandbox.testing.builders import pod_manifest
 from tests.service.build import World, node, pod
 
 Step = tuple[str, *tuple[Any, ...]]

@@ -13,9 +13,9 @@ from moorage.base.clock import ManualClock
 from moorage.client.transport import Answer, Call, LineStream, Transport
 from moorage.service.kinds import WATCHED
 from moorage.snapshot.listers import Listers
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.client.fakes import ScriptedTransport, Stream, failure
 
 # Watched only where a feature gate, a plugin or a setting asks for it.

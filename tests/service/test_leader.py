@@ -14,9 +14,6 @@ from typing import Any
 import pytest
 
 from moorage.api.resources import CORE_EVENTS, LEASES
-from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.served_kinds import served_kinds
-from moorage.apiserver.server import ApiServer
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import NS_PER_SECOND, ManualClock
@@ -24,10 +21,13 @@ from moorage.base.errors import ApiError, LeaseLostError, NotLeadingError, Trans
 from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call, LineStream
 from moorage.client.writes import Client
-from moorage.cluster.in_process import InProcessTransport
 from moorage.config.types import LeaderElection
 from moorage.service.leader import Elector, LeaseRule, lease_rule
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.apiserver.bootstrap import bootstrap
+from moorage_sandbox.apiserver.served_kinds import served_kinds
+from moorage_sandbox.apiserver.server import ApiServer
+from moorage_sandbox.cluster.in_process import InProcessTransport
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 RULE = lease_rule(LeaderElection())
 

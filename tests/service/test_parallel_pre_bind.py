@@ -10,7 +10,7 @@ import pytest
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.framework.status import SUCCESS, Status, error, unschedulable
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.framework.builders import Fake, profile
 from tests.service.test_binding_cycle import Binding
 

@@ -26,9 +26,9 @@ from moorage.config.types import (
 from moorage.framework.loading import load_plugin
 from moorage.framework.registry import PluginEntry
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.testing.builders import Manifest, node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.service.test_preemption import Watched
 
 Scenario = Callable[[VirtualCluster], Awaitable[None]]

@@ -14,7 +14,7 @@ from moorage.framework.status import SUCCESS, Code, Status, error, unschedulable
 from moorage.service.plugin_effects import ApiEffects, LivePluginEffects
 from moorage.service.waiting import WaitingPods
 from moorage.state.activations import Activations
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.service.build import World, pod
 from tests.service.test_binding_cycle import Binding
 from tests.service.test_waiting import WAIT

@@ -13,10 +13,10 @@ import pytest
 
 from moorage.base.clock import ManualClock
 from moorage.framework.containment import RAISED, WRONG_ANSWER
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.plugins import with_plugins
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.plugins import with_plugins
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 FIXED = {
     "pre_enqueue": True,

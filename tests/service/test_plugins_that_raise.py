@@ -15,10 +15,10 @@ from moorage.base.clock import ManualClock
 from moorage.base.errors import TaskEndedError
 from moorage.framework.containment import Containment
 from moorage.framework.cycle_state import CycleState
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.plugins import with_plugins
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.plugins import with_plugins
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.framework.raising import KINDS
 from tests.service.test_plugins_from_outside import breaking
 

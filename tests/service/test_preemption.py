@@ -18,9 +18,9 @@ from moorage.base import aio
 from moorage.base.clock import ManualClock
 from moorage.client.requests import MERGE_PATCH, create, delete, patch_body
 from moorage.client.transport import Answer, Call, LineStream, Transport
-from moorage.testing.builders import Manifest, node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 Scenario = Callable[[VirtualCluster], Awaitable[None]]
 # Below the half minute after which waiting pods may be looked at again without an event.

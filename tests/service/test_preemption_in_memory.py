@@ -28,9 +28,9 @@ from moorage.framework.registry import PluginEntry
 from moorage.framework.status import SUCCESS, Code, Status
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.snapshot.pod_info import PodInfo
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.service.test_preemption import Watched, high, low, priority
 
 Where = Literal["permit", "pre_bind", "pre_bind and deaf", "writes"]

@@ -9,7 +9,7 @@ from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.core import build_core
-from moorage.testing.builders import node, pod
+from moorage_sandbox.testing.builders import node, pod
 from tests.scenarios.gangs import coscheduling
 
 LABELS = {

@@ -20,11 +20,6 @@ import msgspec
 import pytest
 
 from moorage.api.resources import PODS
-from moorage.apiserver.authentication.credentials import Authenticator
-from moorage.apiserver.served_kinds import served_kinds
-from moorage.apiserver.server import ApiServer
-from moorage.apiserver.wire.http import HttpServer
-from moorage.apiserver.wire.requests import User
 from moorage.base import aio
 from moorage.base.certificates import Authority, server_context
 from moorage.base.clock import Clock, SystemClock
@@ -32,12 +27,17 @@ from moorage.base.rng import Streams
 from moorage.client.auth import AuthorityFile, Credential, FileCredentials, ServerAccess, token_file
 from moorage.client.http_transport import HttpTransport
 from moorage.client.transport import Answer, Call, LineStream, Transport
-from moorage.cluster.assembly import NODE_AGENTS, SCHEDULER, USER
-from moorage.cluster.in_process import Handling, InProcessTransport
 from moorage.config.load import parse_config
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.fault_proxy import FaultProxy
-from moorage.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.apiserver.authentication.credentials import Authenticator
+from moorage_sandbox.apiserver.served_kinds import served_kinds
+from moorage_sandbox.apiserver.server import ApiServer
+from moorage_sandbox.apiserver.wire.http import HttpServer
+from moorage_sandbox.apiserver.wire.requests import User
+from moorage_sandbox.cluster.assembly import NODE_AGENTS, SCHEDULER, USER
+from moorage_sandbox.cluster.in_process import Handling, InProcessTransport
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.fault_proxy import FaultProxy
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from tests.client.fakes import failure
 from tests.scenarios.over_https import run_scaled
 from tests.service.test_wire_faults import ALONE

@@ -20,9 +20,9 @@ from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.scheduler import Scheduler
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 GROUP = "pod-group.scheduling.sigs.k8s.io"
 COSCHEDULING = {"enabled": [{"name": "Coscheduling"}]}

@@ -15,9 +15,6 @@ import msgspec
 import pytest
 
 from moorage.api.resources import NODES, PODS
-from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.served_kinds import served_kinds
-from moorage.apiserver.server import ApiServer
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import NS_PER_SECOND, ManualClock
@@ -26,15 +23,18 @@ from moorage.base.rng import Streams
 from moorage.client.guard import GuardedTransport, WriteGuard
 from moorage.client.transport import Answer, Call, LineStream
 from moorage.client.writes import Client
-from moorage.cluster.in_process import InProcessTransport
-from moorage.cluster.schedulers import scheduler_over
 from moorage.config.own import LoadedConfiguration
-from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeshapes.templates import complete
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.scheduler import Scheduler
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.apiserver.bootstrap import bootstrap
+from moorage_sandbox.apiserver.served_kinds import served_kinds
+from moorage_sandbox.apiserver.server import ApiServer
+from moorage_sandbox.cluster.in_process import InProcessTransport
+from moorage_sandbox.cluster.schedulers import scheduler_over
+from moorage_sandbox.nodeagent.agents import NodeAgents
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 
 class Line(InProcessTransport):

@@ -9,7 +9,7 @@ from moorage.config.own import LoadedConfiguration
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.core import build_core
 from moorage.snapshot.pod_info import PodInfo
-from moorage.testing.builders import node, pod
+from moorage_sandbox.testing.builders import node, pod
 
 CONFIG = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",

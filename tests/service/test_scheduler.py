@@ -17,13 +17,13 @@ from moorage.base.clock import ManualClock
 from moorage.base.errors import TransportError
 from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call, LineStream, Transport
-from moorage.cluster.schedulers import scheduler_over
 from moorage.config.own import LoadedConfiguration
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.scheduler import Scheduler
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.cluster.schedulers import scheduler_over
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.client.fakes import ScriptedTransport
 from tests.service.build import pod
 

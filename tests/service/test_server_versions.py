@@ -23,9 +23,9 @@ from moorage.client.transport import Answer, Call, LineStream, Transport
 from moorage.config.feature_gates import feature_gates
 from moorage.config.own import LoadedConfiguration
 from moorage.service.kinds import JOB, POD_GROUP, SERVER_VERSIONS, WATCHED
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.client.fakes import ScriptedTransport, Stream, failure
 from tests.deploy.chart import kept, objects
 from tests.deploy.rights import Script, granted, play

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from moorage.base.clock import ManualClock
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 
 def test_a_victim_that_another_preemptor_evicts_does_not_keep_the_gate_shut() -> None:

@@ -16,9 +16,9 @@ from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call, LineStream, Transport
 from moorage.observe.traces.attempts import MILLION, Traces
 from moorage.observe.traces.span import Span
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 DECIDING = ["PreFilter", "Filter", "PreScore", "Score"]
 

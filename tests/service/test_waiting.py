@@ -19,7 +19,7 @@ from moorage.framework.effects import WaitingPod
 from moorage.framework.status import SUCCESS, Code, Status, error, unschedulable
 from moorage.service.waiting import PreBinding, WaitingPods
 from moorage.state.lifecycle import PodState
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.service.build import pod
 from tests.service.test_binding_cycle import BACK, DONE, GIVEN_BACK, UNDONE, UNSCHEDULABLE, Binding
 

@@ -13,7 +13,7 @@ import pytest
 from moorage.base import aio
 from moorage.framework.status import SUCCESS, Code, Status
 from moorage.snapshot.pod_info import PodInfo
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.service.build import node, pod
 from tests.service.test_failure_paths import Attempt
 

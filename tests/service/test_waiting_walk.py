@@ -15,7 +15,7 @@ from moorage.base.rng import Streams
 from moorage.framework.status import SUCCESS, Code, Status, error
 from moorage.service.waiting import CallOff
 from moorage.snapshot.pod_info import PodInfo
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.service.build import node, pod
 from tests.service.test_failure_paths import Attempt
 

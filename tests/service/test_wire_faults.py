@@ -17,10 +17,10 @@ from moorage.base import aio
 from moorage.base.clock import ManualClock
 from moorage.client.transport import Answer, Transport
 from moorage.config.load import parse_config
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.faults import FaultyTransport
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.faults import FaultyTransport
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.client.fakes import failure
 
 # With an election the leader would end in the longer scenarios, and another take over.

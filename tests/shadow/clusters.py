@@ -15,7 +15,6 @@ from moorage.base.clock import ManualClock
 from moorage.base.errors import NotFoundError
 from moorage.base.rng import Random, Streams
 from moorage.client.transport import Answer, Call, LineStream, Transport
-from moorage.cluster.in_process import InProcessTransport
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
@@ -24,11 +23,12 @@ from moorage.shadow.comparison import Comparison
 from moorage.shadow.feed import Feed
 from moorage.shadow.report import Report
 from moorage.shadow.watching import Limits, Watch
-from moorage.testing.builders import Manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
 from moorage.what_if.lists import Objects
 from moorage.what_if.world import World
+from moorage_sandbox.cluster.in_process import InProcessTransport
+from moorage_sandbox.testing.builders import Manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.what_if.agreement import CLASSES, priority_class, random_node, random_pod
 
 Acts = Callable[[VirtualCluster], Awaitable[None]]

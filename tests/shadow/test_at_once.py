@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
 from tests.shadow.clusters import Acts, at_once, config_of, shadowed
 from tests.shadow.test_differences import PACKING
 from tests.what_if.agreement import CLASSES

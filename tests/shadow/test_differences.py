@@ -10,8 +10,8 @@ from moorage.base import aio
 from moorage.config.own import LoadedConfiguration
 from moorage.plugins.from_outside import with_plugins
 from moorage.shadow.comparison import Comparison, Outcome, PluginScores
-from moorage.testing.builders import Manifest, node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from tests.shadow.clusters import Acts, config_of, shadowed
 
 PACKING = """

@@ -13,9 +13,9 @@ from moorage.config.own import LoadedConfiguration
 from moorage.plugins.from_outside import with_plugins
 from moorage.shadow.comparison import Comparison, Outcome
 from moorage.shadow.feed import Feed
-from moorage.testing.builders import node, pod
 from moorage.what_if.lists import Objects
 from moorage.what_if.world import World
+from moorage_sandbox.testing.builders import node, pod
 from tests.shadow.clusters import config_of
 
 PARTIAL = """

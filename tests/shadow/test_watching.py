@@ -13,15 +13,15 @@ from moorage.base.clock import ManualClock
 from moorage.base.errors import MoorageError, api_error
 from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call, LineStream, Transport
-from moorage.cluster.in_process import InProcessTransport
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.shadow.feed import Feed
 from moorage.shadow.watching import Limits, Watch
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
 from moorage.what_if.lists import Objects
 from moorage.what_if.world import World
+from moorage_sandbox.cluster.in_process import InProcessTransport
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 
 class Forbidding:

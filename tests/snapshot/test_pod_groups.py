@@ -15,7 +15,7 @@ from moorage.api.pod_group import PodGroup
 from moorage.snapshot.group_sources import ApiGroups, terms_of
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_groups import GroupKey, GroupTerms, PodGroups
-from moorage.testing.builders import pod
+from moorage_sandbox.testing.builders import pod
 
 
 def member(index: int, group: str, node: str = "", *, gated: bool = False) -> Pod:

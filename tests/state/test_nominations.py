@@ -5,7 +5,7 @@ import pytest
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Pod
 from moorage.state.nominations import NominatingInfo, Nominator
-from moorage.testing.builders import pod as built
+from moorage_sandbox.testing.builders import pod as built
 from tests.state.build import NODE_ADD, World, pod
 
 

@@ -21,11 +21,11 @@ from moorage.base.aio import TaskOwner
 from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.base.errors import MoorageError, UsageError
 from moorage.kinds.values.packed_fields import PackedFields
-from moorage.storage.journal.faults import DamagedError, NoRoomError, UnsureError
-from moorage.storage.journal.files import Directory
-from moorage.storage.journal.kept import Journal
-from moorage.storage.journal.reading import load, newest_moment
-from moorage.storage.store import Store, Write
+from moorage_sandbox.storage.journal.faults import DamagedError, NoRoomError, UnsureError
+from moorage_sandbox.storage.journal.files import Directory
+from moorage_sandbox.storage.journal.kept import Journal
+from moorage_sandbox.storage.journal.reading import load, newest_moment
+from moorage_sandbox.storage.store import Store, Write
 from tests.apiserver.crd import definition
 from tests.apiserver.harness import CONFIG_MAPS, PODS, Cluster, config_map, failure, pod
 from tests.apiserver.test_events import NEW as EVENTS

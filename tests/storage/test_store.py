@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.rng import Streams
-from moorage.storage.record import Record
-from moorage.storage.store import Key, Store, Write
-from moorage.storage.watch_log import Limits, WatchLog
+from moorage_sandbox.storage.record import Record
+from moorage_sandbox.storage.store import Key, Store, Write
+from moorage_sandbox.storage.watch_log import Limits, WatchLog
 
 Writes = list[tuple[str, Key]]
 
@@ -170,7 +170,7 @@ def test_a_version_older_than_the_log_has_no_list():
 
 @pytest.mark.parametrize("many", [4096, 100], ids=["sorted when read", "sorted now and then"])
 def test_keys_stay_sorted_when_many_objects_come_and_go_between_reads(many, monkeypatch):
-    monkeypatch.setattr("moorage.storage.store._CHANGES_MANY", many)
+    monkeypatch.setattr("moorage_sandbox.storage.store._CHANGES_MANY", many)
     rng = Streams(5).stream("keys")
     store, present = Store(), set[str]()
     shelf = store.shelf("things")

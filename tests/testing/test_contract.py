@@ -14,7 +14,7 @@ import pytest
 from moorage import plugin
 from moorage.base.clock import ManualClock
 from moorage.base.errors import ConfigError
-from moorage.testing.contract import check_contract
+from moorage_sandbox.testing.contract import check_contract
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "plugins"
 CLOCK = ManualClock()

@@ -14,9 +14,9 @@ from moorage.base import aio
 from moorage.base.clock import ManualClock
 from moorage.base.errors import TransportError
 from moorage.client.transport import Answer, Call, LineStream, Transport
-from moorage.testing.builders import Manifest, node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 NODES_3 = [
     node_manifest("n1", labels={"disk": "ssd"}),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from moorage.traces.in_python import simulate
-from moorage.traces.run import RunResult
+from moorage_lab.traces.in_python import simulate
+from moorage_lab.traces.run import RunResult
 
 
 def pods(cpu: str = "1", *, count: int = 1, name: str = "pod", **more: Any) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from moorage.traces.in_python import simulate
-from moorage.traces.run import RunResult
+from moorage_lab.traces.in_python import simulate
+from moorage_lab.traces.run import RunResult
 from tests.traces.scenes import nodes, once, pods
 
 

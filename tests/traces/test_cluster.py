@@ -10,7 +10,7 @@ import pytest
 
 import moorage
 from moorage.base.errors import ConfigError, UsageError
-from moorage.traces.page import page
+from moorage_lab.traces.page import page
 from tests.traces.scenes import nodes, pods
 
 

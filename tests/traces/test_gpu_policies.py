@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from moorage.base.errors import ConfigError, UsageError
-from moorage.bench.fgd.openb import read_pods, typical_of
 from moorage.plugins.gpu_share.policies import POLICIES
-from moorage.traces.in_python import simulate
-from moorage.traces.inputs import inputs_of
-from moorage.traces.scenario import API_VERSION, KIND, scenario_of
-from moorage.traces.variants import variants_of
+from moorage_lab.bench.fgd.openb import read_pods, typical_of
+from moorage_lab.traces.in_python import simulate
+from moorage_lab.traces.inputs import inputs_of
+from moorage_lab.traces.scenario import API_VERSION, KIND, scenario_of
+from moorage_lab.traces.variants import variants_of
 from tests.traces.scenes import nodes, pods
 
 DATA = Path(__file__).parents[1] / "bench" / "fgd" / "data"

@@ -11,8 +11,8 @@ import pytest
 # In a process of its own: what other tests leave in theirs has nothing to do with it.
 _RUNS = """
 import gc, weakref
-from moorage.traces import run as running
-from moorage.traces.in_python import simulate
+from moorage_lab.traces import run as running
+from moorage_lab.traces.in_python import simulate
 from tests.traces.scenes import nodes, pods
 
 clusters = []

@@ -16,10 +16,10 @@ import pytest
 
 from moorage.base.errors import MoorageError, UsageError
 from moorage.base.version import __version__
-from moorage.traces import on_dask as on_dask_module
-from moorage.traces.in_python import simulate
-from moorage.traces.sweep import OnShare, Sweep
-from moorage.traces.variants import Variant
+from moorage_lab.traces import on_dask as on_dask_module
+from moorage_lab.traces.in_python import simulate
+from moorage_lab.traces.sweep import OnShare, Sweep
+from moorage_lab.traces.variants import Variant
 from tests.traces.scenes import nodes, pods
 
 _SCENARIO = {

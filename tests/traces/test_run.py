@@ -6,7 +6,7 @@ import pytest
 
 from moorage.base.digests import digest
 from moorage.base.errors import ConfigError, UsageError
-from moorage.traces.in_python import simulate
+from moorage_lab.traces.in_python import simulate
 from tests.traces.scenes import column, nodes, once, pods
 
 _TIMES = ("name", "node", "arrived", "placed", "ended", "outcome")

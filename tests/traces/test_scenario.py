@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from moorage.base.errors import ConfigError
-from moorage.traces.scenario import API_VERSION, KIND, read_scenario, scenario_of
+from moorage_lab.traces.scenario import API_VERSION, KIND, read_scenario, scenario_of
 from tests.traces.scenes import nodes, pods
 
 _HEAD = {"apiVersion": API_VERSION, "kind": KIND}

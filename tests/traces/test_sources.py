@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from moorage.base.errors import ConfigError, UsageError
-from moorage.testing.builders import node_manifest
-from moorage.traces.in_python import simulate
+from moorage_lab.traces.in_python import simulate
+from moorage_sandbox.testing.builders import node_manifest
 from tests.apiserver.harness import pod
 from tests.traces.scenes import column, nodes, once
 

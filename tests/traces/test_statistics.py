@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.traces.statistics import Interval, difference, interval, t_quantile
+from moorage_lab.traces.statistics import Interval, difference, interval, t_quantile
 
 
 @pytest.mark.parametrize(

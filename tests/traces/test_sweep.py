@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from moorage.base.clock import ManualClock
-from moorage.traces import sweep as sweeping
-from moorage.traces.in_python import simulate
-from moorage.traces.progress import ProgressLine
-from moorage.traces.sweep import OnShare, Sweep
+from moorage_lab.traces import sweep as sweeping
+from moorage_lab.traces.in_python import simulate
+from moorage_lab.traces.progress import ProgressLine
+from moorage_lab.traces.sweep import OnShare, Sweep
 from tests.traces.scenes import nodes, pods
 
 _SCENARIO = {

@@ -17,13 +17,13 @@ from moorage.base import aio
 from moorage.base.clock import ManualClock
 from moorage.base.errors import NotFoundError
 from moorage.base.rng import Random, Streams
-from moorage.controllers.workloads import WorkloadControllers
 from moorage.nodeshapes.annotations import RUN_SECONDS
 from moorage.nodeshapes.templates import complete
-from moorage.testing.builders import Manifest, node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
-from moorage.traces.in_python import simulate
+from moorage_lab.traces.in_python import simulate
+from moorage_sandbox.controllers.workloads import WorkloadControllers
+from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 Places = dict[str, str]
 """The node of each pod by name; pods that got none are not in it."""

@@ -22,13 +22,8 @@ from moorage.base.clock import ManualClock
 from moorage.base.errors import ApiError, NotFoundError, UsageError
 from moorage.base.rng import Random, Streams
 from moorage.client.transport import Call
-from moorage.controllers.disruption import DisruptionController
-from moorage.controllers.workloads import WorkloadControllers
 from moorage.nodeshapes.templates import complete
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.testing.builders import Manifest, node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
 from moorage.what_if.change import (
     AddNode,
     AddTaint,
@@ -45,6 +40,11 @@ from moorage.what_if.course import BETWEEN_SECONDS, play, scene_of
 from moorage.what_if.lists import Objects
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.world import World
+from moorage_sandbox.controllers.disruption import DisruptionController
+from moorage_sandbox.controllers.workloads import WorkloadControllers
+from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 _ZONES = ("a", "b", "c")
 CLASSES = {"low": -10, "high": 100, "top": 1000}

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage.what_if.lists import read_objects
 from moorage.what_if.world import World
+from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
 
 COSCHEDULING = """
 apiVersion: kubescheduler.config.k8s.io/v1

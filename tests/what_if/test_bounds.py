@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from moorage.base.errors import UsageError
-from moorage.testing.builders import Manifest, pod, pod_manifest
 from moorage.what_if.asked import counted
 from moorage.what_if.capacity import Kind, room_for, room_in
 from moorage.what_if.change import Apply, Change, Delete, Drain, Scale
 from moorage.what_if.course import scene_of, try_steps
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.wire import CapacityBody
+from moorage_sandbox.testing.builders import Manifest, pod, pod_manifest
 from tests.what_if.cluster import bare, pod_of, replica_set, world_of
 
 

@@ -12,12 +12,12 @@ from moorage.api.resources import POD_GROUPS
 from moorage.base.errors import UsageError
 from moorage.config.feature_gates import feature_gates
 from moorage.config.load import parse_config
-from moorage.testing.builders import Manifest, node, node_manifest, pod
 from moorage.what_if.capacity import Kind, nodes_needed, room_for
 from moorage.what_if.change import AddNode
 from moorage.what_if.course import try_steps
 from moorage.what_if.shapes import shapes_of
 from moorage.what_if.world import World
+from moorage_sandbox.testing.builders import Manifest, node, node_manifest, pod
 from tests.what_if.cluster import COSCHEDULING, bare, world_of
 
 

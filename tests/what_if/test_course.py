@@ -13,7 +13,6 @@ from moorage.config.feature_gates import feature_gates
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage.what_if.change import (
     AddNode,
     AddTaint,
@@ -28,6 +27,7 @@ from moorage.what_if.change import (
 )
 from moorage.what_if.consequences import ChangeComparison
 from moorage.what_if.course import Reconfigure, try_steps
+from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
 from tests.what_if.cluster import COSCHEDULING, bare, pod_of, replica_set, world_of
 
 _NO_CPU = "0/3 nodes are available: 3 Insufficient cpu."

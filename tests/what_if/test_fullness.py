@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from moorage.testing.builders import node_manifest
 from moorage.what_if.change import Cordon, Drain, RemoveNode
 from moorage.what_if.course import try_steps
 from moorage.what_if.fullness import Use, UseChange
 from moorage.what_if.world import World
+from moorage_sandbox.testing.builders import node_manifest
 from tests.what_if.cluster import pod_of, replica_set, world_of
 
 _ZONE = "topology.kubernetes.io/zone"

@@ -19,11 +19,11 @@ import pytest
 from moorage.base.errors import MoorageError
 from moorage.base.rng import Random, Streams
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.testing.builders import Manifest, node_manifest
 from moorage.what_if.change import AddNode, Apply, Change, Cordon, Delete, Drain, RemoveNode, Scale
 from moorage.what_if.course import try_steps
 from moorage.what_if.lists import read_objects
 from moorage.what_if.world import World
+from moorage_sandbox.testing.builders import Manifest, node_manifest
 from tests.what_if.cluster import pod_of, replica_set, world_of
 
 _RUNS = int(os.environ.get("FUZZ_RUNS", "120"))

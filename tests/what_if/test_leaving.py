@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from moorage.base.clock import rfc3339
-from moorage.testing.builders import Manifest
 from moorage.what_if.change import AddTaint, Change, Drain, RemoveNode
 from moorage.what_if.consequences import ChangeComparison, FlagNeed, Loss, NotEvicted
 from moorage.what_if.course import try_steps
 from moorage.what_if.world import World
+from moorage_sandbox.testing.builders import Manifest
 from tests.what_if.cluster import bare, pod_of, replica_set, world_of
 
 _READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}

@@ -10,8 +10,8 @@ import pytest
 
 from moorage.api.yaml_text import write_yaml
 from moorage.base.errors import UsageError
-from moorage.testing.builders import node_manifest, pod, pod_manifest
 from moorage.what_if.lists import Objects, read_objects
+from moorage_sandbox.testing.builders import node_manifest, pod, pod_manifest
 
 _NODE = node_manifest("n1")
 _POD = pod_manifest("p")

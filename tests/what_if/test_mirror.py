@@ -16,14 +16,14 @@ from moorage.base import aio
 from moorage.base.clock import ManualClock
 from moorage.config.own import LoadedConfiguration
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
 from moorage.what_if.change import Apply, Cordon, Drain
 from moorage.what_if.course import try_steps
 from moorage.what_if.messages import First, Moment, Update
 from moorage.what_if.mirror import Mirror
 from moorage.what_if.mirrored_state import MirroredState
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 _NODES = [node_manifest(f"n{number}", cpu="8") for number in range(6)]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from moorage.api.resources import DEVICE_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_SLICES
-from moorage.testing.builders import Manifest
 from moorage.what_if.asked import counted
 from moorage.what_if.capacity import room_in
 from moorage.what_if.change import Change, Drain, Scale
@@ -13,6 +12,7 @@ from moorage.what_if.course import scene_of, try_steps
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.wire import CapacityBody
 from moorage.what_if.world import World
+from moorage_sandbox.testing.builders import Manifest
 from tests.what_if.cluster import replica_set, world_of
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from moorage.base.errors import UsageError
-from moorage.testing.builders import Manifest
 from moorage.what_if.change import Apply, Drain, Scale
 from moorage.what_if.course import try_steps
 from moorage.what_if.policies import not_evaluated
+from moorage_sandbox.testing.builders import Manifest
 from tests.what_if.cluster import bare, pod_of, replica_set, world_of
 
 _PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}

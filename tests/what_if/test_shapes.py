@@ -14,13 +14,13 @@ from moorage.cli.capacity.text import report
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
 from moorage.plugins.from_outside import with_plugins
-from moorage.testing.builders import Manifest, node
 from moorage.what_if.asked import capacity
 from moorage.what_if.limits import Limits
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.shapes import SHAPES_MOST, shapes_to_try
 from moorage.what_if.wire import Capacity, CapacityBody
 from moorage.what_if.world import World
+from moorage_sandbox.testing.builders import Manifest, node
 from tests.what_if.cluster import bare, world_of
 
 ZONE, DISK, RACK = "topology.kubernetes.io/zone", "example.com/disk", "example.com/rack"

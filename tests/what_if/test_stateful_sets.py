@@ -7,13 +7,13 @@ from functools import partial
 import pytest
 
 from moorage.api.pod import Pod
-from moorage.testing.builders import Manifest
 from moorage.what_if.carrying import CALL_SECONDS
 from moorage.what_if.change import Drain, Scale
 from moorage.what_if.changes import Scene
 from moorage.what_if.course import scene_of, try_steps
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.workloads.stateful_steps import REVISION_LABEL
+from moorage_sandbox.testing.builders import Manifest
 from tests.what_if.cluster import bare, world_of
 
 _CALL_MS = round(CALL_SECONDS * 1000)

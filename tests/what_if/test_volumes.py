@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from moorage.testing.builders import Manifest
 from moorage.what_if.change import Apply, Scale
 from moorage.what_if.course import try_steps
+from moorage_sandbox.testing.builders import Manifest
 from tests.what_if.cluster import bare, world_of
 from tests.what_if.test_stateful_sets import _stateful_set, _with_volumes
 

@@ -10,9 +10,9 @@ import pytest
 from moorage.base.errors import UsageError
 from moorage.config.load import parse_config
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.testing.builders import node_manifest, pod_manifest
 from moorage.what_if.lists import Objects, read_objects
 from moorage.what_if.world import World
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 
 
 def _objects() -> Objects:

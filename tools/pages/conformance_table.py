@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from moorage.conformance.report import Report, Tally
-from moorage.conformance.runner import check_recordings
+from moorage_lab.conformance.report import Report, Tally
+from moorage_lab.conformance.runner import check_recordings
 
 _DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = _DOCS / "reference" / "conformance.md"

@@ -1,6 +1,6 @@
 """Rows of the table of deviations: wake-ups that kube-scheduler's hints forget.
 
-The recordings that hold them are named in ``moorage.conformance.faults``.
+The recordings that hold them are named in ``moorage_lab.conformance.faults``.
 """
 
 from __future__ import annotations

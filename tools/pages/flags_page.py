@@ -6,7 +6,7 @@ from moorage.cli.run.flags import FLAGS
 
 _HEADER = """# kube-scheduler's flags
 
-<!-- Written by `make docs` from src/moorage/cli/run/flags.py. Do not edit. -->
+<!-- Written by `make docs` from scheduler/src/moorage/cli/run/flags.py. Do not edit. -->
 
 `moorage run` takes every flag of kube-scheduler v1.36, so that a manifest need not change.
 Effective ones work as there. Ones without effect are accepted, and a warning says so. Refused ones

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from moorage.apiserver.served_kinds import GROUPS, served_kinds
 from moorage.kinds.served import ServedKind
+from moorage_sandbox.apiserver.served_kinds import GROUPS, served_kinds
 
 _HEADER = """# Kinds of the embedded API server
 

@@ -6,7 +6,7 @@ from moorage.observe.catalogue import METRICS, Metric
 
 _HEADER = """# Metrics
 
-<!-- Written by `make docs` from src/moorage/observe/catalogue.py. Do not edit. -->
+<!-- Written by `make docs` from scheduler/src/moorage/observe/catalogue.py. Do not edit. -->
 
 `moorage run` serves `/metrics` on the HTTPS port (10259, see [the flags](flags.md)), as Prometheus
 text or OpenMetrics. A caller needs the right to `get` the path: see [Let Prometheus

@@ -18,7 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from moorage.base.clock import SystemClock, rfc3339
-from moorage.bench.processes import COMMAND
+from moorage_lab.bench.processes import COMMAND
 
 _DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
 RECORD: Final = _DOCS / "performance.json"

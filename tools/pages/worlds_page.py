@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from moorage.fault_sim.company.series import SeriesReport
+from moorage_lab.fault_sim.company.series import SeriesReport
 
 REPORT: Final = Path(__file__).resolve().parents[2] / "docs" / "worlds.json"
 """The report of ``moorage fault-sim company -o json``."""

@@ -19,7 +19,7 @@ from tools.release.bill_of_materials import bill
 from tools.release.release_notes import release as move_fragments
 
 ROOT = Path(__file__).resolve().parents[2]
-VERSION_FILE = Path("src/moorage/base/version.py")
+VERSION_FILE = Path("scheduler/src/moorage/base/version.py")
 CHART_FILE = Path("deploy/chart/Chart.yaml")
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")

@@ -27,7 +27,7 @@ from packaging.utils import canonicalize_name
 ROOT: Final = Path(__file__).resolve().parents[2]
 LOCK: Final = ROOT / "requirements.lock"
 RECORD: Final = ROOT / "docs" / "packages.json"
-VENDORED: Final = ROOT / "src" / "moorage" / "dashboard" / "vendored.json"
+VENDORED: Final = ROOT / "scheduler" / "src" / "moorage" / "dashboard" / "vendored.json"
 _BLOCK: Final = re.compile(
     r"^(?P<name>[\w.-]+)==(?P<version>[^\s;\\]+)(?P<rest>(?:.*\\\n)*.*)$", re.MULTILINE
 )

@@ -6,10 +6,10 @@ import base64
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from moorage.apiserver.protobuf import facts
-from moorage.apiserver.protobuf.facts import Field
 from moorage.base.clock import NS_PER_SECOND, rfc3339, rfc3339_micro
 from moorage.base.rng import Random
+from moorage_sandbox.apiserver.protobuf import facts
+from moorage_sandbox.apiserver.protobuf.facts import Field
 
 _DEPTH_MAX: Final = 3  # messages within each other; deeper ones are left out where they may be
 _TEXTS: Final = ("", "a", "key", "ünï", "日本", "🚢", "a/b.c-d", '"quoted"\n', "x" * 200)

@@ -1,4 +1,4 @@
-"""Packs ``messages.json.gz``, which `moorage.apiserver.protobuf.facts` reads.
+"""Packs ``messages.json.gz``, which `moorage_sandbox.apiserver.protobuf.facts` reads.
 
 Place in the flow: run by hand when the API's version changes; `test_facts` checks that the shipped
 file is what comes out. Sources: field numbers and types of Kubernetes' generated.proto files, in
@@ -19,7 +19,7 @@ from moorage.kinds.facts import definitions
 from tests.kubectl.go_types import GoField, struct_types
 from tests.kubectl.install import RELEASES, kubectl_path
 
-PACKED: Final = Path("src/moorage/apiserver/protobuf/messages.json.gz")
+PACKED: Final = Path("sandbox/src/moorage_sandbox/apiserver/protobuf/messages.json.gz")
 
 # Groups whose kinds are in no OpenAPI document: they come and go, or another server has them.
 _OTHER_GROUPS: Final = {

@@ -8,11 +8,11 @@ from unittest.mock import patch
 import pytest
 
 from moorage.api.resources import group_version_path
-from moorage.apiserver.protobuf.codec import encode
-from moorage.apiserver.protobuf.envelope import _part, read_object, wrap, write_object
-from moorage.apiserver.wire.negotiate import PROTOBUF
-from moorage.apiserver.wire.requests import Reply
 from moorage.kinds import facts as api
+from moorage_sandbox.apiserver.protobuf.codec import encode
+from moorage_sandbox.apiserver.protobuf.envelope import _part, read_object, wrap, write_object
+from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF
+from moorage_sandbox.apiserver.wire.requests import Reply
 from tests.apiserver.crd import car, definition
 from tests.apiserver.harness import CONFIG_MAPS, NODES, PODS, Cluster, config_map, failure, pod
 
@@ -163,7 +163,9 @@ async def test_errors_are_served_in_the_accepted_form():
 
 async def test_an_answer_that_cannot_be_written_in_protobuf_stays_json():
     cluster = Cluster()
-    with patch("moorage.apiserver.protobuf.envelope.write_object", side_effect=KeyError("x")):
+    with patch(
+        "moorage_sandbox.apiserver.protobuf.envelope.write_object", side_effect=KeyError("x")
+    ):
         body = config_map("a")
         reply = await cluster.reply("POST", CONFIG_MAPS, body, accept=BOTH)
     assert (reply.status, reply.content_type) == (201, "application/json")

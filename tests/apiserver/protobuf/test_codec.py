@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moorage.apiserver.protobuf import facts
-from moorage.apiserver.protobuf.bounds import FIELDS_MAX, PARTS_MAX, check_parts, walk
-from moorage.apiserver.protobuf.codec import ProtobufError, decode, encode
-from moorage.apiserver.protobuf.special import SPECIAL
+from moorage_sandbox.apiserver.protobuf import facts
+from moorage_sandbox.apiserver.protobuf.bounds import FIELDS_MAX, PARTS_MAX, check_parts, walk
+from moorage_sandbox.apiserver.protobuf.codec import ProtobufError, decode, encode
+from moorage_sandbox.apiserver.protobuf.special import SPECIAL
 from tests.apiserver.protobuf.messages import random_object
 
 CORE = "k8s.io.api.core.v1"

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.protobuf import facts
 from moorage.kinds import facts as api
+from moorage_sandbox.apiserver.protobuf import facts
 from tests.apiserver.protobuf import pack
 from tests.kubectl.go_types import GoField
 from tests.kubectl.install import NoKubectlError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.apiserver.protobuf.envelope import read_object, write_object
-from moorage.apiserver.wire.negotiate import PROTOBUF
+from moorage_sandbox.apiserver.protobuf.envelope import read_object, write_object
+from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF
 from tests.apiserver.harness import Cluster
 from tests.apiserver.protobuf.recorded import RECORDED, Recorded, body_of, told
 

@@ -21,7 +21,7 @@ print("google.protobuf" in sys.modules)
 """
 THREADS = """
 import threading
-from moorage.apiserver.protobuf.codec import encode
+from moorage_sandbox.apiserver.protobuf.codec import encode
 
 names = ["core.v1.Pod", "apps.v1.Deployment", "batch.v1.Job", "networking.v1.Ingress"] * 4
 faults, start = [], threading.Barrier(len(names))

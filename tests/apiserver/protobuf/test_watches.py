@@ -8,13 +8,13 @@ from unittest.mock import patch
 
 import pytest
 
-from moorage.apiserver.protobuf import codec, rendering
-from moorage.apiserver.protobuf.codec import decode
-from moorage.apiserver.protobuf.envelope import frame, read_object
-from moorage.apiserver.protobuf.facts import META
-from moorage.apiserver.protobuf.runtime import message_class
-from moorage.apiserver.wire.negotiate import PROTOBUF
-from moorage.storage.watch_log import Limits
+from moorage_sandbox.apiserver.protobuf import codec, rendering
+from moorage_sandbox.apiserver.protobuf.codec import decode
+from moorage_sandbox.apiserver.protobuf.envelope import frame, read_object
+from moorage_sandbox.apiserver.protobuf.facts import META
+from moorage_sandbox.apiserver.protobuf.runtime import message_class
+from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF
+from moorage_sandbox.storage.watch_log import Limits
 from tests.apiserver.harness import CONFIG_MAPS, Cluster, config_map
 
 STREAM = f"{PROTOBUF};stream=watch"
@@ -118,7 +118,7 @@ async def test_an_event_is_written_once_for_all_watchers_and_never_for_those_in_
         written.append(message)
         return codec.encode(message, obj)
 
-    with patch("moorage.apiserver.protobuf.envelope.encode", counted):
+    with patch("moorage_sandbox.apiserver.protobuf.envelope.encode", counted):
         await cluster.ok("POST", CONFIG_MAPS, config_map("a"))
         # A watch is a reader of the log once it has been asked for its first chunk.
         chunks = [await anext(each) for each in told]
@@ -140,7 +140,7 @@ async def test_an_object_without_a_protobuf_form_becomes_an_error_event():
 
 
 def _failing(obj: dict[str, Any]) -> bytes:
-    from moorage.apiserver.protobuf.envelope import write_object
+    from moorage_sandbox.apiserver.protobuf.envelope import write_object
 
     if obj["kind"] != "Status":
         raise codec.ProtobufError("no such form")

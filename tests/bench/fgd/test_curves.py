@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from moorage.base.rng import Streams
-from moorage.bench.fgd.curves import COLUMNS, Curves, Step, _sum, curves
-from moorage.bench.fgd.experiment import Run
-from moorage.bench.fgd.published import Published, summarize
+from moorage_lab.bench.fgd.curves import COLUMNS, Curves, Step, _sum, curves
+from moorage_lab.bench.fgd.experiment import Run
+from moorage_lab.bench.fgd.published import Published, summarize
 
 
 def test_columns_are_means_over_the_steps_that_round_to_them():

@@ -8,10 +8,10 @@ import pytest
 
 from moorage.base.clock import ManualClock
 from moorage.base.digests import digest
-from moorage.bench.fgd.experiment import Trace, configuration, run_experiment
-from moorage.bench.fgd.openb import TracePod, read_nodes, read_pods, typical_of
-from moorage.bench.fgd.protocol import prepare
 from moorage.plugins.in_tree import in_tree_registry
+from moorage_lab.bench.fgd.experiment import Trace, configuration, run_experiment
+from moorage_lab.bench.fgd.openb import TracePod, read_nodes, read_pods, typical_of
+from moorage_lab.bench.fgd.protocol import prepare
 from tests.plugins.gpu_share import reference as ref
 
 DATA = Path(__file__).parent / "data"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moorage.bench.fgd.go_rand import GoRand
+from moorage_lab.bench.fgd.go_rand import GoRand
 
 
 def test_the_first_draws_of_seed_1_are_those_of_go():

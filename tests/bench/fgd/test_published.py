@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from moorage.base.clock import ManualClock
-from moorage.bench.fgd.experiment import Trace, run_experiment
-from moorage.bench.fgd.openb import read_nodes, read_pods
-from moorage.bench.fgd.published import read_published, summarize
 from moorage.plugins.in_tree import in_tree_registry
+from moorage_lab.bench.fgd.experiment import Trace, run_experiment
+from moorage_lab.bench.fgd.openb import read_nodes, read_pods
+from moorage_lab.bench.fgd.published import read_published, summarize
 
 TRACES = ("default", "cpu100", "gpushare40", "multigpu20", "gpuspec33")
 FOLDER = os.environ.get("MOORAGE_OPENB", "")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from moorage.base.errors import UsageError
-from moorage.bench.scheduler_perf.cases import ThresholdMetric
-from moorage.bench.scheduler_perf.files import OWN, read_files
-from moorage.bench.scheduler_perf.operations import (
+from moorage_lab.bench.scheduler_perf.cases import ThresholdMetric
+from moorage_lab.bench.scheduler_perf.files import OWN, read_files
+from moorage_lab.bench.scheduler_perf.operations import (
     OPERATIONS,
     CreateNodes,
     CreatePods,

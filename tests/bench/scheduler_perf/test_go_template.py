@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moorage.base.errors import DecodeError
-from moorage.bench.scheduler_perf.go_template import GoTemplate
+from moorage_lab.bench.scheduler_perf.go_template import GoTemplate
 
 VALUES: dict[str, Any] = {"Index": 7, "Count": 3.0, "name": "a", "on": True, "list": ["x", "y"]}
 

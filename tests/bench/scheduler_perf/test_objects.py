@@ -12,14 +12,14 @@ from moorage.api.resources import ResourceType
 from moorage.base.clock import ManualClock
 from moorage.base.errors import ApiError
 from moorage.base.rng import Streams
-from moorage.bench.scheduler_perf.nodes import create_nodes
-from moorage.bench.scheduler_perf.objects import Objects
-from moorage.bench.scheduler_perf.operations import CreateNodes
-from moorage.bench.scheduler_perf.pod_tallies import PodTallies
-from moorage.bench.scheduler_perf.scene import Scene
-from moorage.bench.scheduler_perf.templates import Templates
 from moorage.client.writes import Client
-from moorage.testing.virtual_loop import run_virtual
+from moorage_lab.bench.scheduler_perf.nodes import create_nodes
+from moorage_lab.bench.scheduler_perf.objects import Objects
+from moorage_lab.bench.scheduler_perf.operations import CreateNodes
+from moorage_lab.bench.scheduler_perf.pod_tallies import PodTallies
+from moorage_lab.bench.scheduler_perf.scene import Scene
+from moorage_lab.bench.scheduler_perf.templates import Templates
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 REFUSED = (
     'pods "p" is forbidden: error looking up service account a/default: serviceaccount "default" '

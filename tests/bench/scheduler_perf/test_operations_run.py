@@ -16,14 +16,14 @@ import pytest
 from moorage.api.resources import NODES, PODS, ResourceType
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
-from moorage.bench.scheduler_perf import nodes as nodes_module
-from moorage.bench.scheduler_perf.clusters import Cluster, Settings, in_process
-from moorage.bench.scheduler_perf.files import read_files
-from moorage.bench.scheduler_perf.run_suite import Suite, WorkloadReport
-from moorage.bench.scheduler_perf.run_workload import Planned
 from moorage.client.requests import Selection
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.testing.virtual_loop import run_virtual
+from moorage_lab.bench.scheduler_perf import nodes as nodes_module
+from moorage_lab.bench.scheduler_perf.clusters import Cluster, Settings, in_process
+from moorage_lab.bench.scheduler_perf.files import read_files
+from moorage_lab.bench.scheduler_perf.run_suite import Suite, WorkloadReport
+from moorage_lab.bench.scheduler_perf.run_workload import Planned
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 Listed = list[dict[str, Any]]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moorage.base.errors import ConfigError
-from moorage.bench.scheduler_perf.operations import (
+from moorage_lab.bench.scheduler_perf.operations import (
     CreateAny,
     CreateNodes,
     CreatePods,
@@ -16,7 +16,7 @@ from moorage.bench.scheduler_perf.operations import (
     Operation,
     Sleep,
 )
-from moorage.bench.scheduler_perf.parameters import resolve
+from moorage_lab.bench.scheduler_perf.parameters import resolve
 
 
 def pods(**fields: Any) -> CreatePods:

@@ -11,16 +11,16 @@ import pytest
 from moorage.api.resources import NAMESPACES, NODES, PRIORITY_CLASSES
 from moorage.base.clock import SystemClock
 from moorage.base.rng import Streams
-from moorage.bench.processes import Child, wait_for
-from moorage.bench.scheduler_perf.clusters import Cluster
-from moorage.bench.scheduler_perf.files import OWN, read_files
-from moorage.bench.scheduler_perf.processes import SchedulerProcess, at_kubeconfig, over_https
-from moorage.bench.scheduler_perf.run_suite import Failed, Open, Suite, SuiteReport
-from moorage.bench.scheduler_perf.run_workload import Planned
 from moorage.client.http_transport import HttpTransport
 from moorage.client.kubeconfig import find_access
 from moorage.client.requests import Selection
 from moorage.client.writes import Client
+from moorage_lab.bench.processes import Child, wait_for
+from moorage_lab.bench.scheduler_perf.clusters import Cluster
+from moorage_lab.bench.scheduler_perf.files import OWN, read_files
+from moorage_lab.bench.scheduler_perf.processes import SchedulerProcess, at_kubeconfig, over_https
+from moorage_lab.bench.scheduler_perf.run_suite import Failed, Open, Suite, SuiteReport
+from moorage_lab.bench.scheduler_perf.run_workload import Planned
 
 CLOCK = SystemClock()
 

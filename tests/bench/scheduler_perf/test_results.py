@@ -6,21 +6,21 @@ from moorage.api.meta import ObjectMeta
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
-from moorage.bench.scheduler_perf.cases import (
+from moorage_lab.bench.scheduler_perf.cases import (
     LabelValues,
     MetricsCollectorConfig,
     ThresholdMetric,
 )
-from moorage.bench.scheduler_perf.data_items import (
+from moorage_lab.bench.scheduler_perf.data_items import (
     DataItem,
     apply_threshold,
     document,
     percentiles,
 )
-from moorage.bench.scheduler_perf.histograms import histogram_items
-from moorage.bench.scheduler_perf.pod_tallies import CountedPod, PodSpecPart
-from moorage.bench.scheduler_perf.throughput import Throughput
-from moorage.testing.virtual_loop import run_virtual
+from moorage_lab.bench.scheduler_perf.histograms import histogram_items
+from moorage_lab.bench.scheduler_perf.pod_tallies import CountedPod, PodSpecPart
+from moorage_lab.bench.scheduler_perf.throughput import Throughput
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 PAGE = """
 # TYPE scheduler_a_duration_seconds histogram

@@ -14,12 +14,12 @@ import pytest
 from moorage.base.clock import ManualClock
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
-from moorage.bench.scheduler_perf.clusters import Cluster, Settings, in_process
-from moorage.bench.scheduler_perf.files import OWN, read_files
-from moorage.bench.scheduler_perf.run_suite import Suite, SuiteReport, WorkloadReport
-from moorage.bench.scheduler_perf.run_workload import Planned
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.testing.virtual_loop import run_virtual
+from moorage_lab.bench.scheduler_perf.clusters import Cluster, Settings, in_process
+from moorage_lab.bench.scheduler_perf.files import OWN, read_files
+from moorage_lab.bench.scheduler_perf.run_suite import Suite, SuiteReport, WorkloadReport
+from moorage_lab.bench.scheduler_perf.run_workload import Planned
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 CASES = """
 - name: Basic

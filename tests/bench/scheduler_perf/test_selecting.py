@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from moorage.base.errors import UsageError
-from moorage.bench.scheduler_perf.gates import gates_of
-from moorage.bench.scheduler_perf.selecting import NameFilter, has_labels
+from moorage_lab.bench.scheduler_perf.gates import gates_of
+from moorage_lab.bench.scheduler_perf.selecting import NameFilter, has_labels
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from moorage.base.errors import DecodeError
-from moorage.bench.scheduler_perf.spelling import Spelling, spelt
+from moorage_lab.bench.scheduler_perf.spelling import Spelling, spelt
 
 
 def pod(**spec: Any) -> dict[str, Any]:

@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.cli.apply.patch import LAST_APPLIED, last_applied, three_way_patch, with_last_applied
+from moorage_sandbox.cli.apply.patch import (
+    LAST_APPLIED,
+    last_applied,
+    three_way_patch,
+    with_last_applied,
+)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from moorage.cli.describe.text import node_lines
+from moorage_sandbox.cli.describe.text import node_lines
 
 
 def _pod(**spec: Any) -> dict[str, Any]:

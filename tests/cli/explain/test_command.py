@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.testing.builders import node_manifest
+from moorage_sandbox.testing.builders import node_manifest
 from tests.cli.conftest import Type, settle
 from tests.explain.clusters import bound, waiting
 from tests.sandbox.process import Up

@@ -18,7 +18,7 @@ from moorage.base.rng import Streams
 from moorage.base.timeline import Timeline
 from moorage.cli.page.acts import SandboxActs
 from moorage.client.writes import Client
-from moorage.cluster.in_process import InProcessTransport
+from moorage_sandbox.cluster.in_process import InProcessTransport
 from tests.apiserver.harness import PODS, Cluster, pod
 
 NODES = "/api/v1/nodes"

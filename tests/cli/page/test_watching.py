@@ -18,14 +18,14 @@ from moorage.base.clock import ManualClock
 from moorage.base.errors import MoorageError, UsageError, api_error
 from moorage.cli.page.watching import watch_and_serve
 from moorage.client.transport import Answer, Call, LineStream, Transport
-from moorage.cluster.in_process import InProcessTransport
 from moorage.config.extenders import Extender
 from moorage.config.own import LoadedConfiguration
 from moorage.config.types import KubeSchedulerConfiguration
 from moorage.dashboard.source import Source
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.cluster.in_process import InProcessTransport
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 LOADED = (LoadedConfiguration(), ())
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from moorage.cli.plugin_kit.templates import SAMPLES
 from moorage.framework.loading import load_plugin, references_in
 from moorage.framework.registry import POINT_METHODS
+from moorage_sandbox.cli.plugin_kit.templates import SAMPLES
 from tests.cli.conftest import Type
 
 BROKEN = """

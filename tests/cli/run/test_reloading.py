@@ -24,9 +24,9 @@ from moorage.config.own import LoadedConfiguration
 from moorage.framework.containment import Containment
 from moorage.plugins.from_outside import with_plugins
 from moorage.service.plugin_watch import PluginWatch
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 CONFIG = """apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration

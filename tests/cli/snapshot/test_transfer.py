@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.wire.requests import User
 from moorage.base.errors import ApiError, UsageError
 from moorage.base.rng import Streams
-from moorage.cli.snapshot.transfer import (
+from moorage.client.writes import Client
+from moorage_sandbox.apiserver.wire.requests import User
+from moorage_sandbox.cli.snapshot.transfer import (
     Loaded,
     fault_lines,
     load_snapshot,
@@ -22,8 +23,7 @@ from moorage.cli.snapshot.transfer import (
     read_snapshot,
     save_snapshot,
 )
-from moorage.client.writes import Client
-from moorage.cluster.in_process import ADMIN, InProcessTransport
+from moorage_sandbox.cluster.in_process import ADMIN, InProcessTransport
 from tests.apiserver.crd import car, definition
 from tests.apiserver.harness import PODS, Cluster, namespace, pod
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.cli.top.fullness import By, fullness
-from moorage.cli.top.text import plain, tables
-from moorage.testing.builders import node, pod
+from moorage_sandbox.cli.top.fullness import By, fullness
+from moorage_sandbox.cli.top.text import plain, tables
+from moorage_sandbox.testing.builders import node, pod
 
 NODES = [node("n1", cpu="4", memory="8Gi", pods=10), node("n2", cpu="2", memory="8Gi", pods=10)]
 PODS = [

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from moorage.cli.up.command import _first_objects
+from moorage_sandbox.cli.up.command import _first_objects
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from moorage.framework.status import SUCCESS, unschedulable
-from moorage.testing.builders import node, pod
-from moorage.testing.plugins import StillCluster
+from moorage_sandbox.testing.builders import node, pod
+from moorage_sandbox.testing.plugins import StillCluster
 
 NODES = [
     node("full", cpu="1"),

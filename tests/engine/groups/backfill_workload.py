@@ -22,7 +22,7 @@ from moorage.engine.groups.held_room import Head, HeldRoom
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.core import Core, build_core
 from moorage.snapshot.pod_info import PodInfo, info_of
-from moorage.testing.builders import node, pod
+from moorage_sandbox.testing.builders import node, pod
 
 Way: TypeAlias = Literal["pass", "backfill", "strict"]
 """Others pass the head freely, as far as they do not delay it, or not at all."""

@@ -23,7 +23,7 @@ from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
-from moorage.testing.builders import node, pod_manifest
+from moorage_sandbox.testing.builders import node, pod_manifest
 from tests.engine.groups.test_cycle import GATES, KEY, cluster, cycle_for, members, said
 
 Meanwhile = Callable[[Snapshot, str], None]

@@ -22,7 +22,7 @@ from moorage.engine.groups.orders import OtherOrders
 from moorage.engine.packing import search
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
-from moorage.testing.builders import node, pod
+from moorage_sandbox.testing.builders import node, pod
 from tests.engine.groups.test_cycle import GATES, KEY, cluster, cycle_for, members
 from tests.engine.packing.test_search import exact_group
 

@@ -32,7 +32,7 @@ from moorage.snapshot.group_sources import ApiGroups
 from moorage.snapshot.pod_groups import GroupKey, PodGroups
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
-from moorage.testing.builders import node, pod
+from moorage_sandbox.testing.builders import node, pod
 
 KEY = GroupKey("default", "g")
 GATES = ("GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling")

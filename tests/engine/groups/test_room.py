@@ -14,7 +14,7 @@ from moorage.engine.groups.room import all_rank_as_high, fits_at_most, judges_of
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.core import Core, build_core
 from moorage.snapshot.pod_info import PodInfo, info_of
-from moorage.testing.builders import node, pod
+from moorage_sandbox.testing.builders import node, pod
 
 
 def cluster(cpus: list[int], *, pods: str = "110", memory: str = "8Gi") -> Core:

@@ -18,7 +18,7 @@ from moorage.framework.runner import PermitOutcome, run_permit
 from moorage.framework.status import Code, Status
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
-from moorage.testing.builders import pod
+from moorage_sandbox.testing.builders import pod
 from tests.engine.groups.test_cycle import cluster, decide, members
 
 WHOLE = ("GenericWorkload", "GangScheduling", "WorkloadAwarePreemption")

@@ -8,7 +8,7 @@ from moorage.api.pod import Pod
 from moorage.engine.groups.whole_gangs import with_whole_gangs
 from moorage.snapshot.group_labels import LabelledGroups
 from moorage.snapshot.pod_groups import PodGroups
-from moorage.testing.builders import pod
+from moorage_sandbox.testing.builders import pod
 
 
 def member(name: str, *, of: str = "g", node: str = "n", priority: int = 0) -> Pod:

@@ -37,7 +37,7 @@ from moorage.snapshot.group_sources import API_SOURCE, ApiGroups
 from moorage.snapshot.pod_groups import GroupKey, GroupSource
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
-from moorage.testing.builders import node, pod
+from moorage_sandbox.testing.builders import node, pod
 from tests.scenarios.gangs import coscheduling
 
 SOURCES = (API_SOURCE, CUSTOM_SOURCE, LABEL_SOURCE)

@@ -18,7 +18,7 @@ from moorage.engine.select_node import seeded
 from moorage.framework.caches import ROWS_MOST, Changes
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
-from moorage.testing.builders import node, pod
+from moorage_sandbox.testing.builders import node, pod
 from tests.engine.builders import told
 from tests.engine.reuse.test_answers import default_profile
 

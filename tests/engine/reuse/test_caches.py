@@ -17,7 +17,7 @@ from moorage.framework.caches import NO_CHANGES, Cache, Changes, RowFollower
 from moorage.plugins.preemption.known_rows import Replicas
 from moorage.snapshot.key_log import KeyLog
 from moorage.snapshot.pod_info import PodInfo
-from moorage.testing.builders import node, pod
+from moorage_sandbox.testing.builders import node, pod
 from tests.engine.reuse.test_answers import World
 from tests.plugins.preemption.test_known_rows import World as Preempting
 from tests.plugins.preemption.test_known_rows import full

@@ -28,7 +28,7 @@ from moorage.snapshot.pod_groups import GroupKey, GroupTerms, PodGroups
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
 from moorage.snapshot.snapshot import Snapshot
-from moorage.testing.builders import Manifest, node, pod
+from moorage_sandbox.testing.builders import Manifest, node, pod
 from tests.framework.builders import Fake, answers, profile
 
 REGISTRY = in_tree_registry()

@@ -15,7 +15,7 @@ from moorage.framework.cycle_state import CycleState
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shifted import RowSums
 from moorage.snapshot.snapshot import Snapshot
-from moorage.testing.builders import pod
+from moorage_sandbox.testing.builders import pod
 from tests.framework.builders import Fake, answers, profile
 
 BY_SUMS = (1, 3)

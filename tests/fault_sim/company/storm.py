@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from moorage.api.coscheduling import GROUP_LABEL
-from moorage.fault_sim.acts import Create
-from moorage.fault_sim.company.manifests import priority_class, template, workload
-from moorage.fault_sim.company.world import WAVE_LABEL, AnyWorldAct, CompanyWorld, GroupSize, Wave
-from moorage.fault_sim.users.groups import labelled
 from moorage.nodeshapes.annotations import STOP_SECONDS
-from moorage.testing.builders import node_manifest, pod_manifest
+from moorage_lab.fault_sim.acts import Create
+from moorage_lab.fault_sim.company.manifests import priority_class, template, workload
+from moorage_lab.fault_sim.company.world import (
+    WAVE_LABEL,
+    AnyWorldAct,
+    CompanyWorld,
+    GroupSize,
+    Wave,
+)
+from moorage_lab.fault_sim.users.groups import labelled
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 
 COMES_AT = 15.0
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from moorage.fault_sim.company.coverage import coverage_of
-from moorage.fault_sim.company.generator import FEATURES, draw_world, features_of
+from moorage_lab.fault_sim.company.coverage import coverage_of
+from moorage_lab.fault_sim.company.generator import FEATURES, draw_world, features_of
 
 _WORLDS = 500
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.fault_sim.acts import Create, Delete
-from moorage.fault_sim.company.manifests import priority_class, template, workload
-from moorage.fault_sim.company.play import play
-from moorage.fault_sim.company.totals import evicted_uids, totals
-from moorage.fault_sim.company.world import AnyWorldAct, CompanyWorld
 from moorage.nodeshapes.annotations import STOP_SECONDS
-from moorage.testing.builders import node_manifest, pod_manifest
+from moorage_lab.fault_sim.acts import Create, Delete
+from moorage_lab.fault_sim.company.manifests import priority_class, template, workload
+from moorage_lab.fault_sim.company.play import play
+from moorage_lab.fault_sim.company.totals import evicted_uids, totals
+from moorage_lab.fault_sim.company.world import AnyWorldAct, CompanyWorld
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 
 ROUNDS = 8
 COMERS = 16

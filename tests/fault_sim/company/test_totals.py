@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from moorage.fault_sim.acts import Create
-from moorage.fault_sim.company import totals
-from moorage.fault_sim.company.cluster import WriteCall
-from moorage.fault_sim.company.manifests import template
-from moorage.fault_sim.company.plan import Plan
-from moorage.fault_sim.company.play import CompanyRun, play
-from moorage.fault_sim.company.totals import RULES, Total, excesses
-from moorage.fault_sim.company.world import AnyWorldAct, GroupSize
 from moorage.nodeshapes.annotations import RUN_SECONDS
-from moorage.testing.builders import Manifest, node_manifest
+from moorage_lab.fault_sim.acts import Create
+from moorage_lab.fault_sim.company import totals
+from moorage_lab.fault_sim.company.cluster import WriteCall
+from moorage_lab.fault_sim.company.manifests import template
+from moorage_lab.fault_sim.company.plan import Plan
+from moorage_lab.fault_sim.company.play import CompanyRun, play
+from moorage_lab.fault_sim.company.totals import RULES, Total, excesses
+from moorage_lab.fault_sim.company.world import AnyWorldAct, GroupSize
+from moorage_sandbox.testing.builders import Manifest, node_manifest
 from tests.fault_sim.company.storm import gang_before_backlog
 
 

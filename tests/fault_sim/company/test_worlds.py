@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.fault_sim.company.series import judged
+from moorage_lab.fault_sim.company.series import judged
 
 _WORLDS = 500
 _TOGETHER = 25

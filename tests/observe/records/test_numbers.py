@@ -8,9 +8,9 @@ from moorage.framework.containment import Containment
 from moorage.observe.access import AccessFacts
 from moorage.observe.calls import CallFacts
 from moorage.service.metrics import exposition_of
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.observe.test_metrics import numbers
 
 _NAMES = (

@@ -15,9 +15,6 @@ from moorage.api.codec import from_dict, to_dict
 from moorage.api.devices import ResourceClaim
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS, RESOURCE_CLAIMS
-from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.served_kinds import served_kinds
-from moorage.apiserver.server import ApiServer
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import NS_PER_SECOND, ManualClock
@@ -26,7 +23,6 @@ from moorage.base.rng import Streams
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.client.transport import Answer, Call
 from moorage.client.writes import Client
-from moorage.cluster.in_process import InProcessTransport
 from moorage.config.args import default_args
 from moorage.framework.effects import NoEffects
 from moorage.framework.handle import Handle
@@ -35,8 +31,12 @@ from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.api_binding import ApiBinding
 from moorage.service.slots import BindingSlots
 from moorage.snapshot.snapshot import Snapshot
-from moorage.testing.builders import Manifest, pod_manifest
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.apiserver.bootstrap import bootstrap
+from moorage_sandbox.apiserver.served_kinds import served_kinds
+from moorage_sandbox.apiserver.server import ApiServer
+from moorage_sandbox.cluster.in_process import InProcessTransport
+from moorage_sandbox.testing.builders import Manifest, pod_manifest
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.plugins.claims.builders import claim, device_class, devices, offered, put, wanting
 from tests.plugins.claims.test_dynamic_resources import Asked
 

@@ -32,7 +32,7 @@ from moorage.snapshot.group_labels import (
 from moorage.snapshot.pod_groups import GroupSource
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
-from moorage.testing.builders import node, pod
+from moorage_sandbox.testing.builders import node, pod
 
 SECOND = 10**9
 

@@ -25,7 +25,7 @@ from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_groups import PodGroups
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
-from moorage.testing.builders import pod
+from moorage_sandbox.testing.builders import pod
 
 
 class Effects(NoEffects):

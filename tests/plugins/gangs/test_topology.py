@@ -23,7 +23,7 @@ from moorage.framework.status import ReasonTable
 from moorage.plugins.gangs.topology_placement_generator import TopologyPlacementGenerator
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
-from moorage.testing.builders import node, pod
+from moorage_sandbox.testing.builders import node, pod
 from tests.plugins.gangs.test_coscheduling import group, plugin, world
 
 REQUIRED = "moorage.dev/required-topology"

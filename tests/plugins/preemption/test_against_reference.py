@@ -29,8 +29,8 @@ from moorage.framework.status import ReasonTable
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
-from moorage.testing.builders import node
-from moorage.testing.builders import pod as typed_pod
+from moorage_sandbox.testing.builders import node
+from moorage_sandbox.testing.builders import pod as typed_pod
 from tests.plugins.builders import SUMS, without
 from tests.plugins.preemption import reference
 from tests.plugins.preemption.reference import Budget, Resident, Room

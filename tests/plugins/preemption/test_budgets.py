@@ -7,7 +7,7 @@ from moorage.api.policy import PodDisruptionBudget
 from moorage.plugins.preemption.budgets import Budgets
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_info import PodInfo
-from moorage.testing.builders import pod
+from moorage_sandbox.testing.builders import pod
 
 
 def budget(name: str, namespace: str) -> PodDisruptionBudget:

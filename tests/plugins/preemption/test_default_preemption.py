@@ -34,7 +34,7 @@ from moorage.plugins.preemption.evaluator import EVICTING
 from moorage.snapshot.node_info import NodeInfo
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
-from moorage.testing.builders import node, pod
+from moorage_sandbox.testing.builders import node, pod
 
 NO_CLAIMS = "no new claims to deallocate, preemption: "
 

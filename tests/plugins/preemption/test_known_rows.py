@@ -19,7 +19,7 @@ from moorage.base.clock import NS_PER_SECOND, rfc3339
 from moorage.plugins.preemption.dry_runs import DryRuns
 from moorage.plugins.preemption.known_rows import KnownRows
 from moorage.snapshot.pod_info import PodInfo
-from moorage.testing.builders import node
+from moorage_sandbox.testing.builders import node
 from tests.plugins.preemption.histories import HistoryWorld
 from tests.plugins.preemption.reference import Budget, Resident
 from tests.plugins.preemption.test_against_reference import (

@@ -24,8 +24,8 @@ from moorage.framework.pods_seen import PodsSeen
 from moorage.framework.profile import Profile
 from moorage.plugins.preemption.dry_runs import DryRuns
 from moorage.snapshot.pod_info import PodInfo
-from moorage.testing.builders import node
-from moorage.testing.builders import pod as typed_pod
+from moorage_sandbox.testing.builders import node
+from moorage_sandbox.testing.builders import pod as typed_pod
 from tests.plugins.preemption.histories import HistoryWorld
 from tests.plugins.preemption.reference import Budget
 from tests.plugins.preemption.test_against_reference import budget_of

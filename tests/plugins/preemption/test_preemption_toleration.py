@@ -28,7 +28,7 @@ from moorage.framework.status import ReasonTable
 from moorage.plugins.preemption.evaluator import EVICTING
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
-from moorage.testing.builders import node, pod
+from moorage_sandbox.testing.builders import node, pod
 from tests.plugins.builders import SUMS, make, without
 from tests.plugins.quotas.builders import profile_with
 

@@ -19,7 +19,7 @@ from moorage.config.types import Profile as Configured
 from moorage.framework.handle import Handle
 from moorage.framework.profile import Profile
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.testing.builders import Manifest
+from moorage_sandbox.testing.builders import Manifest
 
 
 def quota_manifest(

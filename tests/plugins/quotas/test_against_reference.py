@@ -23,8 +23,8 @@ from moorage.framework.handle import Handle
 from moorage.framework.status import ReasonTable
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
-from moorage.testing.builders import node
-from moorage.testing.builders import pod as typed_pod
+from moorage_sandbox.testing.builders import node
+from moorage_sandbox.testing.builders import pod as typed_pod
 from tests.plugins.preemption import reference as reference_preemption
 from tests.plugins.quotas import reference
 from tests.plugins.quotas.builders import profile_with, quota

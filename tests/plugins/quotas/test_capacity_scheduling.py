@@ -24,7 +24,7 @@ from moorage.plugins.quotas.capacity_scheduling import STILL_COUNTED
 from moorage.plugins.quotas.elastic_quotas import QuotaBooks, request_of
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
-from moorage.testing.builders import node, pod
+from moorage_sandbox.testing.builders import node, pod
 from tests.plugins.builders import make
 from tests.plugins.quotas.builders import profile_with, quota
 

@@ -14,16 +14,16 @@ from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.client.writes import Client
-from moorage.cluster.in_process import InProcessTransport
 from moorage.config.own import LoadedConfiguration
-from moorage.nodeagent.agents import NodeAgents
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.sandbox.scaling.autoscaler import Autoscaler, Rules
-from moorage.sandbox.scaling.groups import Bounds, groups_of
-from moorage.sandbox.scaling.growth import Growth, GrowthPlan
-from moorage.testing.builders import pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.cluster.in_process import InProcessTransport
+from moorage_sandbox.nodeagent.agents import NodeAgents
+from moorage_sandbox.sandbox.scaling.autoscaler import Autoscaler, Rules
+from moorage_sandbox.sandbox.scaling.groups import Bounds, groups_of
+from moorage_sandbox.sandbox.scaling.growth import Growth, GrowthPlan
+from moorage_sandbox.testing.builders import pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 FEW = Bounds(1, 4)
 Scene = Callable[["Looks"], Awaitable[None]]
@@ -211,7 +211,7 @@ def test_a_plan_is_made_again_only_when_something_changed(monkeypatch: pytest.Mo
             plans.append(len(pending))
             return super().grow(pending)
 
-    monkeypatch.setattr("moorage.sandbox.scaling.autoscaler.GrowthPlan", Counted)
+    monkeypatch.setattr("moorage_sandbox.sandbox.scaling.autoscaler.GrowthPlan", Counted)
 
     async def scene(looks: Looks) -> None:
         await looks.create("large", cpu="5")

@@ -6,8 +6,8 @@ import pytest
 
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import UsageError
-from moorage.sandbox.scaling.groups import Bounds, groups_of, idle_seconds_of, parse_bounds
-from moorage.sandbox.scaling.idle import IdleNodes
+from moorage_sandbox.sandbox.scaling.groups import Bounds, groups_of, idle_seconds_of, parse_bounds
+from moorage_sandbox.sandbox.scaling.idle import IdleNodes
 
 
 @pytest.mark.parametrize(

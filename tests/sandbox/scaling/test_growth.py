@@ -8,8 +8,8 @@ import pytest
 
 from moorage.api.codec import from_dict
 from moorage.api.pod import Pod
-from moorage.sandbox.scaling.growth import waits_for_node
-from moorage.testing.builders import pod_manifest
+from moorage_sandbox.sandbox.scaling.growth import waits_for_node
+from moorage_sandbox.testing.builders import pod_manifest
 
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 DAEMON = [

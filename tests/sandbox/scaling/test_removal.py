@@ -10,8 +10,8 @@ import pytest
 from moorage.api.meta import OwnerReference
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.sandbox.scaling.removal import Removal, choose
-from moorage.testing.builders import node, pod
+from moorage_sandbox.sandbox.scaling.removal import Removal, choose
+from moorage_sandbox.testing.builders import node, pod
 
 
 def aged(name: str, second: int) -> Node:

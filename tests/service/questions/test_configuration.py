@@ -18,9 +18,9 @@ from moorage.service.questions.configuration import (
     configuration_of,
     configuration_question,
 )
-from moorage.testing.builders import node_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import node_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 OWN = """
 apiVersion: kubescheduler.config.k8s.io/v1

@@ -16,9 +16,9 @@ from moorage.service.questions.cluster import cluster_question
 from moorage.service.questions.decisions import decisions_question
 from moorage.service.questions.pages import OPENAPI_PATH, question_pages
 from moorage.service.questions.plugins import plugins_question
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.service.questions.openapi_check import check
 
 NODES = [node_manifest(name, cpu="4", memory="8Gi") for name in ("n1", "n2")]

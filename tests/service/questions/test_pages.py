@@ -16,9 +16,9 @@ from moorage.service.health import HealthServer, Listening
 from moorage.service.questions.pages import OPENAPI_PATH, question_pages
 from moorage.service.questions.question import Answer, Given, Parameter, Question
 from moorage.service.questions.queue import queue_question
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.scenarios.gangs import Cluster, coscheduling, nodes, of_object, play
 from tests.service.questions.openapi_check import check, faults
 from tests.service.serving.guards import open_access

@@ -28,9 +28,9 @@ from moorage.framework.status import SUCCESS, Code, Status, error
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.questions.queue import queue_answer
 from moorage.snapshot.pod_info import PodInfo
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.scenarios.gangs import Cluster, coscheduling, nodes, of_object, play, pod_group
 
 

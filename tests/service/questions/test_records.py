@@ -13,9 +13,9 @@ from moorage.observe.group_attempts import GroupAttemptFacts
 from moorage.service.facts import Facts
 from moorage.service.questions.pages import OPENAPI_PATH, question_pages
 from moorage.service.questions.records import records_question
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.scenarios.gangs import Cluster, coscheduling, nodes, of_object, play, pod_group
 from tests.service.questions.openapi_check import check
 

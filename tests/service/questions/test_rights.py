@@ -32,9 +32,6 @@ from moorage.service.questions.records import RecordsAnswer
 from moorage.service.serving.authorization import Authorizer, Decision
 from moorage.service.serving.callers import Caller
 from moorage.service.serving.rights import Rights
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
 from moorage.what_if.asked import capacity, what_if
 from moorage.what_if.body_names import names_in
 from moorage.what_if.limits import Limits
@@ -49,6 +46,9 @@ from moorage.what_if.wire import (
     WhatIfAnswer,
     WhatIfBody,
 )
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 PREFIX = "/moorage/v1"
 NODES = ("host-alpha", "host-beta")

@@ -8,9 +8,9 @@ from moorage.base.clock import ManualClock
 from moorage.service.questions.pages import question_pages
 from moorage.service.questions.queue import queue_question
 from moorage.service.questions.records import records_question
-from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.virtual_cluster import VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
 
 PODS = 60
 

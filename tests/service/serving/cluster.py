@@ -11,15 +11,15 @@ from typing import Any
 
 import aiohttp
 
-from moorage.apiserver.authentication.credentials import Authenticator
-from moorage.apiserver.wire.http import HttpServer
-from moorage.apiserver.wire.requests import User
 from moorage.base import certificates as certs
 from moorage.base.clock import ManualClock, SystemClock
 from moorage.base.rng import Streams
 from moorage.cli.run.access import access_of
 from moorage.observe.access import AccessFacts
 from moorage.service.health import HealthServer, Listening, Page
+from moorage_sandbox.apiserver.authentication.credentials import Authenticator
+from moorage_sandbox.apiserver.wire.http import HttpServer
+from moorage_sandbox.apiserver.wire.requests import User
 from tests.apiserver.harness import Cluster
 
 AUTHORITY = certs.Authority(SystemClock())

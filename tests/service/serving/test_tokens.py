@@ -16,7 +16,7 @@ from moorage.observe.access import AccessFacts
 from moorage.service.serving.callers import Caller, UnauthenticatedError
 from moorage.service.serving.reviews import TOKEN_REVIEW, Reviewer
 from moorage.service.serving.tokens import TokenAuthenticator
-from moorage.testing.virtual_loop import run_virtual
+from moorage_sandbox.testing.virtual_loop import run_virtual
 from tests.client.fakes import ScriptedTransport
 
 USER = {"username": "jane", "uid": "u1", "groups": ["dev"], "extra": {"scopes": ["a"]}}

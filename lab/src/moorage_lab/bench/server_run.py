@@ -1,0 +1,263 @@
+"""Runs a workload through an API server: three processes, everything over HTTPS.
+
+The server is ``moorage up --no-scheduler``, the scheduler is ``moorage run``, and this process
+creates the pods and watches them get their nodes, as a user's programs would. On two cores the
+three share the machine, so the number is what a user sees, not what the scheduler alone can do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from moorage.api.pod import Pod
+from moorage.api.resources import NODES, PODS, ResourceType
+from moorage.base import aio
+from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.errors import DecodeError, MoorageError
+from moorage.base.rng import Streams
+from moorage.client.http_transport import HttpTransport
+from moorage.client.kubeconfig import find_access
+from moorage.client.reflector import Reflector
+from moorage.client.writes import Client
+from moorage_lab.bench.processes import Child, server_flags, wait_for
+from moorage_lab.bench.report import Result, make_result, peak_memory_mib
+from moorage_lab.bench.workload import CreateNodes, CreatePods, Workload
+
+Progress = Callable[[str], None]
+
+OWN_CPU = "scheduler's own cpu"
+"""Name of the scheduler's processor time without that of processes which it has started."""
+_START_SECONDS = 30.0
+_STALL_SECONDS = 60.0
+_CHECK_SECONDS = 0.5  # a process that ended is noticed within this time
+_IN_FLIGHT = 32  # concurrent creations
+
+
+class _Bound:
+    """The pods that have a node, as seen by the watch."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, str] = {}
+        self.changed = asyncio.Event()
+
+    def on_add(self, pod: Pod) -> None:
+        if pod.spec.node_name:
+            self.nodes[pod.name] = pod.spec.node_name
+            self.changed.set()
+
+    def on_update(self, old: Pod, new: Pod) -> None:
+        del old
+        self.on_add(new)
+
+    def on_delete(self, pod: Pod, *, missed: bool) -> None:
+        del pod, missed
+
+    def on_synced(self) -> None:
+        self.changed.set()
+
+    def on_undecodable(self, key: tuple[str, str], error: DecodeError) -> None:
+        raise MoorageError(f"pod {key[1]} cannot be read: {error}")
+
+
+class Beside(Protocol):
+    """Something that happens beside the measurement."""
+
+    @property
+    def flags(self) -> Sequence[str]:
+        """Flags of the scheduler, instead of serving nothing."""
+        ...
+
+    async def before(self, scheduler: Child) -> None:
+        """Prepare, when the scheduler runs and before measured pods are created."""
+        ...
+
+    async def during(self) -> None:
+        """Go on while measured pods are created, until cancelled."""
+        ...
+
+
+class ServerRun:
+    """One run of one workload through an API server started for it.
+
+    Parameters
+    ----------
+    workload
+        The operations.
+    clock, streams
+        Time for measuring; seed of the scheduler's ties.
+    progress
+        Called with a message at every step.
+    config
+        Makes the scheduler's configuration file from the kubeconfig of the running server; None
+        for the defaults.
+    flags
+        Further flags of the scheduler, where nothing happens beside.
+    beside
+        Happens while measured pods are created; None for nothing.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        *,
+        clock: Clock,
+        streams: Streams,
+        progress: Progress = lambda line: None,
+        config: Callable[[Path], Awaitable[Path]] | None = None,
+        flags: Sequence[str] = (),
+        beside: Beside | None = None,
+    ) -> None:
+        self._flags = flags
+        self._config = config
+        self._beside = beside
+        self._workload = workload
+        self._clock = clock
+        self._streams = streams
+        self._progress = progress
+
+    async def run(self) -> Result:
+        """Start the processes, run every operation, end the processes.
+
+        Raises
+        ------
+        MoorageError
+            A process ended early, or no pod got a node for a minute.
+        """
+        with tempfile.TemporaryDirectory(prefix="moorage-bench-") as folder:
+            place = Path(folder)
+            kubeconfig, beside = place / "kubeconfig", self._beside
+            server = Child("server", server_flags(kubeconfig), log=place / "server.log")
+            flags = ["run", "--kubeconfig", str(kubeconfig)]
+            flags += ("--secure-port", "0", *self._flags) if beside is None else beside.flags
+            flags += ["--seed", str(self._streams.seed)]
+            try:
+                await server.start()
+                await wait_for(kubeconfig, server, seconds=_START_SECONDS)
+                if self._config is not None:
+                    flags += ["--config", str(await self._config(kubeconfig))]
+                scheduler = Child("scheduler", flags, log=place / "scheduler.log")
+                try:
+                    return await self._measure(kubeconfig, server, scheduler)
+                finally:
+                    await scheduler.stop()
+            finally:
+                await server.stop()
+
+    async def _measure(self, kubeconfig: Path, server: Child, scheduler: Child) -> Result:
+        access = find_access(str(kubeconfig), clock=self._clock)
+        transport = HttpTransport(access, user_agent="moorage-bench")
+        client = Client(transport, rng=self._streams.stream("bench/client"))
+        bound, tasks = _Bound(), aio.TaskOwner()
+        try:
+            await self._create_nodes(client)
+            await scheduler.start()
+            reflector: Reflector[Pod] = Reflector(
+                transport,
+                PODS,
+                Pod,
+                handler=bound,
+                clock=self._clock,
+                rng=self._streams.stream("bench/reflector"),
+            )
+            tasks.spawn(reflector.run(), name="watch pods")
+            await reflector.synced.wait()
+            return await self._pods(client, bound, server, scheduler)
+        finally:
+            await tasks.cancel_all()
+            await transport.close()
+
+    async def _create_nodes(self, client: Client) -> None:
+        for op in self._workload.ops:
+            if isinstance(op, CreateNodes):
+                self._progress(f"CreateNodes {op.count}")
+                await create_all(client, NODES, op)
+
+    async def _pods(self, client: Client, bound: _Bound, server: Child, scheduler: Child) -> Result:
+        result: Result | None = None
+        for op in self._workload.ops:
+            if not isinstance(op, CreatePods):
+                continue
+            self._progress(f"CreatePods {op.count}")
+            if op.measured and self._beside is not None:
+                await self._beside.before(scheduler)
+            before = {child.name: child.processor_seconds() for child in (server, scheduler)}
+            own_before = scheduler.own_processor_seconds()
+            have, start = len(bound.nodes), self._clock.monotonic_ns()
+            async with asyncio.TaskGroup() as group:
+                during = self._begun(group) if op.measured else None
+                creating = group.create_task(create_all(client, PODS, op))
+                await _all_bound(bound, have + op.count, (server, scheduler))
+                await creating
+                if during is not None:
+                    during.cancel()
+            seconds = (self._clock.monotonic_ns() - start) / NS_PER_SECOND
+            if op.measured:
+                names = sorted(op.template(i)["metadata"]["name"] for i in range(op.count))
+                result = make_result(
+                    self._workload,
+                    "server",
+                    placements=[(name, bound.nodes[name]) for name in names],
+                    seconds=seconds,
+                    decisions_ns=[],
+                    memory_peak_mib={
+                        server.name: server.peak_memory_mib(),
+                        scheduler.name: scheduler.peak_memory_mib(),
+                        "client": peak_memory_mib(),
+                    },
+                    seconds_by_part={
+                        f"{child.name} cpu": child.processor_seconds() - before[child.name]
+                        for child in (server, scheduler)
+                    }
+                    | {OWN_CPU: scheduler.own_processor_seconds() - own_before},
+                )
+        assert result is not None, f"{self._workload.name} measures nothing"
+        return result
+
+    def _begun(self, group: asyncio.TaskGroup) -> asyncio.Task[None] | None:
+        """Begin what happens beside the measurement."""
+        return None if self._beside is None else group.create_task(self._beside.during())
+
+
+async def create_all(client: Client, resource: ResourceType, op: CreateNodes | CreatePods) -> None:
+    """Create the objects of an operation, some at once, each in the namespace it names.
+
+    Raises
+    ------
+    MoorageError
+        The API server does not create one of them.
+    """
+    indexes = iter(range(op.count))
+
+    async def creator() -> None:
+        for index in indexes:
+            made = op.template(index)
+            namespace = made["metadata"].get("namespace", "")
+            await client.create(resource, made, namespace=namespace)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(_IN_FLIGHT, op.count)):
+            group.create_task(creator())
+
+
+async def _all_bound(bound: _Bound, count: int, children: tuple[Child, ...]) -> None:
+    have, stalled_seconds = len(bound.nodes), 0.0
+    while len(bound.nodes) < count:
+        for child in children:
+            child.raise_if_ended()
+        bound.changed.clear()
+        try:
+            async with asyncio.timeout(_CHECK_SECONDS):
+                await bound.changed.wait()
+        except TimeoutError:
+            stalled_seconds += _CHECK_SECONDS
+        if len(bound.nodes) > have:
+            have, stalled_seconds = len(bound.nodes), 0.0
+        elif stalled_seconds >= _STALL_SECONDS:
+            waiting = count - len(bound.nodes)
+            raise MoorageError(
+                f"no pod got a node for {_STALL_SECONDS:.0f} s; {waiting} still wait"
+            )

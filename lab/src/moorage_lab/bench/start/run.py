@@ -1,0 +1,166 @@
+"""One measurement of the start: a scheduler, the null server, and questions about its health."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from moorage.base import aio
+from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.errors import MoorageError, TransportError
+from moorage.client.auth import FixedCredentials, ServerAccess
+from moorage.client.http_transport import HttpTransport
+from moorage.client.kubeconfig import find_access
+from moorage.client.transport import Call, Transport
+from moorage_lab.bench.path.null_server import Report, null_server_flags
+from moorage_lab.bench.processes import Child, free_port, wait_for
+from moorage_lab.bench.start.result import StartPlan, StartResult
+
+_START_SECONDS: Final = 60.0
+_LOOK_SECONDS: Final = 0.02
+_PATIENCE_SECONDS: Final = 600.0
+
+
+async def measure_start(
+    plan: StartPlan, *, seed: int, clock: Clock, progress: Callable[[str], None]
+) -> StartResult:
+    """Start the null server and then a scheduler; measure until the waiting pod is bound.
+
+    Raises
+    ------
+    MoorageError
+        A process ended, the scheduler stopped answering, or no pod was bound for ten minutes.
+    """
+    with tempfile.TemporaryDirectory(prefix="moorage-bench-") as folder:
+        place = Path(folder)
+        kubeconfig, port = place / "kubeconfig", free_port()
+        server = Child(
+            "null server",
+            null_server_flags(plan.standing, kubeconfig),
+            log=place / "server.log",
+        )
+        flags = ["run", "--kubeconfig", str(kubeconfig), "--seed", str(seed)]
+        flags += ["--bind-address", "127.0.0.1", "--secure-port", str(port)]
+        scheduler = Child("scheduler", flags, log=place / "scheduler.log")
+        try:
+            await server.start()
+            await wait_for(kubeconfig, server, seconds=_START_SECONDS)
+            progress("the null server answers")
+            control = HttpTransport(find_access(str(kubeconfig), clock=clock))
+            asked = HttpTransport(
+                ServerAccess(
+                    f"https://127.0.0.1:{port}", FixedCredentials(), insecure_skip_tls_verify=True
+                )
+            )
+            try:
+                return await _Run(plan, scheduler, control, asked, clock).measure()
+            finally:
+                await asked.close()
+                await control.close()
+        finally:
+            await scheduler.stop()
+            await server.stop()
+
+
+class Health:
+    """Asks for the health of a scheduler again and again, and keeps the longest wait.
+
+    Parameters
+    ----------
+    transport
+        Leads to the scheduler.
+    clock
+        Measures the waits.
+
+    Attributes
+    ----------
+    answers
+        Number of answers.
+    """
+
+    def __init__(self, transport: Transport, clock: Clock) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._longest_ns = 0
+        self._probe_ns: int | None = None
+        self.answers = 0
+
+    @property
+    def longest_seconds(self) -> float:
+        """The longest wait, that for an answer which has not come yet included."""
+        waiting_ns = 0
+        if self.answers and self._probe_ns is not None:
+            waiting_ns = self._clock.monotonic_ns() - self._probe_ns
+        return max(self._longest_ns, waiting_ns) / NS_PER_SECOND
+
+    async def ask(self) -> None:
+        """Ask until cancelled; refused connections before the first answer do not count.
+
+        Raises
+        ------
+        TransportError
+            The scheduler has answered before, and does not answer any more.
+        """
+        while True:
+            self._probe_ns = self._clock.monotonic_ns()
+            try:
+                await self._transport.request(Call("GET", "/livez", accept="text/plain"))
+            except TransportError:
+                if self.answers:
+                    raise
+            else:
+                waited_ns = self._clock.monotonic_ns() - self._probe_ns
+                self._longest_ns = max(self._longest_ns, waited_ns)
+                self.answers += 1
+            self._probe_ns = None
+            await aio.sleep(_LOOK_SECONDS)
+
+
+class _Run:
+    def __init__(
+        self,
+        plan: StartPlan,
+        scheduler: Child,
+        control: Transport,
+        asked: Transport,
+        clock: Clock,
+    ) -> None:
+        self._plan = plan
+        self._scheduler = scheduler
+        self._control = control
+        self._health = Health(asked, clock)
+        self._clock = clock
+
+    async def measure(self) -> StartResult:
+        tasks = aio.TaskOwner()
+        began_ns = self._clock.monotonic_ns()
+        await self._scheduler.start()
+        asking = tasks.spawn(self._health.ask(), name="health")
+        try:
+            seconds = 0.0
+            while not await self._bindings():
+                self._scheduler.raise_if_ended()
+                if asking.done():
+                    asking.result()
+                if seconds > _PATIENCE_SECONDS:
+                    raise MoorageError(f"no pod was bound for {_PATIENCE_SECONDS:.0f} s")
+                await aio.sleep(_LOOK_SECONDS)
+                seconds = (self._clock.monotonic_ns() - began_ns) / NS_PER_SECOND
+            return StartResult(
+                plan=self._plan,
+                seconds=(self._clock.monotonic_ns() - began_ns) / NS_PER_SECOND,
+                cpu_seconds=self._scheduler.processor_seconds(),
+                memory_mib=self._scheduler.peak_memory_mib(),
+                health_seconds_max=self._health.longest_seconds,
+                health_checks=self._health.answers,
+            )
+        finally:
+            await tasks.cancel_all()
+
+    async def _bindings(self) -> int:
+        answer = await self._control.request(Call("GET", "/null/report"))
+        return msgspec.json.decode(answer.body, type=Report).bindings

@@ -1,0 +1,1 @@
+"""The commands of moorage_lab, one module or package each; found by entry points."""

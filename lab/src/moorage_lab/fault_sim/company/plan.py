@@ -1,0 +1,222 @@
+"""The plain plan: how many evictions pods need that come at one moment, in a quiet cluster.
+
+The plan is one recomputation by a scheduler that has just been started, over the objects as they
+were when the pods came. There is no company: a victim is gone at once, and nobody makes a pod of
+the lowest priority again. So nothing can take the room that an eviction made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from moorage.api.codec import encode
+from moorage.api.pod import Pod
+from moorage.api.resources import CORE_EVENTS, EVENTS, LEASES, NODES, PODS
+from moorage.nodeshapes.annotations import STOP_SECONDS
+from moorage.plugins.in_tree import in_tree_registry
+from moorage.what_if.lists import Objects
+from moorage.what_if.rehearsal import Rehearsal
+from moorage.what_if.world import World
+from moorage_lab.fault_sim.company.play import CompanyRun
+from moorage_lab.fault_sim.company.setups import configuration
+from moorage_lab.fault_sim.company.world import WAVE_LABEL, Wave
+from moorage_lab.fault_sim.history import Obj, name_of, node_of, priority_of
+from moorage_sandbox.storage.store import Store
+from moorage_sandbox.storage.watch_log import Change
+
+_UNREAD = frozenset(each.qualified for each in (CORE_EVENTS, EVENTS, LEASES))
+# Members of a wave that controllers make are there by then.
+_GATHERING_SECONDS = 2.0
+_SECONDS = 120.0
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a plan says of a wave.
+
+    Parameters
+    ----------
+    evictions
+        Pods that are evicted for pods of a wave.
+    waiting
+        Uids of the pods of this wave and of earlier ones that find no place.
+    """
+
+    evictions: int
+    waiting: frozenset[str] = frozenset()
+
+
+def plan_of(run: CompanyRun, wave: Wave, *, seed: int = 1, in_turn: bool = False) -> Plan:
+    """Return the plain plan for a wave.
+
+    Parameters
+    ----------
+    run
+        A world that was played.
+    wave
+        The pods that come.
+    seed
+        Decides among equally good nodes.
+    in_turn
+        Whether each group comes once those before it are placed. Groups of equal priority may not
+        all fit, so their order decides.
+    """
+    objects = Objects()
+    for data in _objects(run, wave):
+        objects.add_json(data)
+    unbound = {
+        pod.uid
+        for pod in objects.pods.values()
+        if WAVE_LABEL in pod.metadata.labels and not pod.spec.node_name
+    }
+    comers = _taken_out(objects, wave) if in_turn else []
+    rehearsal = fresh_scheduler(run, objects, seed=seed)
+    rehearsal.settle(within_seconds=_SECONDS)
+    for pods in comers:
+        for pod in pods:
+            rehearsal.add_pod(pod)
+        rehearsal.settle(within_seconds=_SECONDS)
+    waiting = frozenset(unbound.difference(rehearsal.bound))
+    return Plan(evictions=_evictions_of(rehearsal), waiting=waiting)
+
+
+def later_evictions(run: CompanyRun, version: int) -> int:
+    """Return the number of pods that a plan evicts for waves, at a version of the server."""
+    objects = Objects()
+    for resource in run.store.shelves():
+        if resource in _UNREAD:
+            continue
+        records = run.store.records_at(resource, version) or ()
+        if resource == PODS.qualified:
+            for data in _quiet_pods(record.decode() for record in records):
+                objects.add_json(data)
+            continue
+        for record in records:
+            objects.add_json(record.data)
+    rehearsal = fresh_scheduler(run, objects, seed=run.world.seed)
+    rehearsal.settle(within_seconds=_SECONDS)
+    return _evictions_of(rehearsal)
+
+
+def _evictions_of(rehearsal: Rehearsal) -> int:
+    return sum(
+        each.by is not None and WAVE_LABEL in each.by.metadata.labels
+        for each in rehearsal.evictions.values()
+    )
+
+
+def _taken_out(objects: Objects, wave: Wave) -> list[list[Pod]]:
+    """Take the pods of a wave out of the objects; return them by group, in the order of coming."""
+    groups: dict[str, list[Pod]] = {}
+    for pod in list(objects.pods.values()):
+        if pod.metadata.labels.get(WAVE_LABEL) == str(wave.number) and not pod.spec.node_name:
+            groups.setdefault(pod.metadata.labels["app"], []).append(pod)
+            objects.drop_pod(pod.key)
+    return list(groups.values())
+
+
+def fresh_scheduler(run: CompanyRun, objects: Objects, *, seed: int) -> Rehearsal:
+    """Return a scheduler that has just been started over some objects of a world."""
+    return Rehearsal(
+        World(
+            objects=objects,
+            registry=in_tree_registry(),
+            config=configuration(run.world.setup),
+            seed=seed,
+            now_ns=run.now_ns,
+        )
+    )
+
+
+def final_objects(store: Store) -> Objects:
+    """Return the objects of a server that a scheduler reads, as they are now."""
+    objects = Objects()
+    for resource, shelf in store.shelves().items():
+        if resource not in _UNREAD:
+            for record in shelf.records():
+                objects.add_json(record.data)
+    return objects
+
+
+def _objects(run: CompanyRun, wave: Wave) -> Iterator[bytes]:
+    """Yield the objects from before a wave, and what came with the wave."""
+    store, before = run.store, run.wave_versions[wave.number]
+    until = run.version_at(wave.at + _GATHERING_SECONDS)
+    decided = _first_eviction(store, before, until)
+    for resource in store.shelves():
+        if resource in _UNREAD:
+            continue
+        records = list(store.records_at(resource, before) or ())
+        if resource == PODS.qualified:
+            pods = [record.decode() for record in records]
+            comers = _comers(store, wave, before, until)
+            nodes = {
+                name_of(each.decode()) for each in store.records_at(NODES.qualified, before) or ()
+            }
+            # The pods of a node that is gone are removed before long. Elastic quotas count them
+            # until then, as upstream does, so other pods go in their place.
+            if "elastic-quota" not in run.world.features:
+                pods = [pod for pod in pods if not node_of(pod) or node_of(pod) in nodes]
+            yield from _quiet_pods([*pods, *comers])
+            continue
+        known = {record.key for record in records}
+        yield from (record.data for record in records)
+        # No decision counts on a node that comes after it.
+        last = decided if resource == NODES.qualified else until
+        for change in _changes(store, resource, before, last):
+            if change.type == "ADDED" and change.record.key not in known:
+                yield change.record.data
+
+
+def _first_eviction(store: Store, before: int, until: int) -> int:
+    """Return the version at which a scheduler first evicts a pod; the last version for none."""
+    for change in _changes(store, PODS.qualified, before, until):
+        now = preempted(change.record.decode())
+        if now and not (change.previous and preempted(change.previous.decode())):
+            return change.version
+    return until
+
+
+def preempted(pod: Obj) -> bool:
+    """Return whether a scheduler said of a pod that it evicts it."""
+    return any(
+        each["type"] == "DisruptionTarget" and each.get("reason") == "PreemptionByScheduler"
+        for each in pod.get("status", {}).get("conditions") or ()
+    )
+
+
+def _comers(store: Store, wave: Wave, before: int, until: int) -> list[Obj]:
+    """Return the pods of a wave as they were before a scheduler chose nodes for them.
+
+    The status names the claims that a controller has made for a pod, so the latest version counts.
+    """
+    comers: dict[str, Obj] = {}
+    for change in _changes(store, PODS.qualified, before, until):
+        pod = change.record.decode()
+        meta = pod["metadata"]
+        if meta.get("labels", {}).get(WAVE_LABEL) != str(wave.number) or node_of(pod):
+            continue
+        if change.type != "DELETED" and not meta.get("deletionTimestamp"):
+            pod.get("status", {}).pop("nominatedNodeName", None)
+            comers[meta["uid"]] = pod
+    return list(comers.values())
+
+
+def _changes(store: Store, resource: str, before: int, until: int) -> Iterator[Change]:
+    log = store.shelf(resource).log
+    for change in log.since(before, len(log)) or ():
+        if change.version <= until:
+            yield change
+
+
+def _quiet_pods(pods: Iterable[Obj]) -> Iterator[bytes]:
+    """Yield pods that stop at once, of which those of the lowest priority have no owner."""
+    staying = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
+    lowest = min(map(priority_of, staying), default=0)
+    for pod in staying:
+        if priority_of(pod) == lowest:
+            pod["metadata"].pop("ownerReferences", None)
+        pod["spec"]["terminationGracePeriodSeconds"] = 0
+        pod["metadata"].get("annotations", {}).pop(STOP_SECONDS, None)
+        yield encode(pod)

@@ -1,0 +1,334 @@
+"""An oracle for every attempt: a slow, plain, whole computation of what its decision must be.
+
+It starts from the versions of pods and nodes that the scheduler's watches have told, and asks the
+rules of this room about each node. So it needs no time to have passed, and finds what caches,
+columns and reused answers get wrong, as well as a filter that compares wrongly. Attempts are not
+judged where these rules do not say all: members of groups, claims, plugins and extenders of the
+simulation's own.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from moorage.api.coscheduling import GROUP_LABEL
+from moorage.api.policy import PodDisruptionBudget
+from moorage.api.resources import ELASTIC_QUOTAS, POD_DISRUPTION_BUDGETS
+from moorage.base.clock import NS_PER_SECOND
+from moorage.engine.decision import Decision, Outcome
+from moorage.framework.profile import Profile
+from moorage.service.scheduler import Scheduler
+from moorage.snapshot.listers import Lister
+from moorage.state.queued_pod import QueuedPod
+from moorage_lab.fault_sim.broken_plugin import BrokenPlugin
+from moorage_lab.fault_sim.delayed_step import DelayedStep
+from moorage_lab.fault_sim.history import History, Obj, name_of, node_of, priority_of
+from moorage_lab.fault_sim.invariants.attached import ATTACHED
+from moorage_lab.fault_sim.invariants.on_node import (
+    ON_NODE,
+    requested_resources,
+    resources_of_devices,
+)
+from moorage_lab.fault_sim.invariants.together import TOGETHER
+from moorage_lab.fault_sim.invariants.victims import Candidate, best_nodes, candidate_on
+from moorage_lab.fault_sim.invariants.write_case import is_leaving, placed
+
+OnBreach = Callable[[str, str], None]
+"""Gets the name of an invariant, and how it does not hold."""
+
+# The promises of nodes are taken from the scheduler here, not from the statuses of pods.
+_RULES: Final = tuple(
+    each for each in (*ON_NODE, *TOGETHER, *ATTACHED) if each.name != "promised-room"
+)
+# Plugins that reject pods by rules which this module does not know.
+_UNKNOWN: Final = frozenset({BrokenPlugin.name, DelayedStep.name})
+_OF_GROUPS: Final = ("schedulingGroup", "resourceClaims", "schedulingGates")
+
+
+class Belief(msgspec.Struct, frozen=True):
+    """What a scheduler must know at a moment.
+
+    Parameters
+    ----------
+    history
+        Its pods and nodes, as the watches told them; a pod that was assumed is on its node.
+    announced
+        The same without what wakes no pod, as upstream: the assumption of a pod, the begin of its
+        deletion, and the end of its node. The events of its binding and of its end come later.
+    promised
+        The pods to which it has promised a node, each as if it were there.
+    unqueued
+        Uids of the promised pods that are in no sub-queue.
+    """
+
+    history: History
+    announced: History
+    promised: tuple[Obj, ...]
+    unqueued: frozenset[str]
+
+
+class AttemptOracle:
+    """Judges each attempt of a scheduler, and the pods that it leaves asleep.
+
+    Parameters
+    ----------
+    scheduler
+        The scheduler. Its recorder is told of each decision through this oracle from now on.
+    history
+        The server's objects.
+    on_breach
+        Told of an invariant that does not hold.
+    """
+
+    def __init__(self, scheduler: Scheduler, history: History, on_breach: OnBreach) -> None:
+        self._scheduler = scheduler
+        self._history = history
+        self._on_breach = on_breach
+        self.judged = 0
+        """Attempts that were judged."""
+        self.compared: object = None
+        """What the scheduler's table was made of when it was last compared with a new one."""
+        # What was known when the sleeping pods were last looked at, and those found then.
+        self._looked_at: object = None
+        self._asleep: set[str] = set()
+        recorder = scheduler.core.recorder
+        assert recorder is not None, "the schedulers of a simulation keep records"
+        self._decided = recorder.decided
+        vars(recorder).update(decided=self.decided)
+
+    def decided(self, queued: QueuedPod, decision: Decision, *args: Any, **options: Any) -> None:
+        """Record a decision, as the recorder does, and judge it."""
+        self._decided(queued, decision, *args, **options)
+        profile = self._scheduler.core.profiles.get(queued.profile)
+        if profile is None or not self._is_known(profile) or (belief := self._belief()) is None:
+            return
+        pod = belief.history.pods.get(queued.uid)
+        if pod is not None and self._is_plain(pod) and decision.outcome is not Outcome.ERROR:
+            self.judged += 1
+            self._judge(pod, decision, profile, belief)
+
+    def _breach(self, name: str, text: str) -> None:
+        seconds = self._history.history_now_ns / NS_PER_SECOND
+        self._on_breach(name, f"{text} (at {seconds:.3f} s)")
+
+    # -- what the scheduler must know ----------------------------------------------------------
+
+    def _is_known(self, profile: Profile) -> bool:
+        """Return whether the rules of this room are those of a profile."""
+        if profile.extenders or _UNKNOWN & profile.plugins.keys():
+            return False
+        return not self._history.server_objects(ELASTIC_QUOTAS.qualified)
+
+    def _belief(self) -> Belief | None:
+        """Return what the watches have told; None where a version of it is unknown here."""
+        parts, core = self._scheduler.parts, self._scheduler.core
+        known, dump = copy.copy(self._history), core.cache.dump()
+        nodes = self._objects_written(parts.nodes.known_objects)
+        pods = self._objects_written(parts.others[0].known_objects)
+        if nodes is None or pods is None:
+            return None
+        known.nodes = {node["metadata"]["name"]: node for node in nodes}
+        known.pods = {pod["metadata"]["uid"]: pod for pod in pods}
+        announced = copy.copy(known)
+        announced.pods = {uid: _staying(pod) for uid, pod in known.pods.items()}
+        last_nodes = {name: self._history.last_nodes.get(name) for name in map(node_of, pods)}
+        announced.nodes = {name: node for name, node in last_nodes.items() if node} | known.nodes
+        for uid in dump.assumed:
+            if uid in known.pods:
+                known.pods[uid] = _on(known.pods[uid], dump.node_of_pod[uid])
+        nominator = core.queue.nominator
+        promises = [(uid, node) for uid, node in nominator if node and uid in known.pods]
+        return Belief(
+            known,
+            announced,
+            tuple(_on(known.pods[uid], node) for uid, node in promises),
+            frozenset(uid for uid, _ in promises if nominator.queued_version(uid) is None),
+        )
+
+    def _objects_written(self, objects: Mapping[Any, Any]) -> list[Obj] | None:
+        """Return the objects of a reflector as the server wrote them."""
+        versions = self._history.versions
+        written = [versions.get(each.metadata.resource_version) for each in objects.values()]
+        return None if None in written else [each for each in written if each is not None]
+
+    def _is_plain(self, pod: Obj) -> bool:
+        """Return whether the rules say all about a pod."""
+        spec = pod["spec"]
+        if any(spec.get(field) for field in _OF_GROUPS) or node_of(pod) or is_leaving(pod):
+            return False
+        if any("gcePersistentDisk" not in each for each in spec.get("volumes") or ()):
+            return False  # what a plugin has assumed of claims is not known here
+        if requested_resources(pod) & resources_of_devices(self._history):
+            return False
+        return GROUP_LABEL not in pod["metadata"].get("labels", {})
+
+    # -- decisions -----------------------------------------------------------------------------
+
+    def _judge(self, pod: Obj, decision: Decision, profile: Profile, belief: Belief) -> None:
+        promised = list(_weighty(pod, belief))
+        if any(each["metadata"]["uid"] in belief.unqueued for each in promised):
+            return  # such a pod counts without its requests, as upstream
+        feasible = [name for name in belief.history.nodes if _passes(pod, name, belief, promised)]
+        if decision.outcome is Outcome.REJECT and not feasible:
+            self._judge_victims(pod, decision, profile, belief)
+            return
+        node = decision.node_name or "no node"
+        if decision.node_name not in feasible:
+            fits = ", ".join(feasible) or "none"
+            self._breach("attempt-node", f"{name_of(pod)} gets {node}; of its nodes fit: {fits}")
+        elif self._counts_all(decision, profile) and decision.feasible != len(feasible):
+            self._breach(
+                "attempt-node",
+                f"{name_of(pod)}: {decision.feasible} nodes passed the filters, and there are "
+                f"{len(feasible)}: {', '.join(feasible)}",
+            )
+
+    def _counts_all(self, decision: Decision, profile: Profile) -> bool:
+        """Return whether the search looked at every node: none was enough for it before."""
+        return bool(profile.scores) and decision.pod.pod.status.nominated_node_name == ""
+
+    def _judge_victims(
+        self, pod: Obj, decision: Decision, profile: Profile, belief: Belief
+    ) -> None:
+        """Compare the victims with those of a dry run on each node."""
+        own = {each["metadata"]["uid"] for each in belief.promised}
+        if not profile.preempting or pod["metadata"]["uid"] in own:
+            return  # it may wait for victims that it has already
+        if pod["spec"].get("preemptionPolicy") == "Never":
+            return
+        budgets = self._history.server_objects(POD_DISRUPTION_BUDGETS.qualified)
+        if not is_current(self._scheduler.core.snapshot.listers.pod_disruption_budgets, budgets):
+            return  # the watch of budgets is behind: their older versions are unknown here
+        if profile.evicts_whole_gangs and any(map(_of_gang, belief.history.pods.values())):
+            return
+        candidates: dict[str, Candidate] = {}
+        for name in belief.history.nodes:
+
+            def fits(gone: Iterable[str], name: str = name) -> bool:
+                return _passes(pod, name, belief, list(_weighty(pod, belief)), gone)
+
+            candidate = candidate_on(name, pod, belief.history, budgets.values(), fits)
+            if candidate is not None:
+                candidates[name] = candidate
+        for text in _wrong_victims(pod, decision, candidates):
+            self._breach("attempt-victims", text)
+
+    # -- wake-ups ------------------------------------------------------------------------------
+
+    def look_for_sleepers(self) -> None:
+        """Look for pods that wait for an event, and fit on a node by now.
+
+        Nobody is looked for while a binding or an attempt is under way: their ends are events.
+        """
+        core = self._scheduler.core
+        pending = core.queue.pending()
+        if pending.in_flight or not pending.unschedulable or core.cache.dump().assumed:
+            return
+        if not all(map(self._is_known, core.profiles.values())):
+            return
+        if (belief := self._belief()) is None:
+            return
+        objects = (*belief.history.nodes.values(), *belief.history.pods.values())
+        versions = [each["metadata"]["resourceVersion"] for each in objects]
+        looked_at = versions, list(map(name_of, belief.promised))
+        if looked_at == self._looked_at:
+            return
+        self._looked_at = looked_at
+        asleep = [each.pod.uid for each in pending.unschedulable]
+        self._asleep.intersection_update(asleep)
+        for uid in asleep:
+            pod = belief.history.pods.get(uid)
+            if pod is None or uid in self._asleep or not self._is_plain(pod) or _is_deaf(pod):
+                continue
+            promised = list(_weighty(pod, belief))
+            for name in belief.history.nodes:
+                if _passes(pod, name, belief, promised) and _fits(pod, name, belief.announced):
+                    self._asleep.add(uid)
+                    self._breach("attempt-wakeup", f"{name_of(pod)} sleeps, and fits {name}")
+                    break
+
+
+def is_current(lister: Lister[PodDisruptionBudget], stored: Mapping[Any, Obj]) -> bool:
+    """Return whether a lister has the objects that the server has, in the same versions."""
+    listed = sorted(each.metadata.resource_version for each in lister.all())
+    return listed == sorted(each["metadata"]["resourceVersion"] for each in stored.values())
+
+
+def _is_deaf(pod: Obj) -> bool:
+    """Return whether a pod selects namespaces by labels: hints do not read these, as upstream."""
+    affinity = (pod["spec"].get("affinity") or {}).values()
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    return any("namespaceSelector" in term for each in affinity for term in each.get(required, ()))
+
+
+def _on(pod: Obj, node: str) -> Obj:
+    """Return a pod as if it were on a node."""
+    return {**pod, "spec": {**pod["spec"], "nodeName": node}}
+
+
+def _staying(pod: Obj) -> Obj:
+    """Return a pod as if nobody had deleted it."""
+    if not is_leaving(pod):
+        return pod
+    meta = {key: value for key, value in pod["metadata"].items() if key != "deletionTimestamp"}
+    return {**pod, "metadata": meta}
+
+
+def _of_gang(pod: Obj) -> bool:
+    return GROUP_LABEL in pod["metadata"].get("labels", {})
+
+
+def _weighty(pod: Obj, belief: Belief) -> Iterator[Obj]:
+    """Yield the pods whose promises a pod has to heed."""
+    for each in belief.promised:
+        other = each["metadata"]["uid"] != pod["metadata"]["uid"]
+        if other and priority_of(each) >= priority_of(pod):
+            yield each
+
+
+def _passes(
+    pod: Obj, node: str, belief: Belief, promised: list[Obj], gone: Iterable[str] = ()
+) -> bool:
+    """Return whether a node takes a pod, with the promised pods on their nodes and without.
+
+    Promises count in a whole domain, other than in kube-scheduler: see the deviations.
+    """
+    gone = list(gone)
+    if promised:
+        more = copy.copy(belief.history)
+        more.pods = more.pods | {each["metadata"]["uid"]: each for each in promised}
+        if not _fits(pod, node, more, gone):
+            return False
+    return _fits(pod, node, belief.history, gone)
+
+
+def _fits(pod: Obj, node: str, history: History, gone: Iterable[str] = ()) -> bool:
+    case = placed(pod, node, history, without=gone)
+    return not any(True for rule in _RULES for _ in rule.broken(case))
+
+
+def _wrong_victims(
+    pod: Obj, decision: Decision, candidates: Mapping[str, Candidate]
+) -> Iterator[str]:
+    nomination = decision.nomination
+    chosen = "" if nomination is None else nomination.node_name
+    if chosen not in candidates:
+        if chosen or candidates:
+            names = ", ".join(sorted(candidates)) or "no node"
+            yield f"{name_of(pod)} is promised {chosen or 'no node'}; evictions help on {names}"
+        return
+    victims = sorted(each.full_name for each in decision.victims)
+    if victims != sorted(candidates[chosen].victims) and candidates[chosen].is_certain:
+        yield (
+            f"{name_of(pod)} evicts {', '.join(victims)} from {chosen}; enough are "
+            f"{', '.join(sorted(candidates[chosen].victims))}"
+        )
+    elif all(each.is_certain for each in candidates.values()) and chosen not in best_nodes(
+        candidates
+    ):
+        best = ", ".join(best_nodes(candidates))
+        yield f"{name_of(pod)} evicts on {chosen}; less is lost on {best}"

@@ -1,0 +1,200 @@
+"""The objects of a new cluster.
+
+Only objects that Kubernetes itself makes at its first start and that clients depend on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS
+from moorage.kinds.custom.shipped import shipped_definitions
+from moorage.kinds.kind import Obj
+from moorage.kinds.network.addresses import (
+    DEFAULT_SERVICE_CIDR,
+    FIRST_ADDRESS,
+    SERVICE_NETWORK,
+)
+from moorage.kinds.status import StatusError
+from moorage_sandbox.apiserver.admission.namespaces import INITIAL
+from moorage_sandbox.apiserver.custom.registration import api_service
+from moorage_sandbox.apiserver.rbac.policy import bootstrap_roles, issuer_discovery
+from moorage_sandbox.apiserver.served_kinds import served_kinds
+from moorage_sandbox.apiserver.server import ApiServer
+from moorage_sandbox.apiserver.wire.flow_schemas import mandatory_objects
+
+# The two classes of kubernetes v1.36 pkg/apis/scheduling/v1 (SystemPriorityClasses).
+_SYSTEM_PRIORITY_CLASSES = (
+    (
+        "system-cluster-critical",
+        2_000_000_000,
+        "Used for system critical pods that must run in the cluster, but can be moved to "
+        "another node if necessary.",
+    ),
+    (
+        "system-node-critical",
+        2_000_001_000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
+)
+
+# Group -> its priority, from pkg/controlplane/apiserver/aggregator.go of kubernetes v1.36.
+_PRIORITIES = {
+    "": 18_000,
+    "apps": 17_800,
+    "events.k8s.io": 17_750,
+    "authentication.k8s.io": 17_700,
+    "authorization.k8s.io": 17_600,
+    "autoscaling": 17_500,
+    "batch": 17_400,
+    "certificates.k8s.io": 17_300,
+    "networking.k8s.io": 17_200,
+    "policy": 17_100,
+    "rbac.authorization.k8s.io": 17_000,
+    "storage.k8s.io": 16_800,
+    "admissionregistration.k8s.io": 16_700,
+    "apiextensions.k8s.io": 16_700,
+    "scheduling.k8s.io": 16_600,
+    "coordination.k8s.io": 16_500,
+    "node.k8s.io": 16_300,
+    "discovery.k8s.io": 16_200,
+    "flowcontrol.apiserver.k8s.io": 16_100,
+    "internal.apiserver.k8s.io": 16_000,
+    "resource.k8s.io": 15_900,
+    "storagemigration.k8s.io": 15_800,
+}
+
+
+def bootstrap(server: ApiServer, *, authority_certificate: bytes = b"") -> None:
+    """Create the objects that every cluster has.
+
+    Parameters
+    ----------
+    server
+        A server without objects.
+    authority_certificate
+        Certificate of the authority that signs client certificates, PEM. Where it is given,
+        components that check their own callers (a real kube-scheduler does) find it in its usual
+        place. Clients also find the service of the API server.
+    """
+    for obj in _all_objects(authority_certificate):
+        server.store_object(obj)
+
+
+class Completed(NamedTuple):
+    """The objects that `complete` made, and those that it could not make.
+
+    Parameters
+    ----------
+    made
+        Kind and name of each object made.
+    refused
+        Kind and name of each object that is still missing, with the reason.
+    """
+
+    made: list[str]
+    refused: list[str]
+
+
+def complete(
+    server: ApiServer, *, authority_certificate: bytes = b"", definitions: bool = True
+) -> Completed:
+    """Create the missing ones of the objects that every cluster has; the others stay as they are.
+
+    Quotas and policies of the cluster may refuse an object. The cluster goes on without it.
+
+    Parameters
+    ----------
+    server
+        A server whose objects were read from a disk.
+    authority_certificate
+        As of `bootstrap`.
+    definitions
+        Create the definitions of custom resources that moorage brings along, too.
+    """
+    made, refused = [], []
+    for obj in _all_objects(authority_certificate):
+        if server.has(obj) or (obj["kind"] == CUSTOM_RESOURCE_DEFINITIONS.kind and not definitions):
+            continue
+        name = f"{obj['kind']} {obj['metadata']['name']}"
+        try:
+            server.store_object(obj)
+        except StatusError as error:
+            refused.append(f"{name}: {error.message}")
+        else:
+            made.append(name)
+    return Completed(made, refused)
+
+
+def _all_objects(authority_certificate: bytes) -> Iterator[Obj]:
+    yield from (*initial_objects(), *bootstrap_roles(), *shipped_definitions())
+    if not authority_certificate:
+        return
+    yield {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": "extension-apiserver-authentication",
+            "namespace": "kube-system",
+        },
+        "data": {"client-ca-file": authority_certificate.decode()},
+    }
+    yield {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "ServiceCIDR",
+        "metadata": {"name": DEFAULT_SERVICE_CIDR},
+        "spec": {"cidrs": [SERVICE_NETWORK]},
+    }
+    yield _own_service()
+    yield from _own_api_services()
+    yield from mandatory_objects()
+    yield from issuer_discovery()
+
+
+def _own_service() -> Obj:
+    """Return the service ``kubernetes``, the first that people see; nothing routes to it here.
+
+    Notes
+    -----
+    kubernetes v1.36 pkg/controlplane/controller/kubernetesservice, addressed as kubeadm does.
+    """
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": "kubernetes",
+            "namespace": "default",
+            "labels": {"component": "apiserver", "provider": "kubernetes"},
+        },
+        "spec": {
+            "clusterIP": FIRST_ADDRESS,
+            "ports": [{"name": "https", "port": 443}],
+        },
+    }
+
+
+def _own_api_services() -> Iterator[Obj]:
+    """Yield the APIServices of the built-in groups, which programs look at for what is served."""
+    reviews = (("authentication.k8s.io", "v1"), ("authorization.k8s.io", "v1"))
+    served = {(each.resource.group, each.resource.version) for each in served_kinds()}
+    for group, version in sorted(served.union(reviews)):
+        if group not in _PRIORITIES:
+            continue
+        stable = {"v1": 15 if group else 1, "v2": 30}
+        of_version = stable.get(version, 12 if "beta" in version else 9)
+        yield api_service(group, version, "onstart", (_PRIORITIES[group], of_version))
+
+
+def initial_objects() -> Iterator[Obj]:
+    """Yield the objects of a new cluster, in an order in which they can be created."""
+    for name in INITIAL:
+        yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    for name, value, description in _SYSTEM_PRIORITY_CLASSES:
+        yield {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "value": value,
+            "description": description,
+        }

@@ -1,0 +1,53 @@
+"""Answers with a document about the server, or a 304 if the client has the document already.
+
+Place in the flow: `server` answers with the documents of `discovery` here. The tag of a document is
+a hash of its bytes. The index of ``/openapi/v3`` has this hash in its addresses, too, so kubectl
+and client-go ask for a large document once and keep it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from moorage_sandbox.apiserver.wire.negotiate import AGGREGATED
+from moorage_sandbox.apiserver.wire.requests import Query, Reply, Request
+
+_OPENAPI = "/openapi/"
+_OPENAPI_V3 = "/openapi/v3/"
+# An address with the hash of a document always means the same content. There is no `Expires`
+# header as upstream has: it would say the same, and need a clock.
+_FOREVER = "public, max-age=31536000, immutable"
+
+
+def digest(document: bytes) -> str:
+    """Return the hash that identifies a document."""
+    return hashlib.sha512(document).hexdigest().upper()
+
+
+def document_reply(request: Request, body: bytes, media_type: str) -> Reply:
+    """Answer a call for a document.
+
+    Notes
+    -----
+    kube-openapi v0 ``handler3`` and apiserver v1.36 ``endpoints/discovery/aggregated/etag.go``.
+    Status 304 answers the client's own tag. An outdated hash in an address is redirected to the
+    present hash.
+    """
+    if media_type != AGGREGATED and not request.path.startswith(_OPENAPI):
+        return Reply(status=200, body=body, content_type=media_type)
+    found = digest(body)
+    tag = f'"{found}"'
+    headers = [("ETag", tag), ("Vary", "Accept")]
+    asked = Query(request.query).text("hash") if request.path.startswith(_OPENAPI_V3) else ""
+    if asked and asked != found:
+        location = f"{request.path}?hash={found}"
+        return Reply(status=301, body=b"", headers=(("Location", location),))
+    headers.append(("Cache-Control", _FOREVER if asked else "public"))
+    if tag in _tags(request.headers.get("if-none-match", "")):
+        return Reply(status=304, body=b"", content_type=media_type, headers=tuple(headers))
+    return Reply(status=200, body=body, content_type=media_type, headers=tuple(headers))
+
+
+def _tags(header: str) -> set[str]:
+    """Return the tags of a client's header; weak tags count like strong tags."""
+    return {each.strip().removeprefix("W/") for each in header.split(",")}

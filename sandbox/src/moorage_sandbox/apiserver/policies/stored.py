@@ -1,0 +1,91 @@
+"""The policies of one kind in the store, and the writes that they are about.
+
+Place in the flow: `denying` and `mutating` look here whether there are policies at all, for every
+write. Mirrors kubernetes v1.36 apiserver pkg/admission/plugin/policy/generic/policy_dispatcher.go.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from moorage.cel.runtime import is_installed
+from moorage.kinds.kind import Obj
+from moorage.kinds.tree import Json, text
+from moorage.policies.bound import GROUP, BoundPolicies, Chosen
+from moorage.policies.matching import Write
+from moorage_sandbox.apiserver.views import Served
+from moorage_sandbox.apiserver.world import World
+from moorage_sandbox.storage.store import Shelf
+
+
+class StoredPolicies(BoundPolicies):
+    """The stored policies of one kind, and their bindings.
+
+    Parameters
+    ----------
+    world
+        Holds them, and their parameters.
+    policies, bindings
+        The plurals of the two kinds.
+    """
+
+    def __init__(self, world: World, policies: str, bindings: str) -> None:
+        super().__init__(world, policies, bindings)
+        self._world = world
+
+    @cached_property
+    def _binding_shelf(self) -> Shelf:
+        # Looked up once, because every call asks for its length.
+        return self._world.shelf(self._bindings)
+
+    @property
+    def exist(self) -> bool:
+        """Whether there are any bindings: policies without a binding do nothing."""
+        return len(self._binding_shelf) > 0
+
+    def write_to_match(
+        self, served: Served, new: Obj | None, old: Obj | None, subresource: str
+    ) -> Write | None:
+        """Return a write as policies see it; None for a write that no policy is about.
+
+        Parameters
+        ----------
+        served
+            The resource as it is called.
+        new, old
+            The object in the ruled form, None when it is deleted; and the object before, None when
+            it is new.
+        subresource
+            ``status``, or empty.
+        """
+        resource = served.kind.resource
+        if not self.exist or not is_installed() or resource.group == GROUP:
+            # Otherwise a policy could keep its own removal from happening.
+            return None
+        namespace = text(new or old or {}, "metadata", "namespace")
+        versions = frozenset(
+            kind.resource.version
+            for kind in self._world.catalog.kinds
+            if (kind.resource.group, kind.resource.plural) == (resource.group, resource.plural)
+        )
+        return Write(
+            operation="CREATE" if old is None else "DELETE" if new is None else "UPDATE",
+            resource=resource,
+            versions=versions,
+            subresource=subresource,
+            new=None if new is None else served.served_from_ruled(new),
+            old=None if old is None else served.served_from_ruled(old),
+            namespace=self._world.lookup("namespaces", None, namespace) if namespace else None,
+        )
+
+    def params_of(self, kind: Json, namespace: str, chosen: Chosen) -> list[Obj] | None:
+        """Return the chosen stored objects of a kind of parameters."""
+        served = self._world.catalog.by_kind(kind.get("apiVersion"), kind.get("kind"))
+        if served is None:
+            return None
+        where = namespace if served.kind.resource.namespaced else ""
+        return [
+            served.served_form(record)
+            for record in self._world.store.shelf(served.shelf).records(where)
+            if chosen(record.name, record.labels)
+        ]

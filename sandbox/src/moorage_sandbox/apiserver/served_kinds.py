@@ -1,0 +1,20 @@
+"""Every kind that the API server serves.
+
+The kinds of `moorage.kinds`, those of `moorage.policies`, and definitions of custom resources,
+whose rules compile expressions.
+"""
+
+from __future__ import annotations
+
+from moorage.kinds import all_kinds, registry
+from moorage.kinds.served import ServedKind
+from moorage.policies.registry import POLICY_KINDS
+from moorage_sandbox.apiserver.custom import definition
+
+_MORE: tuple[ServedKind, ...] = (*POLICY_KINDS, *definition.KINDS)
+GROUPS: tuple[tuple[ServedKind, ...], ...] = (*registry.GROUPS, _MORE)
+
+
+def served_kinds() -> list[ServedKind]:
+    """Every served kind, in the order of `moorage.kinds.built_in.stored_resources`."""
+    return all_kinds(*_MORE)

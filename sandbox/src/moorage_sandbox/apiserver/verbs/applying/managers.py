@@ -1,0 +1,393 @@
+"""The managers of fields, and how an apply or another write changes them.
+
+Place in the flow: `writing` calls `apply` for a PATCH of type apply and `track` for any other
+write. Mirrors structured-merge-diff v6 merge/update.go and kubernetes v1.36 apimachinery
+pkg/util/managedfields. An object that was never applied has no managers here: a record of
+every write would make each object half as large again. At the first apply all fields of the object
+belong to ``before-first-apply``, as upstream does for objects without managers. Fields that
+kubectl's annotation names are the exception: they belong to kubectl's client-side apply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+import msgspec
+
+from moorage.kinds.kind import Layout, Obj
+from moorage.kinds.schema.field_sets import (
+    FieldSet,
+    Path,
+    from_fields_v1,
+    shown,
+    to_fields_v1,
+)
+from moorage.kinds.schema.merging import fields_of, merged
+from moorage.kinds.status import StatusError
+from moorage_sandbox.apiserver.verbs.applying.versions import Comparison, Find, Version, pruned
+
+APPLY = "Apply"
+UPDATE = "Update"
+FIRST = "before-first-apply"
+OLD = "ancient-changes"
+CLIENT_SIDE = "kubectl-client-side-apply"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_LAST_APPLIED_PATH: Path = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
+# Upstream merges the oldest managers of updates into one above this number.
+_UPDATERS_MAX = 10
+
+# Fields without a manager: names of the object, and fields that only the server writes.
+_NOBODYS = frozenset(
+    {("f:apiVersion",), ("f:kind",), ("f:metadata",)}
+    | {
+        ("f:metadata", f"f:{name}")
+        for name in (
+            "name",
+            "namespace",
+            "creationTimestamp",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "selfLink",
+            "uid",
+            "generation",
+            "managedFields",
+            "resourceVersion",
+        )
+    }
+)
+
+
+class Manager(msgspec.Struct, frozen=True):
+    """One entry of ``managedFields``.
+
+    Parameters
+    ----------
+    name
+        ``manager``.
+    operation
+        ``Apply`` or ``Update``.
+    api_version
+        Version of the object in which the fields are named.
+    time
+        Time of the last change of the entry, RFC 3339.
+    subresource
+        Subresource of the write, empty for the object itself.
+    fields
+        Fields that the entry manages.
+    """
+
+    name: str
+    operation: str
+    api_version: str
+    time: str = ""
+    subresource: str = ""
+    fields: FieldSet = frozenset()
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """Identity of the entry; an applier has one entry, in the version of its last apply."""
+        version = self.api_version if self.operation == UPDATE else ""
+        return (self.name, self.operation, self.subresource, version)
+
+    @property
+    def described(self) -> str:
+        """Name of the entry in the message of a conflict."""
+        text = f'"{self.name}"'
+        if self.subresource:
+            text += f' with subresource "{self.subresource}"'
+        if self.operation == UPDATE:
+            text += f" using {self.api_version}"
+            text += f" at {self.time}" if self.time else ""
+        return text
+
+
+class Writing(msgspec.Struct, frozen=True, kw_only=True):
+    """One write, as far as managers are concerned.
+
+    Parameters
+    ----------
+    manager
+        Name of the manager that writes.
+    version
+        Version of the object in this write.
+    find
+        Returns the other versions in which the object is served.
+    subresource
+        Empty for the object itself.
+    has_status
+        The kind has a subresource ``status``. Writes of either do not change the fields of the
+        other.
+    now
+        RFC 3339.
+    """
+
+    manager: str
+    version: Version
+    find: Find
+    subresource: str
+    has_status: bool
+    now: str
+
+    @property
+    def api_version(self) -> str:
+        """Name of the version the object is written in."""
+        return self.version.name
+
+    @property
+    def layout(self) -> Layout:
+        """Layout of the objects of that version."""
+        return self.version.layout
+
+    def managed(self, paths: Iterable[Path]) -> FieldSet:
+        """Return the paths that this write can give to a manager, or take from one."""
+        found = frozenset(path for path in paths if path not in _NOBODYS)
+        if not self.has_status:
+            return found
+        status = self.subresource == "status"
+        return frozenset(path for path in found if (path[0] == "f:status") == status)
+
+
+def read_managers(entries: Any) -> list[Manager]:
+    """Read ``metadata.managedFields``.
+
+    Raises
+    ------
+    ValueError
+        An entry is malformed.
+    """
+    found = []
+    for entry in entries or ():
+        operation = entry.get("operation")
+        if operation not in (APPLY, UPDATE):
+            raise ValueError(f"unknown operation {operation!r}")
+        if entry.get("fieldsType", "FieldsV1") != "FieldsV1":
+            raise ValueError(f"unknown fieldsType {entry['fieldsType']!r}")
+        found.append(
+            Manager(
+                name=entry.get("manager") or "",
+                operation=operation,
+                api_version=entry.get("apiVersion") or "",
+                time=entry.get("time") or "",
+                subresource=entry.get("subresource") or "",
+                fields=from_fields_v1(entry.get("fieldsV1") or {}),
+            )
+        )
+    return found
+
+
+def write_managers(managers: Iterable[Manager]) -> list[Obj]:
+    """Return ``metadata.managedFields``; managers without fields are left out."""
+    entries = []
+    listed = [each for each in _capped(list(managers)) if each.fields]
+    for each in sorted(listed, key=lambda m: (m.operation, m.time, m.name, m.api_version)):
+        entry: Obj = {"manager": each.name, "operation": each.operation}
+        entry["apiVersion"] = each.api_version
+        if each.time:
+            entry["time"] = each.time
+        entry |= {"fieldsType": "FieldsV1", "fieldsV1": to_fields_v1(each.fields)}
+        if each.subresource:
+            entry["subresource"] = each.subresource
+        entries.append(entry)
+    return entries
+
+
+def _capped(managers: list[Manager]) -> list[Manager]:
+    """Merge the oldest updaters of a version into one where there are too many."""
+    updaters = [each for each in managers if each.operation == UPDATE and not each.subresource]
+    left = len(updaters)
+    by_version: dict[str, list[Manager]] = {}
+    for each in sorted(updaters, key=lambda each: (each.time, each.name)):
+        if left > _UPDATERS_MAX:
+            oldest = by_version.setdefault(each.api_version, [])
+            oldest.append(each)
+            left -= len(oldest) > 1
+    for version, oldest in by_version.items():
+        if len(oldest) > 1:
+            fields = frozenset().union(*(each.fields for each in oldest))
+            merged_keys = {id(each) for each in oldest}
+            managers = [each for each in managers if id(each) not in merged_keys]
+            managers.append(Manager(OLD, UPDATE, version, oldest[-1].time, "", fields))
+    return managers
+
+
+def applied(
+    live: Obj | None, config: Obj, writing: Writing, *, force: bool
+) -> tuple[Obj, list[Obj]]:
+    """Return the object that an apply makes, and its ``managedFields``.
+
+    Parameters
+    ----------
+    live
+        The stored object; None to make a new one.
+    config
+        Configuration of the manager, which then owns all fields in it.
+    writing
+        Manager and version of the apply.
+    force
+        Take over fields that other managers own.
+
+    Raises
+    ------
+    StatusError
+        409: the configuration changes fields of other managers, and is not forced.
+    """
+    wanted = writing.managed(fields_of(config, writing.layout))
+    me = Manager(writing.manager, APPLY, writing.api_version, writing.now, writing.subresource)
+    if live is None:
+        return config, write_managers([msgspec.structs.replace(me, fields=wanted)])
+    managers = _managers_of(live, writing)
+    mine = next((each for each in managers if each.key == me.key), None)
+    others = [each for each in managers if each.key != me.key]
+    new = _without_dropped(merged(live, config, writing.layout), mine, wanted, (others, writing))
+    change = Comparison(live, new, writing.version, writing.find)
+    if not force:
+        _refuse_conflicts(others, change, _forgiven(live, writing))
+    others = _outdone(others, change, writing)
+    if mine is not None and (mine.fields, mine.api_version) == (wanted, me.api_version):
+        me = msgspec.structs.replace(me, time=mine.time)
+    return new, write_managers([*others, msgspec.structs.replace(me, fields=wanted)])
+
+
+def _managers_of(live: Obj, writing: Writing) -> list[Manager]:
+    entries = live["metadata"].get("managedFields")
+    if entries:
+        return read_managers(entries)
+    everything = frozenset(fields_of(live, writing.layout)) - _NOBODYS
+    found = Manager(FIRST, UPDATE, writing.api_version, writing.now, "", everything)
+    by_kubectl = everything & _last_applied(live, writing)
+    if not by_kubectl:
+        return [found]
+    # kubectl takes over all fields of the manager in its annotation, so only its own entry counts.
+    return [
+        msgspec.structs.replace(found, name=CLIENT_SIDE, fields=by_kubectl | {_LAST_APPLIED_PATH}),
+        msgspec.structs.replace(found, fields=everything - by_kubectl - {_LAST_APPLIED_PATH}),
+    ]
+
+
+def _without_dropped(
+    new: Obj, mine: Manager | None, wanted: FieldSet, around: tuple[Sequence[Manager], Writing]
+) -> Obj:
+    """Remove fields that the manager no longer applies, unless another manager owns them."""
+    others, writing = around
+    same = mine is not None and mine.api_version == writing.api_version
+    if mine is None or (same and mine.fields <= wanted):
+        return new
+    version = writing.version if same else writing.find(mine.api_version)
+    if version is None:
+        return new
+    kept: dict[str, set[Path]] = {writing.api_version: set(wanted)}
+    for each in others:
+        kept.setdefault(each.api_version, set()).update(each.fields)
+    return pruned(new, writing.version, (mine.fields, version), kept, writing.find)
+
+
+def _outdone(others: Iterable[Manager], change: Comparison, writing: Writing) -> list[Manager]:
+    """Return the other managers without the fields that a write changes or removes.
+
+    Managers of a version that is no longer served go, because their fields cannot be resolved.
+    """
+    left = []
+    # API version -> the fields taken; once for all managers of a version.
+    taken: dict[str, FieldSet] = {}
+    for each in others:
+        found = change.in_version(each.api_version)
+        if found is None:
+            continue
+        if each.api_version not in taken:
+            taken[each.api_version] = writing.managed(found[0] | found[1])
+        left.append(_less(each, taken[each.api_version], writing.now))
+    return left
+
+
+def _less(manager: Manager, taken: AbstractSet[Path], now: str) -> Manager:
+    left = manager.fields - taken
+    if left == manager.fields:
+        return manager
+    return msgspec.structs.replace(manager, fields=left, time=now)
+
+
+def _forgiven(live: Obj, writing: Writing) -> set[Path]:
+    """Return the fields that kubectl owned through client-side apply.
+
+    Notes
+    -----
+    Source: kubernetes v1.36 apimachinery pkg/util/managedfields/internal/lastappliedmanager.go.
+    The annotation of client-side apply names the fields that kubectl already owned.
+    """
+    return _last_applied(live, writing) if writing.manager == "kubectl" else set()
+
+
+def _last_applied(live: Obj, writing: Writing) -> set[Path]:
+    """Return the fields of the configuration in kubectl's client-side annotation."""
+    text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED)
+    try:
+        found = msgspec.json.decode(text or "null")
+    except msgspec.DecodeError:
+        return set()
+    return fields_of(found, writing.layout) if isinstance(found, dict) else set()
+
+
+def _refuse_conflicts(others: list[Manager], change: Comparison, forgiven: set[Path]) -> None:
+    """Raise the 409 that names every field of another manager."""
+    conflicts = []
+    for each in others:
+        changed, _ = change.in_version(each.api_version) or (set(), set())
+        conflicts += [(each, path) for path in sorted((each.fields & changed) - forgiven)]
+    if not conflicts:
+        return
+    causes = [
+        {
+            "reason": "FieldManagerConflict",
+            "message": f"conflict with {manager.described}",
+            "field": shown(path),
+        }
+        for manager, path in conflicts
+    ]
+    if len(conflicts) == 1:
+        manager, path = conflicts[0]
+        text = f"1 conflict: conflict with {manager.described}: {shown(path)}"
+    else:
+        groups: dict[str, list[str]] = {}
+        for manager, path in conflicts:
+            groups.setdefault(manager.described, []).append(f"- {shown(path)}")
+        listed = [f"conflicts with {who}:\n" + "\n".join(groups[who]) for who in sorted(groups)]
+        text = f"{len(conflicts)} conflicts: " + "\n".join(listed)
+    message = f"Apply failed with {text}"
+    raise StatusError(409, "Conflict", message, details={"causes": causes})
+
+
+def track(old: Obj, new: Obj, sent: Any, writing: Writing) -> list[Obj] | None:
+    """Return ``managedFields`` after an ordinary write; None where no manager is recorded.
+
+    Parameters
+    ----------
+    old, new
+        The object before and after.
+    sent
+        ``managedFields`` as the client sent them. A client may rewrite them, as kubectl does when
+        it moves from client-side to server-side apply. An empty entry clears them.
+    writing
+        Manager and version of the write.
+    """
+    kept = old["metadata"].get("managedFields")
+    if sent == [{}]:
+        return None
+    try:
+        managers = read_managers(sent or kept)
+    except (ValueError, AttributeError):
+        managers = read_managers(kept)
+    if not managers:
+        return None
+    change = Comparison(old, new, writing.version, writing.find)
+    changed, removed = change.in_version(writing.api_version) or (set(), set())
+    managed, gone = writing.managed(changed), writing.managed(removed)
+    me = Manager(writing.manager, UPDATE, writing.api_version, writing.now, writing.subresource)
+    mine = next((each for each in managers if each.key == me.key), None)
+    others = [each for each in managers if each.key != me.key]
+    before = mine.fields if mine is not None else frozenset()
+    fields = (before | managed) - gone
+    time = mine.time if mine is not None and fields == before else writing.now
+    me = msgspec.structs.replace(me, fields=fields, time=time)
+    return write_managers([*_outdone(others, change, writing), me])

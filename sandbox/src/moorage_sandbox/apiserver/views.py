@@ -1,0 +1,276 @@
+"""Served resources, where their objects are stored, and several API versions over one store.
+
+A `Served` pairs a kind with the shelf of its objects, and with the translation between the served
+and the stored form. Most kinds are stored as they are served. A kind that is another version of a
+stored kind declares its translation (`moorage.kinds.kind.Translation`). Custom resources are
+stored in the version of their definition, and their versions differ only in the name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from moorage.kinds.built_in import version_rank
+from moorage.kinds.kind import Obj, Translation
+from moorage.kinds.served import ServedKind
+from moorage.kinds.status import unknown_path
+from moorage_sandbox.storage.record import Record
+
+_encode = msgspec.json.Encoder().encode
+
+EVENTS = "events"
+
+
+class Served(msgspec.Struct, frozen=True):
+    """One resource at its API path.
+
+    Parameters
+    ----------
+    kind
+        Rules of the kind.
+    stored_kind
+        Rules of the stored form; another kind for a version that is not the stored one.
+    custom
+        The kind comes from a definition: stored objects may have any version.
+    renewed
+        Version of the last write that changed the definition's schema. Objects with a version up
+        to it may lack defaults, and get them when they are read.
+    """
+
+    kind: ServedKind
+    stored_kind: ServedKind
+    custom: bool = False
+    renewed: int = 0
+
+    @property
+    def shelf(self) -> str:
+        """Name of the shelf with its objects."""
+        return self.stored_kind.resource.qualified
+
+    @property
+    def translated(self) -> bool:
+        """Whether the stored form differs from the served form."""
+        return self.kind is not self.stored_kind
+
+    @property
+    def as_stored(self) -> bool:
+        """Whether the bytes of objects are served as they are stored, but perhaps for a few."""
+        return not self.translated and not self.renewed
+
+    @property
+    def rules(self) -> ServedKind:
+        """The kind whose rules apply to objects; the form that these rules know is called ruled."""
+        return self.stored_kind if self._stored_rules else self.kind
+
+    @property
+    def _stored_rules(self) -> bool:
+        translation = self._translation
+        return translation is not None and translation.stored_rules
+
+    @property
+    def _translation(self) -> Translation | None:
+        return self.kind.translation if self.translated else None
+
+    def to_stored(self, obj: Obj) -> Obj:
+        """Return the stored form of a served object."""
+        if self.custom:
+            return obj | {"apiVersion": self.stored_kind.resource.api_version}
+        return self._translation.to_stored(obj) if self._translation else obj
+
+    def from_stored(self, obj: Obj) -> Obj:
+        """Return the served form of a stored object."""
+        if self.custom:
+            return obj | {"apiVersion": self.kind.resource.api_version}
+        return self._translation.from_stored(obj) if self._translation else obj
+
+    def to_ruled(self, obj: Obj, *, status: bool = False) -> Obj:
+        """Return a served object, which is changed, with defaults in the ruled form.
+
+        Parameters
+        ----------
+        obj
+            The client's object, checked against the schema: unknown fields and nulls are gone.
+        status
+            Only its status will be used.
+        """
+        if self._stored_rules:
+            self.kind.defaults(obj)
+            obj = self.to_stored(obj)
+        if status:
+            # All other fields will be taken from the old object, which has its defaults.
+            self.rules.default_status(obj)
+        else:
+            self.rules.defaults(obj)
+        return obj
+
+    def ruled(self, record: Record) -> Obj:
+        """Return a stored object in the ruled form."""
+        return record.decode() if self._stored_rules else self.served_form(record)
+
+    def stored_from_ruled(self, obj: Obj) -> Obj:
+        """Return the stored form of an object in the ruled form."""
+        if self._stored_rules:
+            return obj
+        stored = self.to_stored(obj)
+        if self.custom and self.translated:
+            self.stored_kind.defaults(stored)
+        return stored
+
+    def served_from_ruled(self, obj: Obj) -> Obj:
+        """Return the served form of an object in the ruled form."""
+        return self.from_stored(obj) if self._stored_rules else obj
+
+    def served_form(self, record: Record) -> Obj:
+        """Return a stored object in the served form.
+
+        Notes
+        -----
+        Upstream drops and defaults fields by the stored version whenever it reads an object.
+        """
+        obj = record.decode()
+        if record.version <= self.renewed:
+            self.stored_kind.default(obj)
+        return self.from_stored(obj)
+
+    def data(self, record: Record) -> bytes:
+        """Return a record's bytes in the served form."""
+        if self.custom:
+            # The version comes first in the stored bytes, and is nearly always the right one.
+            head = b'{"apiVersion":"%s",' % self.kind.resource.api_version.encode()
+            if record.version > self.renewed and record.data.startswith(head):
+                return record.data
+        elif not self.translated:
+            return record.data
+        return _encode(self.served_form(record))
+
+    def fields(self, stored: Obj) -> Mapping[str, str]:
+        """Return the values for field selectors, of all versions."""
+        return self.stored_kind.selectable_fields(stored)
+
+    def selects_by(self, path: str) -> bool:
+        """Whether a field selector may name a path, which is in the stored form."""
+        known = self.kind.field_labels
+        return path in (self.fields({"metadata": {}}) if known is None else known)
+
+    def stored_field(self, label: str) -> str:
+        """Translate a field selector's label to the stored form's."""
+        translation = self._translation
+        if translation is None:
+            return label
+        head, dot, rest = label.partition(".")
+        return translation.renamed.get(head, head) + dot + rest
+
+
+class Catalog:
+    """Every served resource, found by group, version and plural.
+
+    Custom resources come and go with their definitions; ``generation`` counts these changes.
+
+    Parameters
+    ----------
+    kinds
+        One kind for each built-in resource and version.
+    """
+
+    def __init__(self, kinds: Sequence[ServedKind]) -> None:
+        self.kinds = tuple(kinds)
+        self.generation = 0
+        self._builtin = self.kinds
+        # Name of a definition -> its served versions, and one of them for its shelf.
+        self._custom: dict[str, tuple[tuple[Served, ...], Served]] = {}
+        by_path = {(k.resource.api_version, k.resource.plural): k for k in self.kinds}
+        self._served: dict[tuple[str, str], Served] = {}
+        for path, kind in by_path.items():
+            stored = kind.translation.stored if kind.translation else kind.resource
+            # A server without the stored version stores the other version.
+            found = by_path.get((stored.api_version, stored.plural), kind)
+            self._served[path] = Served(kind, found)
+        self._builtin_served = dict(self._served)
+        self._by_plural: dict[str, Served] = {}
+        for path in sorted(self._served):
+            if not self._served[path].translated:
+                self._by_plural.setdefault(path[1], self._served[path])
+
+    def put_custom(self, name: str, versions: Sequence[Served], shelf: Served) -> None:
+        """Serve the kinds of a definition, in place of its former kinds.
+
+        Parameters
+        ----------
+        name
+            Name of the definition.
+        versions
+            The served versions; may be empty.
+        shelf
+            The stored kind, served or not.
+        """
+        self._custom[name] = (tuple(versions), shelf)
+        self._collect()
+
+    def drop_custom(self, name: str) -> None:
+        """Stop serving the kinds of a definition."""
+        if self._custom.pop(name, None) is not None:
+            self._collect()
+
+    def custom_shelf(self, name: str) -> Served | None:
+        """Return the kind that a definition stores, None for an unknown definition."""
+        found = self._custom.get(name)
+        return found[1] if found else None
+
+    def _collect(self) -> None:
+        self._served = dict(self._builtin_served)
+        for name in sorted(self._custom):
+            for served in self._custom[name][0]:
+                resource = served.kind.resource
+                self._served.setdefault((resource.api_version, resource.plural), served)
+        added = [s.kind for path, s in self._served.items() if path not in self._builtin_served]
+        self.kinds = (*self._builtin, *added)
+        self.generation += 1
+
+    def find(self, api_version: str, plural: str) -> Served:
+        """Return a served resource.
+
+        Raises
+        ------
+        StatusError
+            404: no such resource.
+        """
+        found = self.get(api_version, plural)
+        if found is None:
+            raise unknown_path()
+        return found
+
+    def get(self, api_version: str, plural: str) -> Served | None:
+        """Return a served resource; None when there is no such resource."""
+        return self._served.get((api_version, plural))
+
+    def by_kind(self, api_version: Any, kind: Any) -> Served | None:
+        """Return the resource of an object by its apiVersion and kind; None for an unknown one."""
+        for each in self.kinds:
+            resource = each.resource
+            if (resource.api_version, resource.kind) == (api_version, kind):
+                return self.find(resource.api_version, resource.plural)
+        return None
+
+    def by_plural(self, plural: str) -> Served:
+        """Return a built-in resource by plural alone; the first by API version where two share it.
+
+        Raises
+        ------
+        KeyError
+            No resource has this plural.
+        """
+        return self._by_plural[plural]
+
+    def shelves(self) -> list[Served]:
+        """Return one served resource for each shelf, in order of (API version, plural)."""
+        built_in = self._builtin_served
+        found = [built_in[path] for path in sorted(built_in) if not built_in[path].translated]
+        return found + [self._custom[name][1] for name in sorted(self._custom)]
+
+    def api_versions(self) -> list[str]:
+        """Return every served API version, ``v1`` first, then by group, the best version first."""
+        versions = {api_version for api_version, _ in self._served}
+        return sorted(versions, key=version_rank)

@@ -1,0 +1,139 @@
+"""FlowSchemas: the headers that tell a client how its call was classified.
+
+Place in the flow: `server` asks here about each call once clients have stored FlowSchemas. Mirrors
+kubernetes v1.36 apiserver pkg/util/flowcontrol: rule.go and apf_filter.go. Calls are served by
+`fairness`, whatever their class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, Final
+
+from moorage.kinds.kind import Obj
+from moorage.kinds.tree import Json, child, number, objects, strings, text
+from moorage_sandbox.apiserver.rbac.attributes import attributes_of
+from moorage_sandbox.apiserver.rbac.authorizer import AUTHENTICATED
+from moorage_sandbox.apiserver.rbac.impersonation import ACCOUNT_PREFIX, asked_for
+from moorage_sandbox.apiserver.rbac.rules import Attributes, allows
+from moorage_sandbox.apiserver.wire.requests import Request, User
+from moorage_sandbox.apiserver.world import World
+from moorage_sandbox.storage.store import Shelf
+
+SCHEMAS: Final = "flowschemas"
+LEVELS: Final = "prioritylevelconfigurations"
+_API_VERSION: Final = "flowcontrol.apiserver.k8s.io/v1"
+_STRANGER: Final = User("system:anonymous", ("system:unauthenticated",))
+_EVERY_CALL: Final[Json] = {
+    "resourceRules": [
+        {
+            "verbs": ["*"],
+            "apiGroups": ["*"],
+            "resources": ["*"],
+            "namespaces": ["*"],
+            "clusterScope": True,
+        }
+    ],
+    "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+}
+# Name -> precedence, groups, and the spec of the priority level of the same name.
+_MANDATORY: Final[dict[str, tuple[int, tuple[str, ...], Json]]] = {
+    "exempt": (1, ("system:masters",), {"type": "Exempt"}),
+    "catch-all": (
+        10_000,
+        (AUTHENTICATED, "system:unauthenticated"),
+        {
+            "type": "Limited",
+            "limited": {"nominalConcurrencyShares": 5, "limitResponse": {"type": "Reject"}},
+        },
+    ),
+}
+
+
+def mandatory_objects() -> Iterator[Obj]:
+    """Yield the two FlowSchemas that every cluster has, and their priority levels."""
+    for name, (precedence, groups, level) in _MANDATORY.items():
+        head = {"apiVersion": _API_VERSION, "metadata": {"name": name}}
+        yield {"kind": "PriorityLevelConfiguration", "spec": level, **head}
+        subjects = [{"kind": "Group", "group": {"name": group}} for group in groups]
+        spec = {
+            "matchingPrecedence": precedence,
+            "priorityLevelConfiguration": {"name": name},
+            "rules": [{"subjects": subjects, **_EVERY_CALL}],
+        }
+        yield {"kind": "FlowSchema", "spec": spec, **head}
+
+
+class FlowSchemas:
+    """The stored FlowSchemas.
+
+    Parameters
+    ----------
+    world
+        Holds them, and their priority levels.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    @cached_property
+    def _stored(self) -> Shelf:
+        # Looked up once, because every call asks for its length.
+        return self._world.shelf(SCHEMAS)
+
+    @property
+    def in_use(self) -> bool:
+        """Whether clients have stored any: without them, answers have no such headers."""
+        return len(self._stored) > len(_MANDATORY)
+
+    def headers(self, request: Request) -> tuple[tuple[str, str], ...]:
+        """Return the headers with the class of a call; none where no schema matches it."""
+        user = asked_for(request.headers) or request.user or _STRANGER
+        wanted = attributes_of(request)
+        schemas = sorted(self._world.stored_objects(SCHEMAS), key=_precedence)
+        found = next((each for each in schemas if _matches(each, user, wanted)), None)
+        if found is None:
+            return ()
+        name = text(found, "spec", "priorityLevelConfiguration", "name")
+        level = self._world.lookup(LEVELS, None, name)
+        return (
+            ("X-Kubernetes-PF-FlowSchema-UID", found["metadata"]["uid"]),
+            ("X-Kubernetes-PF-PriorityLevel-UID", level["metadata"]["uid"] if level else ""),
+        )
+
+
+def _precedence(schema: Obj) -> tuple[int, str]:
+    return number(schema, "spec", "matchingPrecedence"), schema["metadata"]["name"]
+
+
+def _matches(schema: Obj, user: User, wanted: Attributes) -> bool:
+    return any(
+        any(_is_about(subject, user) for subject in objects(rule, "subjects"))
+        and any(
+            allows(each, wanted) and (wanted.path or _in_scope(each, wanted.namespace))
+            for each in objects(rule, "nonResourceRules" if wanted.path else "resourceRules")
+        )
+        for rule in objects(schema, "spec", "rules")
+    )
+
+
+def _in_scope(rule: Json, namespace: str) -> bool:
+    if not namespace:
+        return bool(rule.get("clusterScope"))
+    return not {"*", namespace}.isdisjoint(strings(rule, "namespaces"))
+
+
+def _is_about(subject: Json, user: User) -> bool:
+    groups: Any = user.groups if user is _STRANGER else (*user.groups, AUTHENTICATED)
+    match subject.get("kind"):
+        case "User":
+            return text(subject, "user", "name") in ("*", user.name)
+        case "Group":
+            name = text(subject, "group", "name")
+            return name == "*" or name in groups
+    account = child(subject, "serviceAccount")
+    home, name = text(account, "namespace"), text(account, "name")
+    if name == "*":
+        return user.name.startswith(f"{ACCOUNT_PREFIX}{home}:")
+    return user.name == f"{ACCOUNT_PREFIX}{home}:{name}"

@@ -1,0 +1,88 @@
+"""``moorage status``: which sandboxes run here, and how their pods are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from moorage.base.errors import MoorageError
+from moorage.cli.options import output_option
+from moorage.cli.render import Form, show
+from moorage.cli.which_sandbox import Which, which_options
+
+if TYPE_CHECKING:
+    from moorage.base.running_sandboxes import SandboxRecord
+    from moorage_sandbox.sandbox.progress import Progress
+
+_EPILOG = """
+\b
+Examples:
+  moorage status
+  moorage status --name blue -o json
+
+\b
+Exit codes: 0 a sandbox runs, 1 none does.
+"""
+_SECONDS_MAX = 5.0
+
+
+@click.command(epilog=_EPILOG)
+@output_option("name")
+@which_options
+def status(*, output: Form, name: str, kubeconfig: Path | None) -> None:
+    """Tell which sandboxes run in this directory, and how their pods are."""
+    from moorage.base.process import run_loop
+
+    which = Which(name, kubeconfig)
+    records = which.found()
+    found = [run_loop(_described(record)) for record in records]
+    names = [f"sandbox/{record.name}" if record.name else "sandbox" for record in records]
+    text = "\n\n".join("\n".join(_lines(dict(each))) for each in found)
+    show(output, {"sandboxes": found}, text=text, names=names)
+    if not records:
+        raise MoorageError(which.missing())
+
+
+def _lines(found: dict[str, Any]) -> Iterator[str]:
+    waiting = found.pop("waiting")
+    pods = ", ".join(f"{count} {state}" for state, count in found.pop("pods").items())
+    if scaled := found.pop("autoscale"):
+        found["nodes"] = f"{found['nodes']}, autoscaled {scaled}"
+    found["scheduler"] = ", ".join(found.pop("served") or ()) or "none"
+    found["metrics"] = f"{found.pop('health')}/metrics"
+    if not found["metrics"].startswith("https:"):
+        del found["metrics"]
+    for key, value in {"name": found.pop("name") or "-", **found, "pods": pods or "none"}.items():
+        if value != "":
+            yield f"{key + ':':<12}{value}"
+    for each in waiting:
+        yield f"  {each['pod']}  {each['state']}: {each['message'] or 'not decided yet'}"
+
+
+async def _described(record: SandboxRecord) -> dict[str, Any]:
+    """Return a record with the counts of pods by state, and the pods without a node."""
+    import asyncio
+
+    from moorage.base.clock import SystemClock
+    from moorage_sandbox.sandbox.watching import watched
+
+    described: dict[str, Any] = {**msgspec.to_builtins(record), "pods": {}, "waiting": []}
+    if not record.url:
+        return described
+    try:
+        async with asyncio.timeout(_SECONDS_MAX):
+            clock = SystemClock()
+            async with watched(Path(record.kubeconfig), record.served, clock=clock) as progress:
+                described |= {"nodes": progress.nodes} | _pods(progress)
+    except TimeoutError:
+        described["state"] = f"no answer within {_SECONDS_MAX:g} s"
+    return described
+
+
+def _pods(progress: Progress) -> dict[str, Any]:
+    counts = {state.value: count for state, count in progress.counts.items() if count}
+    return {"pods": dict(sorted(counts.items())), "waiting": msgspec.to_builtins(progress.waiting)}

@@ -1,0 +1,218 @@
+"""The facts of the Kubernetes API that the server serves, as data.
+
+Place in the flow: `moorage.kinds.schema` walks over objects with `definitions`,
+`moorage.kinds` takes the served resources from `resources`. Each file is decoded when it
+is first asked for. Protobuf's numbers are in `moorage_sandbox.apiserver.protobuf.facts`.
+
+Belongs here: names, types, keys and verbs of Kubernetes v1.36. Does not belong here: what
+the server does with an object, and prose.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+OPEN: frozenset[str] = frozenset(
+    {
+        "FieldsV1",
+        "JSON",
+        "JSONSchemaPropsOrArray",
+        "JSONSchemaPropsOrBool",
+        "JSONSchemaPropsOrStringArray",
+        "RawExtension",
+    }
+)
+"""Scalars that hold any JSON value."""
+NAMED_SCALARS: frozenset[str] = OPEN | {"IntOrString", "MicroTime", "Quantity", "Time"}
+"""Definitions that clients see as a single value, by the last part of their name."""
+# OpenAPI type and format -> name of the scalar.
+_SCALARS: Mapping[tuple[str, str], str] = {
+    ("string", ""): "string",
+    ("string", "byte"): "bytes",
+    ("integer", "int32"): "int32",
+    ("integer", "int64"): "int64",
+    ("number", "double"): "double",
+    ("boolean", ""): "boolean",
+}
+
+Shape = Literal["scalar", "object", "list", "map"]
+
+
+class Field(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
+    """The type of a field or of the elements of a list or map, and how the field merges.
+
+    Exactly one of ``type``, ``ref``, ``list`` and ``map`` is given.
+
+    Parameters
+    ----------
+    type, format
+        An OpenAPI type (``string``, ``integer``, ...) and its format (``int32``, ``byte``, ...).
+    ref
+        Full name of a definition.
+    list, map
+        Type of the elements of a list, or of the values of a map with string keys.
+    patch_merge_key, patch_strategy
+        How a strategic merge patch treats the field: the key of the objects of a list; and
+        ``merge``, ``replace`` and ``retainKeys`` with commas between them.
+    list_type, list_map_keys, map_type
+        How server-side apply treats the field: ``map``, ``set`` or ``atomic``, the keys of the
+        items of a list of type ``map``; ``atomic`` for an object or map owned as a whole, and
+        ``granular`` for one owned field by field although its definition is atomic.
+    """
+
+    type: str = ""
+    format: str = ""
+    ref: str = ""
+    list: Field | None = None
+    map: Field | None = None
+    patch_merge_key: str = ""
+    patch_strategy: str = ""
+    list_type: str = ""
+    list_map_keys: tuple[str, ...] = ()
+    map_type: str = ""
+
+    @property
+    def shape(self) -> Shape:
+        """Form of the JSON value."""
+        if self.list is not None:
+            return "list"
+        return "map" if self.map is not None else _named(self.type, self.format, self.ref)[0]
+
+    @property
+    def name(self) -> str:
+        """Name of a scalar (``int32``, ``Quantity``, ...), or full name of a definition."""
+        return _named(self.type, self.format, self.ref)[1]
+
+    @property
+    def element(self) -> Field:
+        """Type of the elements; only lists and maps have elements."""
+        found = self.list or self.map
+        assert found is not None, f"{self.name} has no elements"
+        return found
+
+    @property
+    def innermost(self) -> Field:
+        """Type of the innermost elements, without the lists and maps around them."""
+        inner = self.list or self.map
+        return self if inner is None else inner.innermost
+
+    def patches(self, strategy: str) -> bool:
+        """Whether a strategic merge patch treats the field by a strategy."""
+        # No name of a strategy is a part of another.
+        return strategy in self.patch_strategy
+
+
+@cache
+def _named(type_: str, format_: str, ref: str) -> tuple[Shape, str]:
+    """Return the shape and the name of a type; a list or map has no name."""
+    if not ref:
+        return "scalar", _SCALARS.get((type_, format_), "")
+    short = ref.rpartition(".")[2]
+    return ("scalar", short) if short in NAMED_SCALARS else ("object", ref)
+
+
+class Definition(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
+    """An object type: a definition of the OpenAPI document.
+
+    Parameters
+    ----------
+    fields
+        Fields by JSON name.
+    name
+        Full name, ``io.k8s.api.core.v1.Pod``.
+    required
+        Names of the fields that a client has to send.
+    is_
+        The type itself, for a definition without fields.
+    group_version_kind
+        The kinds that have this form; empty for a definition that is only a part.
+    map_type
+        ``atomic`` where server-side apply owns the value as a whole.
+    """
+
+    fields: dict[str, Field]
+    name: str = ""
+    required: tuple[str, ...] = ()
+    is_: Field | None = msgspec.field(default=None, name="is")
+    group_version_kind: tuple[dict[str, str], ...] = ()
+    map_type: str = ""
+
+
+class ResourceFact(msgspec.Struct, frozen=True):
+    """One resource or subresource, and its verbs.
+
+    Parameters
+    ----------
+    group, version
+        API group ("" for core) and version of the path.
+    plural
+        Name in the path.
+    subresource
+        Name of the subresource; empty for the resource itself.
+    body_group, body_version, kind
+        Group, version and kind of the body; a subresource may take a kind of another group.
+    namespaced
+        The path has a namespace.
+    verbs
+        HTTP actions: get, list, post, put, patch, delete, deletecollection, connect.
+    """
+
+    group: str
+    version: str
+    plural: str
+    subresource: str
+    body_group: str
+    body_version: str
+    kind: str
+    namespaced: bool
+    verbs: tuple[str, ...]
+
+
+class _KindEntry(msgspec.Struct, frozen=True):
+    """One entry of ``kinds.json``, as it is written there."""
+
+    gvk: dict[str, str]
+    namespaced: bool
+    verbs: tuple[str, ...]
+
+
+@cache
+def definitions() -> Mapping[str, Definition]:
+    """Return every definition by its full name, ``io.k8s.api.core.v1.Pod``; they have no names."""
+    found: dict[str, Definition] = _decode("schema", dict[str, Definition])
+    return found
+
+
+@cache
+def resources() -> tuple[ResourceFact, ...]:
+    """Return every resource and subresource, ordered by group, version and name."""
+    found = _decode("kinds", dict[str, _KindEntry])
+    return tuple(_resource(path, entry) for path, entry in sorted(found.items()))
+
+
+def _resource(path: str, entry: _KindEntry) -> ResourceFact:
+    group, version, name = path.split("/", 2)
+    plural, _, subresource = name.partition("/")
+    return ResourceFact(
+        group=group,
+        version=version,
+        plural=plural,
+        subresource=subresource,
+        body_group=entry.gvk["group"],
+        body_version=entry.gvk["version"],
+        kind=entry.gvk["kind"],
+        namespaced=entry.namespaced,
+        verbs=entry.verbs,
+    )
+
+
+def _decode(name: str, form: Any) -> Any:
+    """Decode one packed file into a msgspec type."""
+    packed = Path(__file__).with_name(f"{name}.json.gz").read_bytes()
+    return msgspec.json.decode(gzip.decompress(packed), type=form)
