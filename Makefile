@@ -5,7 +5,7 @@ VENV ?= .venv
 ARGS ?=
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.built
-SOURCES := scheduler/src sandbox/src lab/src tests tools
+SOURCES := scheduler sandbox lab tests tools conftest.py
 UV := .cache/uv/bin/uv
 
 .PHONY: up venv test test-slow test-pages test-page page-bench page-check page-fmt test-install wheel release audit check proof fmt fmt-check lint types imports bench bench-compare soak handover docs docs-check lock licences performance worlds
@@ -21,7 +21,7 @@ $(STAMP): requirements.lock pyproject.toml lab/pyproject.toml
 	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./lab
 	$(BIN)/python -m compileall -q scheduler/src sandbox/src lab/src && touch $@  # or each start would compile, where Python may not keep it
 
-test: $(STAMP)  ## run the tests; ARGS='tests/engine -k ties'
+test: $(STAMP)  ## run the tests; ARGS='scheduler/tests/engine -k ties'
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 test-slow: $(STAMP)  ## run the tests with a sandbox, kubectl or a large cluster

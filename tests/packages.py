@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RUN = "moorage.cli.run.command"
 FOLDERS = ("scheduler/src", "sandbox/src", "lab/src")
 """The folders that Python imports from."""
+TESTS = ("scheduler/tests", "sandbox/tests", "lab/tests", "tests")
 SOURCES = tuple(ROOT / folder for folder in FOLDERS)
 # The name of a module, or of something in it: "moorage_sandbox.cli.up.command:up".
 _NAMED = re.compile(r"moorage(?:_sandbox|_lab)?(\.\w+)+(:\w+)?")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.conftest import PROPERTY_SECONDS_MAX
+from conftest import PROPERTY_SECONDS_MAX
 
 
 @given(st.booleans())

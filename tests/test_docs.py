@@ -192,7 +192,11 @@ def _exists(name: str) -> bool:
 
 
 def test_modules_and_tests_that_are_spoken_of_exist() -> None:
-    texts = [*PAGES, *packages.modules().values(), *(ROOT / "tests").rglob("*.py")]
+    texts = [
+        *PAGES,
+        *packages.modules().values(),
+        *(path for folder in packages.TESTS for path in (ROOT / folder).rglob("*.py")),
+    ]
     spoken = set()
     for page in texts:
         text = page.read_text()

@@ -23,7 +23,7 @@ from tests import packages, tidy
 ROOT = Path(__file__).resolve().parents[1]
 GLOSSARY = ROOT / "docs" / "glossary.md"
 MODULE = "scheduler/src/moorage/engine/a.py"
-TESTS = "tests/engine/test_a.py"
+TESTS = "scheduler/tests/engine/test_a.py"
 _LEFT_OUT = ("docs/decisions/", "docs/changelog.md", "docs/glossary.md", "tests/test_glossary.py")
 
 
@@ -110,7 +110,9 @@ def occurrences(path: str, text: str) -> Iterator[str]:
 
 def _files() -> list[str]:
     modules = (
-        path for folder in (*packages.FOLDERS, "tests") for path in (ROOT / folder).rglob("*.py")
+        path
+        for folder in (*packages.FOLDERS, *packages.TESTS)
+        for path in (ROOT / folder).rglob("*.py")
     )
     paths = [*modules, *(ROOT / "docs").rglob("*.md")]
     texts = (path.relative_to(ROOT).as_posix() for path in paths)

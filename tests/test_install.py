@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 
 import moorage
+from sandbox.tests.sandbox.process import Up
 from tests import packages
-from tests.sandbox.process import Up
 from tools.release.cut import build
 
 ROOT = Path(__file__).resolve().parents[1]
-FAMILY = ROOT / "tests" / "conformance" / "data" / "public" / "declaredfeatures.jsonl.gz"
+FAMILY = ROOT / "lab" / "tests" / "conformance" / "data" / "public" / "declaredfeatures.jsonl.gz"
 PLUGIN = """from moorage import plugin
 
 @plugin.filter

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.apiserver.harness import MERGE, PODS, Cluster
+from sandbox.tests.apiserver.harness import MERGE, PODS, Cluster
 
 BEGAN, ENDED = "2026-01-01T00:00:00Z", "2026-01-01T00:00:07Z"
 RUNNING: dict[str, Any] = {"state": {"running": {"startedAt": BEGAN}}}

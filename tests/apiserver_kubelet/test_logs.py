@@ -10,7 +10,7 @@ import pytest
 
 from moorage.base import aio
 from moorage_sandbox.apiserver.wire.requests import Reply
-from tests.apiserver.harness import PODS, Cluster
+from sandbox.tests.apiserver.harness import PODS, Cluster
 from tests.apiserver_kubelet.pods import BEGAN, ENDED, RUNNING, TERMINATED, report, store_pod
 
 LOG = f"{PODS}/web/log"

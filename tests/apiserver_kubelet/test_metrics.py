@@ -9,7 +9,7 @@ import pytest
 
 from moorage.base import aio
 from moorage.base.clock import rfc3339
-from tests.apiserver.harness import NODES, Cluster
+from sandbox.tests.apiserver.harness import NODES, Cluster
 from tests.apiserver_kubelet.pods import RUNNING, TERMINATED, store_pod
 
 BASE = "/apis/metrics.k8s.io/v1beta1"

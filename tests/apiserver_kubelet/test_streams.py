@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.apiserver.harness import NODES, PODS, Cluster
+from sandbox.tests.apiserver.harness import NODES, PODS, Cluster
 from tests.apiserver_kubelet.pods import RUNNING, store_pod
 
 SERVICES = "/api/v1/namespaces/default/services"

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.apiserver import test_admission_policies as checks
-from tests.apiserver import test_mutating_policies as mutations
-from tests.apiserver.crd import CARS, DEFINITIONS, car, definition
-from tests.apiserver.harness import CONFIG_MAPS, NODES, PODS, config_map, pod
-from tests.apiserver.test_bad_input import RICH_POD
+from sandbox.tests.apiserver import test_admission_policies as checks
+from sandbox.tests.apiserver import test_mutating_policies as mutations
+from sandbox.tests.apiserver.crd import CARS, DEFINITIONS, car, definition
+from sandbox.tests.apiserver.harness import CONFIG_MAPS, NODES, PODS, config_map, pod
+from sandbox.tests.apiserver.test_bad_input import RICH_POD
 
 TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": pod()["spec"]}
 SELECTOR = {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "a", "operator": "Exists"}]}

@@ -18,8 +18,8 @@ from moorage.kinds.schema.catalog import definition as definition_named
 from moorage.kinds.schema.catalog import is_built_in, kind_definition
 from moorage.kinds.served import ServedKind
 from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF
-from tests.apiserver.crd import DEFINITIONS, car, definition
-from tests.apiserver.harness import JSON_PATCH, MERGE, STRATEGIC, pod
+from sandbox.tests.apiserver.crd import DEFINITIONS, car, definition
+from sandbox.tests.apiserver.harness import JSON_PATCH, MERGE, STRATEGIC, pod
 
 JSON = "application/json"
 YAML = "application/yaml"

@@ -25,8 +25,8 @@ from moorage.client.writes import Client
 from moorage_sandbox.cluster.in_process import InProcessTransport
 from moorage_sandbox.sandbox.server import SandboxServer
 from moorage_sandbox.sandbox.settings import ServerSettings
-from tests.sandbox.crash import client_of, server_on, stored
-from tests.sandbox.process import Up
+from sandbox.tests.sandbox.crash import client_of, server_on, stored
+from sandbox.tests.sandbox.process import Up
 
 COUNT = 300
 # What the controllers keep in each namespace.

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.apiserver.crd import CARS, DEFINITIONS, car, definition
-from tests.apiserver.harness import Cluster
+from sandbox.tests.apiserver.crd import CARS, DEFINITIONS, car, definition
+from sandbox.tests.apiserver.harness import Cluster
 
 
 @pytest.mark.parametrize(

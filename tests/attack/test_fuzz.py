@@ -16,8 +16,8 @@ from moorage.cli.manifests import parse_manifests
 from moorage.client.kubeconfig_file import parse_kubeconfig
 from moorage.config.load import parse_config
 from moorage.nodeshapes.templates import load_nodes
-from tests.apiserver.crd import CARS, DEFINITIONS, car, definition
-from tests.apiserver.harness import (
+from sandbox.tests.apiserver.crd import CARS, DEFINITIONS, car, definition
+from sandbox.tests.apiserver.harness import (
     CONFIG_MAPS,
     JSON_PATCH,
     MERGE,
@@ -29,7 +29,7 @@ from tests.apiserver.harness import (
     config_map,
     pod,
 )
-from tests.apiserver.test_bad_input import RICH_POD
+from sandbox.tests.apiserver.test_bad_input import RICH_POD
 from tests.attack.fuzz import SEED, draws, mutated_bytes, mutated_value
 from tests.attack.wire import SECRET, listening
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from moorage.base.rng import Random
-from tests.apiserver.crd import CARS, DEFINITIONS, definition
-from tests.apiserver.harness import JSON_PATCH, MERGE, NODES, PODS, STRATEGIC, Cluster
-from tests.apiserver.test_bad_input import RUNTIME_CLASS, RUNTIME_CLASSES
+from sandbox.tests.apiserver.crd import CARS, DEFINITIONS, definition
+from sandbox.tests.apiserver.harness import JSON_PATCH, MERGE, NODES, PODS, STRATEGIC, Cluster
+from sandbox.tests.apiserver.test_bad_input import RUNTIME_CLASS, RUNTIME_CLASSES
 from tests.attack.fuzz import SEED, draws, mutated_value
 from tests.attack.served_objects import OBJECTS
 from tests.attack.test_fuzz import kept_from_clients

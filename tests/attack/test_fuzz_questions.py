@@ -16,9 +16,9 @@ import pytest
 from moorage.base.rng import Random
 from moorage.base.running_sandboxes import find
 from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
+from sandbox.tests.sandbox.process import Up
+from scheduler.tests.what_if.cluster import replica_set
 from tests.attack.fuzz import ODD_VALUES, RUNS, draws, mutated_value
-from tests.sandbox.process import Up
-from tests.what_if.cluster import replica_set
 
 _PREFIX: Final = "/moorage/v1"
 _PARAMETERS: Final = {

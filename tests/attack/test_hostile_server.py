@@ -17,8 +17,8 @@ from moorage.base.rng import Streams
 from moorage.client.handler import Handler
 from moorage.client.reflector import Reflector
 from moorage.client.transport import LINE_BYTES_MAX, LineSplitter
-from tests.client.test_http_transport import OVER, connected, serving
-from tests.client.test_reflector import Heard, node, node_list
+from scheduler.tests.client.test_http_transport import OVER, connected, serving
+from scheduler.tests.client.test_reflector import Heard, node, node_list
 
 PIECE = b"x" * 65_536
 

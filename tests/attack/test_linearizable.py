@@ -21,8 +21,8 @@ from moorage.api.resources import CONFIG_MAPS
 from moorage.base.errors import ApiError, MoorageError
 from moorage.base.rng import Random, Streams
 from moorage.client.writes import Client
+from sandbox.tests.sandbox.crash import PATH, Server, client_of, server_on
 from tests.attack.histories import NEVER, Kind, Made, is_linearizable
-from tests.sandbox.crash import PATH, Server, client_of, server_on
 
 CLIENTS = 8
 NAMES = ("a", "b", "c")

@@ -28,7 +28,7 @@ from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.scheduler import Scheduler
 from moorage_sandbox.cluster.schedulers import scheduler_over
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest
-from tests.apiserver.harness import NODES, PODS
+from sandbox.tests.apiserver.harness import NODES, PODS
 from tests.attack.fuzz import SEED
 from tests.attack.proxy import HARMS, LossyProxy
 from tests.attack.wire import Wire, listening

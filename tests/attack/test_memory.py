@@ -1,6 +1,6 @@
 """Calls that many users may make: what they leave behind, and what one of them may cost.
 
-Lists that nobody reads on are in tests/apiserver/test_read.py.
+Lists that nobody reads on are in sandbox/tests/apiserver/test_read.py.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from contextlib import contextmanager
 import pytest
 
 from moorage_sandbox.apiserver.wire.requests import User
-from tests.apiserver.harness import CONFIG_MAPS, Cluster
-from tests.apiserver.test_events import NEW, new_event
+from sandbox.tests.apiserver.harness import CONFIG_MAPS, Cluster
+from sandbox.tests.apiserver.test_events import NEW, new_event
 from tests.attack.test_rights import CLUSTER_ROLES, RBAC, REVIEWS, binding, role, rule
 
 KIB = 1024

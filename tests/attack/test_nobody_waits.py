@@ -22,8 +22,8 @@ import pytest
 from moorage_sandbox.apiserver.protobuf.envelope import wrap, write_object
 from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF
 from moorage_sandbox.apiserver.worker_thread import _yielding
-from tests.apiserver.crd import CARS, DEFINITIONS, car, definition
-from tests.apiserver.harness import (
+from sandbox.tests.apiserver.crd import CARS, DEFINITIONS, car, definition
+from sandbox.tests.apiserver.harness import (
     CONFIG_MAPS,
     JSON_PATCH,
     MERGE,

@@ -15,7 +15,7 @@ import pytest
 from moorage.kinds.status import StatusError
 from moorage_sandbox.apiserver.rbac.rules import Attributes
 from moorage_sandbox.apiserver.wire.requests import User
-from tests.apiserver.harness import CONFIG_MAPS, MERGE, Cluster, namespace
+from sandbox.tests.apiserver.harness import CONFIG_MAPS, MERGE, Cluster, namespace
 
 GROUP = "rbac.authorization.k8s.io"
 RBAC = f"/apis/{GROUP}/v1"

@@ -14,8 +14,8 @@ from moorage.cli.manifests import parse_manifests
 from moorage.client.kubeconfig_file import parse_kubeconfig
 from moorage.config.load import parse_config
 from moorage.nodeshapes.templates import load_nodes
-from tests.apiserver.crd import CARS, DEFINITIONS, definition
-from tests.apiserver.harness import JSON_PATCH, MERGE, Cluster, pod
+from sandbox.tests.apiserver.crd import CARS, DEFINITIONS, definition
+from sandbox.tests.apiserver.harness import JSON_PATCH, MERGE, Cluster, pod
 
 YAML = "application/yaml"
 APPLY = "application/apply-patch+yaml"

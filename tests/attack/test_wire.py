@@ -14,8 +14,8 @@ import pytest
 import uvloop
 
 from moorage_sandbox.apiserver.wire import connection, fairness, requests
-from tests.apiserver.crd import CARS, DEFINITIONS, car, definition
-from tests.apiserver.harness import CONFIG_MAPS, Cluster, config_map
+from sandbox.tests.apiserver.crd import CARS, DEFINITIONS, car, definition
+from sandbox.tests.apiserver.harness import CONFIG_MAPS, Cluster, config_map
 from tests.attack.wire import OTHER, SECRET, listening, read_answer
 
 JSON = b"Content-Type: application/json"

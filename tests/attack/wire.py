@@ -15,7 +15,7 @@ from moorage_sandbox.apiserver.audit import AuditLog
 from moorage_sandbox.apiserver.authentication.credentials import Authenticator
 from moorage_sandbox.apiserver.wire.http import HttpServer
 from moorage_sandbox.apiserver.wire.requests import User
-from tests.apiserver.harness import ADMIN, Cluster
+from sandbox.tests.apiserver.harness import ADMIN, Cluster
 
 SECRET = b"Authorization: Bearer secret"
 OTHER = b"Authorization: Bearer other"

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import Any
 
-from tests.sandbox.process import Up
+from sandbox.tests.sandbox.process import Up
 
 
 def typed(up: Up, *words: str, stdin: str = "") -> str:

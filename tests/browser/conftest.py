@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from sandbox.tests.sandbox.process import Up
 from tests.browser.install import Browser, NoBrowserError, browser
-from tests.sandbox.process import Up
 
 # Generous: a condition that comes true at all comes true far sooner.
 WAIT_MILLISECONDS = 60_000

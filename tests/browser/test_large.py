@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from scheduler.tests.dashboard.fake import FakeSource, serving
 from tests.browser.conftest import WAIT_MILLISECONDS
-from tests.dashboard.fake import FakeSource, serving
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from sandbox.tests.sandbox.process import Up
 from tests.browser.acting import hold, pod, settle, typed
 from tests.browser.conftest import logged_in
-from tests.sandbox.process import Up
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 

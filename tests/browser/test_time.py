@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from sandbox.tests.sandbox.process import Up
 from tests.browser.conftest import Faults, logged_in
-from tests.sandbox.process import Up
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 

@@ -1,7 +1,7 @@
 """What people do with the page of a sandbox, in a real browser.
 
 One sandbox of twenty nodes with its first thirty pods; one of them, ``giant``, fits no node.
-Left out: large clusters (`test_large`), who gets in (``tests/dashboard/test_guard``).
+Left out: large clusters (`test_large`), who gets in (``scheduler/tests/dashboard/test_guard``).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from sandbox.tests.sandbox.process import Up
 from tests.browser.acting import hold, pod, settle, typed
 from tests.browser.install import Browser
-from tests.sandbox.process import Up
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 

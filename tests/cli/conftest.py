@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from moorage.base.running_sandboxes import find
 from moorage.cli.main import main
-from tests.sandbox.process import Up
+from sandbox.tests.sandbox.process import Up
 
 Type = Callable[..., Result]
 

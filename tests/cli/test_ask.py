@@ -8,7 +8,7 @@ import pytest
 
 from moorage.base.errors import MoorageError
 from moorage.cli.ask import SchedulerLink, proxy_path
-from tests.client.fakes import ScriptedTransport, answer, failure
+from scheduler.tests.client.fakes import ScriptedTransport, answer, failure
 
 PROXY = proxy_path("kube-system", "moorage-0")
 

@@ -12,8 +12,8 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 from moorage.cli.main import main
+from sandbox.tests.sandbox.process import Up
 from tests.cli.conftest import Type
-from tests.sandbox.process import Up
 
 POD = """apiVersion: v1
 kind: Pod

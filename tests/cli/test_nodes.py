@@ -1,6 +1,6 @@
 """``moorage nodes``: the list of shapes, and how shapes are said.
 
-Left out: nodes that are played for a server (``tests/nodeagent``).
+Left out: nodes that are played for a server (``sandbox/tests/nodeagent``).
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from moorage.base.errors import UsageError
 from moorage.cli.shadow.running import serving
 from moorage.config.load import parse_config
 from moorage_sandbox.testing.builders import pod_manifest
+from sandbox.tests.sandbox.process import Up
 from tests.cli.conftest import Type
-from tests.sandbox.process import Up
 
 TWO_PROFILES = """
 apiVersion: kubescheduler.config.k8s.io/v1

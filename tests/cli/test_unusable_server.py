@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from sandbox.tests.sandbox.process import Up
 from tests.cli.conftest import Type, errors
-from tests.sandbox.process import Up
 
 Kubeconfig = dict[str, Any]
 COMMANDS = [("get", "pods"), ("nodes", "--count", "1"), ("run",)]

@@ -10,10 +10,10 @@ import pytest
 
 from moorage.base.running_sandboxes import find
 from moorage_sandbox.testing.builders import Manifest, node_manifest
+from sandbox.tests.sandbox.process import Up
+from scheduler.tests.what_if.cluster import bare as bare_pod
+from scheduler.tests.what_if.cluster import pod_of, replica_set
 from tests.cli.conftest import Type
-from tests.sandbox.process import Up
-from tests.what_if.cluster import bare as bare_pod
-from tests.what_if.cluster import pod_of, replica_set
 
 _ITEMS = [
     *(node_manifest(name) for name in ("n1", "n2")),

@@ -24,15 +24,15 @@ from moorage.service.kinds import CUSTOM, JOB, POD_GROUP, WATCHED
 from moorage.service.leader import elector_of
 from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
-from tests.controllers.test_resource_claims import claims, device_class, offered, state
-from tests.controllers.test_resource_claims import template as claim_template
-from tests.controllers.test_resource_claims import using as using_device
-from tests.controllers.test_volumes import claim, local_volume, storage_class, using
+from sandbox.tests.controllers.test_resource_claims import claims, device_class, offered, state
+from sandbox.tests.controllers.test_resource_claims import template as claim_template
+from sandbox.tests.controllers.test_resource_claims import using as using_device
+from sandbox.tests.controllers.test_volumes import claim, local_volume, storage_class, using
+from scheduler.tests.kinds.builders import of_resource
+from scheduler.tests.service.test_group_attempt import group, member
+from scheduler.tests.service.test_preemption import high, low, priority
 from tests.deploy.rights import NAMESPACE, Script
-from tests.kinds.builders import of_resource
 from tests.scenarios.gangs import pod_group
-from tests.service.test_group_attempt import group, member
-from tests.service.test_preemption import high, low, priority
 
 _HEAD = f"""
 apiVersion: kubescheduler.config.k8s.io/v1

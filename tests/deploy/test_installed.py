@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from moorage import Sandbox
+from sandbox.tests.sandbox.test_scraping import read, scheduler, token_of
 from tests.deploy.chart import CHART, MANIFESTS, PLAIN, ROOT, helm, kept, objects
 from tests.kubectl.install import RELEASES, NoKubectlError, kubectl_path
-from tests.sandbox.test_scraping import read, scheduler, token_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.kubectl]
 

@@ -17,7 +17,7 @@ from moorage.config.merge import expand_profiles
 from moorage.framework.signatures import METHODS
 from moorage_sandbox.testing.builders import node, pod
 from moorage_sandbox.testing.plugins import StillCluster, with_plugins
-from tests.sandbox.process import Up
+from sandbox.tests.sandbox.process import Up
 
 ROOT = Path(__file__).resolve().parents[2]
 ZONE = "topology.kubernetes.io/zone"

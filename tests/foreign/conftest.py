@@ -11,7 +11,7 @@ from typing import Any
 import kubernetes
 import pytest
 
-from tests.sandbox.process import Up
+from sandbox.tests.sandbox.process import Up
 
 # Untyped, as its users see it.
 kube: Any = kubernetes

@@ -18,7 +18,7 @@ from moorage.base.clock import SystemClock
 from moorage_sandbox.apiserver.authentication.credentials import Authenticator
 from moorage_sandbox.apiserver.wire.http import HttpServer
 from moorage_sandbox.storage.watch_log import Limits
-from tests.apiserver.harness import Cluster
+from sandbox.tests.apiserver.harness import Cluster
 
 
 @contextmanager

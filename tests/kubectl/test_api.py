@@ -20,7 +20,7 @@ from moorage_sandbox.apiserver.served_kinds import served_kinds
 from moorage_sandbox.apiserver.server import ApiServer
 from moorage_sandbox.apiserver.wire.http import HttpServer
 from moorage_sandbox.apiserver.wire.requests import User
-from tests.apiserver.crd import car, definition
+from sandbox.tests.apiserver.crd import car, definition
 from tests.kubectl.install import RELEASES
 
 DEPLOYMENT = """

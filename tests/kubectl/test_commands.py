@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from sandbox.tests.sandbox.process import Up
 from tests.kubectl.install import RELEASES, NoKubectlError, Release, kubectl_path
-from tests.sandbox.process import Up
 
 COMMANDS = Path(__file__).parent / "commands.txt"
 COUNT_MIN = 150

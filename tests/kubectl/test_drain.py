@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sandbox.tests.sandbox.process import Up
 from tests.kubectl.test_transcript import Kubectl
-from tests.sandbox.process import Up
 
 PODS = """
 apiVersion: policy/v1

@@ -21,7 +21,7 @@ from moorage_sandbox.apiserver.server import ApiServer
 from moorage_sandbox.apiserver.wire.http import HttpServer
 from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF
 from moorage_sandbox.apiserver.wire.requests import Reply, Request, User
-from tests.apiserver.protobuf.recorded import RECORDED, told
+from sandbox.tests.apiserver.protobuf.recorded import RECORDED, told
 
 ADMIN = User("kubernetes-admin", ("system:masters",))
 EVENTS = "/api/v1/namespaces/default/events"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sandbox.process import Up
+from sandbox.tests.sandbox.process import Up
 
 GOLDEN = Path(__file__).parent / "transcript.txt"
 

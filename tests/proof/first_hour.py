@@ -31,8 +31,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from sandbox.tests.sandbox.terminal import Terminal
 from tests.kubectl.install import RELEASES, NoKubectlError, kubectl_path
-from tests.sandbox.terminal import Terminal
 from tests.screens.emulator import screen_of
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,7 +1,7 @@
 """Jobs of many sizes arriving at random, over HTTPS: no group ever holds too little.
 
 What is looked at after every attempt and at every binding, and how long a job may wait in virtual
-time, is told in ``tests/bench/test_gang_arrivals.py``.
+time, is told in ``lab/tests/bench/test_gang_arrivals.py``.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Server, agents and scheduler in virtual time. Whatever went unseen, in the end the scheduler
 believes what the server has, and every pod has a node or was told why not. The mapping of single
-changes to cluster events is in ``tests/api/test_changes.py``, the reflector alone in
-``tests/client/test_reflector.py``.
+changes to cluster events is in ``scheduler/tests/api/test_changes.py``, the reflector alone in
+``scheduler/tests/client/test_reflector.py``.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manife
 from moorage_sandbox.testing.faults import FaultyTransport
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from moorage_sandbox.testing.virtual_loop import run_virtual
-from tests.client.fakes import ScriptedTransport, Stream, failure
-from tests.service.test_faulty_watches import Fates, stop_faults
+from scheduler.tests.client.fakes import ScriptedTransport, Stream, failure
+from scheduler.tests.service.test_faulty_watches import Fates, stop_faults
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 

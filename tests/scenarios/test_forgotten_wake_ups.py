@@ -2,7 +2,7 @@
 
 Server, agents and scheduler in virtual time. A pod has no node, nothing happens for a while, then
 one change makes a node fit. kube-scheduler leaves these pods to its flush after five minutes.
-The hints one by one are in ``tests/plugins``.
+The hints one by one are in ``scheduler/tests/plugins``.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Server, node agents, scheduler and controllers. The scenarios are told again over HTTPS, all but the
 tables of bad input and what is only about when something happens. What single attempts decide is
-in ``tests/engine/groups/test_cycle.py``, members that wait for each other in
-``tests/service/test_group_permit.py``.
+in ``scheduler/tests/engine/groups/test_cycle.py``, members that wait for each other in
+``scheduler/tests/service/test_group_permit.py``.
 """
 
 from __future__ import annotations

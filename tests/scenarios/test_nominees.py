@@ -14,7 +14,7 @@ import pytest
 from moorage.api.resources import ELASTIC_QUOTAS, PODS
 from moorage.config.load import parse_config
 from moorage_sandbox.testing.builders import Manifest, node_manifest
-from tests.plugins.quotas.builders import quota_manifest
+from scheduler.tests.plugins.quotas.builders import quota_manifest
 from tests.scenarios.company import Company, made, play, replicas
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

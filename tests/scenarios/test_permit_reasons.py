@@ -1,6 +1,6 @@
 """Why a group waits with ``groupMode: permit``: conditions and Events of group and members.
 
-For groups that are tried as a whole see ``tests/service/test_group_reasons.py``.
+For groups that are tried as a whole see ``scheduler/tests/service/test_group_reasons.py``.
 """
 
 from __future__ import annotations

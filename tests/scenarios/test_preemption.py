@@ -1,7 +1,7 @@
 """Waves of preemptors on a whole sandbox: budgets kept by the controller, faults, an autoscaler.
 
 Told in virtual time and, but for the last, over HTTPS. What single decisions choose is for the
-tests of the plugin; one preemption step by step is in tests/service.
+tests of the plugin; one preemption step by step is in scheduler/tests/service.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from moorage.base.clock import Clock
 from moorage.config.load import load_config
 from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
-from tests.plugins.quotas.builders import quota_manifest
+from scheduler.tests.plugins.quotas.builders import quota_manifest
 from tests.scenarios.company import Company, made, replicas
 from tests.scenarios.company import play as play_company
 from tests.scenarios.gangs import Cluster, coscheduling, of_labels, of_object, play, pod_group

@@ -2,7 +2,7 @@
 
 Two moorage schedulers under names of their own, node agents that refuse what does not fit, and a
 foreign binder, in virtual time. The server is the arbiter; who lost finds another place. Replicas
-of one scheduler, which take turns, are in ``tests/service/test_replicas.py``.
+of one scheduler, which take turns, are in ``scheduler/tests/service/test_replicas.py``.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.text import Text
 
-from tests.sandbox.terminal import Terminal
+from sandbox.tests.sandbox.terminal import Terminal
 from tests.screens.emulator import Screen
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,7 +1,7 @@
 """Writes ``docs/reference/conformance.md``: ``python -m tools.pages.conformance_table``.
 
-The table is what ``moorage conformance tests/conformance/data`` counts. A run takes half a minute,
-so freshness is not checked here: ``tests/conformance`` compares its own run with each row.
+The table is what ``moorage conformance lab/tests/conformance/data`` counts. A run takes half a minute,
+so freshness is not checked here: ``lab/tests/conformance`` compares its own run with each row.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from moorage_lab.conformance.runner import check_recordings
 
 _DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = _DOCS / "reference" / "conformance.md"
-DATA = _DOCS.parent / "tests" / "conformance" / "data"
+DATA = _DOCS.parent / "lab" / "tests" / "conformance" / "data"
 
 _HEADER = """# Conformance
 
@@ -30,7 +30,7 @@ the [deviations](../deviations.md). Run it yourself:
 
 <!-- not run: takes half a minute; the tests of every family do it -->
 ```console
-$ .venv/bin/moorage conformance tests/conformance/data
+$ .venv/bin/moorage conformance lab/tests/conformance/data
 ```
 
 | Family | Scenarios | Equal | Faulty | Different | Unsupported |

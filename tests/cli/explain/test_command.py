@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from moorage_sandbox.testing.builders import node_manifest
+from sandbox.tests.sandbox.process import Up
+from scheduler.tests.explain.clusters import bound, waiting
 from tests.cli.conftest import Type, settle
-from tests.explain.clusters import bound, waiting
-from tests.sandbox.process import Up
 
 
 @pytest.fixture

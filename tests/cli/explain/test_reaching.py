@@ -22,9 +22,9 @@ from pathlib import Path
 import pytest
 
 from moorage.base.running_sandboxes import find
+from sandbox.tests.sandbox.process import Up
 from tests.cli.conftest import Type, errors, settle
 from tests.kubectl.install import RELEASES, NoKubectlError, kubectl_path
-from tests.sandbox.process import Up
 
 PROXY = "/api/v1/namespaces/kube-system/pods/https:moorage-0:10259/proxy"
 POD = "{apiVersion: v1, kind: Pod, metadata: {name: wide}, spec: {containers: [{name: c, image: x, \

@@ -12,7 +12,7 @@ from moorage.engine.notes.attempt_note import NOTHING_FOUND
 from moorage.engine.notes.extender_answers import ExtenderAnswer
 from moorage.observe.records.record import Failure, Step
 from moorage.observe.records.told import told
-from tests.observe.records.build import record
+from scheduler.tests.observe.records.build import record
 
 _HEAD = "pod default/p, attempt 1, 1970-01-01T00:00:00.000000Z"
 _NODES = tuple(f"n{number:02}" for number in range(12))

@@ -1,6 +1,6 @@
 """What the page of a sandbox changes: each act against an API server, and what each refuses.
 
-Left out: the token that an act needs (``tests/dashboard/test_guard``), the buttons
+Left out: the token that an act needs (``scheduler/tests/dashboard/test_guard``), the buttons
 (``tests/browser``).
 """
 
@@ -19,7 +19,7 @@ from moorage.base.timeline import Timeline
 from moorage.cli.page.acts import SandboxActs
 from moorage.client.writes import Client
 from moorage_sandbox.cluster.in_process import InProcessTransport
-from tests.apiserver.harness import PODS, Cluster, pod
+from sandbox.tests.apiserver.harness import PODS, Cluster, pod
 
 NODES = "/api/v1/nodes"
 START_NS = 1_767_225_600 * NS_PER_SECOND

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
+from sandbox.tests.sandbox.process import Up
 from tests.cli.conftest import Type
-from tests.sandbox.process import Up
 
 SECONDS_MAX = 120
 CONFIG = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"

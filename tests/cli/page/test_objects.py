@@ -1,6 +1,6 @@
 """Events and quotas, as a page reads them from the API server.
 
-Left out: the questions that a scheduler answers (``tests/service/questions``).
+Left out: the questions that a scheduler answers (``scheduler/tests/service/questions``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``moorage plugin new`` and ``test``: every template works, and exit codes tell of breaches.
 
-Left out: the checks themselves (``tests/testing/test_contract.py``).
+Left out: the checks themselves (``sandbox/tests/testing/test_contract.py``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The flags of the secure port: certificates, ciphers, authorities, and who is asked about callers.
 
-Left out: what the parts do (``tests/service/serving``).
+Left out: what the parts do (``scheduler/tests/service/serving``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """kube-scheduler's flags on ``moorage run``: all are known, none is ignored silently.
 
-Left out: what is served (``tests/service/test_health``), and who may read it (``test_access``).
+Left out: what is served (``scheduler/tests/service/test_health``), and who may read it (``test_access``).
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from moorage.observe.access import AccessFacts
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.core import build_core
 from moorage.service.health import Listening
+from scheduler.tests.service.serving.guards import open_access
 from tests.cli.conftest import Type
 from tests.cli.run.test_scheduling import kubeconfig
-from tests.service.serving.guards import open_access
 
 UPSTREAM = Path(__file__).with_name("kube_scheduler_flags.txt")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from sandbox.tests.sandbox.process import Up
 from tests.cli.run.test_tracing import SECONDS_MAX, bound, moorage
-from tests.sandbox.process import Up
 from tests.scenarios.test_example_extender import extender
 
 pytestmark = pytest.mark.slow

@@ -1,6 +1,6 @@
 """Files read again while the scheduler runs: what is noticed, imported anew, taken over or refused.
 
-What a configuration may change alive is in tests/service/test_reload.py.
+What a configuration may change alive is in scheduler/tests/service/test_reload.py.
 """
 
 from __future__ import annotations

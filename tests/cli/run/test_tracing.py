@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.observe.traces.test_otlp import Collector, collecting
-from tests.sandbox.process import Up
+from sandbox.tests.sandbox.process import Up
+from scheduler.tests.observe.traces.test_otlp import Collector, collecting
 from tests.scenarios.test_example_extender import extender
 
 pytestmark = pytest.mark.slow

@@ -11,8 +11,8 @@ from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import ApiError, RefusedError, TransportError, UnauthorizedError
 from moorage.base.rng import Streams
 from moorage.cli.run.scheduling import look_at_server
-from tests.apiserver.harness import run_virtual, virtual_clock
-from tests.client.fakes import ScriptedTransport, answer, failure
+from sandbox.tests.apiserver.harness import run_virtual, virtual_clock
+from scheduler.tests.client.fakes import ScriptedTransport, answer, failure
 
 DOWN = RefusedError("GET https://x/version: nobody listens")
 BUSY = answer(failure(503, "ServiceUnavailable", "starting"), status=503)

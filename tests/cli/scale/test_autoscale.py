@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from sandbox.tests.sandbox.process import Up
 from tests.cli.conftest import Type
-from tests.sandbox.process import Up
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ from threading import Thread
 
 import pytest
 
+from sandbox.tests.sandbox.process import Up
 from tests.cli.conftest import Type, errors
-from tests.sandbox.process import Up
 
 POD = """
 apiVersion: v1

@@ -24,8 +24,8 @@ from moorage_sandbox.cli.snapshot.transfer import (
     save_snapshot,
 )
 from moorage_sandbox.cluster.in_process import ADMIN, InProcessTransport
-from tests.apiserver.crd import car, definition
-from tests.apiserver.harness import PODS, Cluster, namespace, pod
+from sandbox.tests.apiserver.crd import car, definition
+from sandbox.tests.apiserver.harness import PODS, Cluster, namespace, pod
 
 CARS = "/apis/example.com/v1/namespaces/default/cars"
 

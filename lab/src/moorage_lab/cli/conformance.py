@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 _EPILOG = """
 \b
 Examples:
-  moorage conformance tests/conformance/data
+  moorage conformance lab/tests/conformance/data
   moorage conformance noderesources.jsonl.gz taints.jsonl -o json
-  moorage conformance tests/conformance/data --emulated-version 1.37    what differs in 1.37
+  moorage conformance lab/tests/conformance/data --emulated-version 1.37    what differs in 1.37
 
 \b
 Exit codes: 0 nothing that is supported differs, 1 something differs, 2 a file cannot be read.

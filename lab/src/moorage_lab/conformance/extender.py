@@ -1,7 +1,7 @@
 """Runs recorded cases of HTTP extenders (mode ``extender``): their calls, and effects of answers.
 
 The scheduler's own client speaks to a `ScriptedExtender`, a transport that answers as recorded and
-keeps the calls it receives. Format: tests/conformance/data, FURTHER-FAMILIES.
+keeps the calls it receives. Format: lab/tests/conformance/data, FURTHER-FAMILIES.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Runs recorded cases of pod groups (mode ``podgroup``): whole group cycles, one after another.
 
 A step is a pod without a group, or all pending members of a group. No pod is evicted, but
-nominations stay for later steps. Format: tests/conformance/data, FURTHER-FAMILIES.
+nominations stay for later steps. Format: lab/tests/conformance/data, FURTHER-FAMILIES.
 """
 
 from __future__ import annotations

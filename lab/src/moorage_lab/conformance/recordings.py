@@ -2,7 +2,7 @@
 
 Each line is a JSON object: a scenario (cluster and pending pods) and the expected answer. Next:
 `needs` decides whether a case can be run at all, `case` runs it. The format is
-described in tests/conformance/data/README.md.
+described in lab/tests/conformance/data/README.md.
 """
 
 from __future__ import annotations

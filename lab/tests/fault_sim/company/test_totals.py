@@ -1,0 +1,185 @@
+"""The rules about totals: a world that is right breaks none, and each planted excess breaks one."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from lab.tests.fault_sim.company.storm import gang_before_backlog
+from moorage.nodeshapes.annotations import RUN_SECONDS
+from moorage_lab.fault_sim.acts import Create
+from moorage_lab.fault_sim.company import totals
+from moorage_lab.fault_sim.company.cluster import WriteCall
+from moorage_lab.fault_sim.company.manifests import template
+from moorage_lab.fault_sim.company.plan import Plan
+from moorage_lab.fault_sim.company.play import CompanyRun, play
+from moorage_lab.fault_sim.company.totals import RULES, Total, excesses
+from moorage_lab.fault_sim.company.world import AnyWorldAct, GroupSize
+from moorage_sandbox.testing.builders import Manifest, node_manifest
+
+
+@pytest.mark.parametrize(
+    ("members", "grace"),
+    [
+        pytest.param(6, 0, id="a gang of six, victims that stop at once"),
+        pytest.param(8, 0, id="a gang of the whole node"),
+        pytest.param(6, 10, id="victims that stop slowly"),
+    ],
+)
+def test_a_gang_before_a_backlog_evicts_what_it_needs(members: int, grace: int) -> None:
+    run = play(gang_before_backlog(members, grace=grace))
+    assert excesses(run) == []
+    assert len(totals.evicted_uids(run)) == members
+
+
+@pytest.fixture(scope="module")
+def right() -> CompanyRun:
+    return play(gang_before_backlog(6))
+
+
+def test_the_same_seed_is_the_same_run(right: CompanyRun) -> None:
+    assert play(gang_before_backlog(6)).writes == right.writes
+
+
+def test_more_evictions_than_planned_are_an_excess(
+    right: CompanyRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(totals, "plan_of", lambda *_args, **_more: Plan(evictions=4))
+    text = "wave 1 evicts 6 pods, the plain plan 4"
+    assert excesses(right) == [Total(rule="evictions", amount=6, allowed=4, text=text)]
+
+
+def test_deletions_sent_again_are_an_excess(right: CompanyRun) -> None:
+    again = [write for write in right.writes if write.method == "DELETE"]
+    again = [replace(write, status=404) for write in again if write.program == "scheduler"]
+    text = "12 deletions are sent for 6 pods, 6 of them for pods that are gone"
+    assert excesses(replace(right, writes=[*right.writes, *again])) == [
+        Total(rule="deleted-twice", amount=12, allowed=6, text=text)
+    ]
+
+
+def test_writes_when_nothing_changes_are_an_excess(right: CompanyRun) -> None:
+    late = WriteCall(
+        at=right.seconds - 1,
+        version=right.quiet_version + 1,
+        program="controllers",
+        method="PATCH",
+        path="/api/v1/namespaces/default/pods/p",
+        status=200,
+    )
+    text = "1 writes when nothing changes: 1 x controllers PATCH /api/v1/namespaces/default/pods/p"
+    assert excesses(replace(right, writes=[*right.writes, late])) == [
+        Total(rule="writes-at-rest", amount=1, allowed=0, text=text)
+    ]
+
+
+def test_a_group_that_is_placed_in_part_is_an_excess(right: CompanyRun) -> None:
+    world = replace(right.world, groups=(GroupSize(name="gang", least=7),))
+    text = "group gang has 6 of 7 members on nodes"
+    assert excesses(replace(right, world=world)) == [
+        Total(rule="half-groups", amount=6, allowed=0, text=text)
+    ]
+
+
+def bound_before_the_wave(run: CompanyRun) -> CompanyRun:
+    """Let the wave count as come before the pods that it evicts were bound."""
+    return replace(run, wave_versions={1: 0})
+
+
+def bound_late(run: CompanyRun) -> CompanyRun:
+    """Let a pod be bound long after the last act."""
+    late = WriteCall(
+        at=run.seconds - 15,
+        version=run.quiet_version,
+        program="scheduler",
+        method="POST",
+        path="/api/v1/namespaces/default/pods/p/binding",
+        status=201,
+    )
+    return replace(run, writes=[*run.writes, late])
+
+
+def judged_without_groups(run: CompanyRun, *, members: int, low: int) -> CompanyRun:
+    """Play a group that cannot be placed, and let a scheduler judge that knows no groups.
+
+    The group needs one pod more than there are. A node of eight processors has some low pods.
+    """
+    world = gang_before_backlog(members + 1, backlog=low - 8)
+    played = play(replace(world, acts=world.acts[:-1], groups=()))
+    return replace(played, world=replace(played.world, setup="default", seed=run.world.seed))
+
+
+def waits_for_free_room(run: CompanyRun) -> CompanyRun:
+    """Let pods wait next to free room."""
+    return judged_without_groups(run, members=3, low=1)
+
+
+def waits_to_preempt(run: CompanyRun) -> CompanyRun:
+    """Let pods wait that could preempt."""
+    return judged_without_groups(run, members=3, low=8)
+
+
+def ends_while_victims_stop(run: CompanyRun) -> CompanyRun:
+    """End the world before the victims have stopped."""
+    return play(gang_before_backlog(6, grace=300, seed=run.world.seed))
+
+
+def fails(run: CompanyRun) -> CompanyRun:
+    """Let a task fail."""
+    return replace(run, failures=["ValueError: x"])
+
+
+def storms(run: CompanyRun) -> CompanyRun:
+    """Let the play end early."""
+    return replace(run, storm=True)
+
+
+PLANTED = {
+    "bound-in-vain": (bound_before_the_wave, 6),
+    "settling": (bound_late, 30),
+    "waiting-in-vain": (waits_for_free_room, 3),
+    "preempts-late": (waits_to_preempt, 3),
+    "nominated-in-vain": (ends_while_victims_stop, 6),
+    "failures": (fails, 1),
+    "storm": (storms, 6),
+}
+"""By rule: how a run is changed so that it breaks the rule alone, and by which amount."""
+PLANTED_ABOVE = {"evictions", "deleted-twice", "writes-at-rest", "half-groups"}
+
+
+@pytest.mark.parametrize("rule", PLANTED)
+def test_a_planted_excess_is_found(
+    rule: str, right: CompanyRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(totals, "plan_of", lambda *_args, **_more: Plan(evictions=6))
+    plant, amount = PLANTED[rule]
+    found = [(each.rule, round(each.amount)) for each in excesses(plant(right))]
+    assert found == [(rule, amount)]
+
+
+def test_every_rule_has_a_planted_excess() -> None:
+    assert {*RULES, "preempts-late", "storm"} == PLANTED.keys() | PLANTED_ABOVE
+
+
+def test_a_pod_that_waits_for_one_that_ends_by_itself_settles_late() -> None:
+    """One pod runs for 60 s, another one waits for its room."""
+    ends = template("1", restartPolicy="Never")
+    ends["metadata"]["annotations"][RUN_SECONDS] = "60"
+    acts: list[AnyWorldAct] = [
+        Create(at=1.0, object={"apiVersion": "v1", "kind": "Pod", **named(ends, "first")}),
+        Create(at=2.0, object={"apiVersion": "v1", "kind": "Pod", **named(ends, "second")}),
+    ]
+    world = replace(
+        gang_before_backlog(1),
+        nodes=[node_manifest("n1", cpu="1")],
+        acts=acts,
+        waves=(),
+        groups=(),
+        end_seconds=130.0,
+    )
+    assert excesses(play(world)) == []
+
+
+def named(pod: Manifest, name: str) -> Manifest:
+    metadata = {**pod["metadata"], "name": name, "namespace": "default"}
+    return {**pod, "metadata": metadata}

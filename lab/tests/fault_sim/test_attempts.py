@@ -1,0 +1,240 @@
+"""The oracle of attempts: dry runs of victims, and mistakes that it finds in whole runs.
+
+Not covered: each rule that it asks, see `test_invariants`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+import pytest
+
+from lab.tests.fault_sim.pasts import WEB, a_pod, history
+from moorage.api.changes import ClusterEvent
+from moorage.api.codec import from_dict
+from moorage.api.policy import PodDisruptionBudget
+from moorage.engine.cycle import Cycle
+from moorage.engine.decision import CLEAR_NOMINATION, Decision
+from moorage.plugins.resources.node_resources_fit import NodeResourcesFit
+from moorage.service.ingest import ASSIGNED_POD_DELETE
+from moorage.snapshot.listers import Lister
+from moorage.snapshot.table import NodeTable
+from moorage.state.queue import SchedulingQueue
+from moorage_lab.fault_sim import acts
+from moorage_lab.fault_sim.acts import Script
+from moorage_lab.fault_sim.fault_run import play
+from moorage_lab.fault_sim.invariants.attempts import is_current
+from moorage_lab.fault_sim.invariants.victims import best_nodes, candidate_on
+from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
+
+
+def started(pod: Manifest, second: int) -> Manifest:
+    pod["status"] = {"startTime": f"2026-01-01T00:00:0{second}Z"}
+    return pod
+
+
+def room_of(cpus: dict[str, int], room: int) -> Callable[[Iterable[str]], bool]:
+    """Return whether one cpu is free once pods are gone."""
+    return lambda gone: sum(cpus.values()) - sum(cpus[uid] for uid in gone) + 1 <= room
+
+
+def budget(allowed: int) -> Manifest:
+    return {
+        "metadata": {"name": "b", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": WEB}},
+        "status": {"disruptionsAllowed": allowed},
+    }
+
+
+@pytest.mark.parametrize(
+    ("pods", "budgets", "victims", "cost"),
+    [
+        pytest.param(
+            [started(a_pod("a", "n1"), 1), started(a_pod("b", "n1"), 2)],
+            [],
+            ["default/b"],
+            (0, 0, 2**31),
+            id="the pod that started later leaves",
+        ),
+        pytest.param(
+            [started(a_pod("a", "n1"), 1), started(a_pod("b", "n1", priority=-5), 0)],
+            [],
+            ["default/b"],
+            (0, -5, 2**31 - 5),
+            id="the less important pod leaves",
+        ),
+        pytest.param(
+            [started(a_pod("a", "n1"), 1), started(a_pod("b", "n1", labels=WEB), 2)],
+            [budget(0)],
+            ["default/a"],
+            (0, 0, 2**31),
+            id="the pod that a spent budget protects stays",
+        ),
+        pytest.param(
+            [started(a_pod("a", "n1"), 1), started(a_pod("b", "n1", labels=WEB), 2)],
+            [budget(1)],
+            ["default/b"],
+            (0, 0, 2**31),
+            id="a budget that allows one eviction protects nobody",
+        ),
+        pytest.param([a_pod("a", "n1", priority=9)], [], None, None, id="nobody is less important"),
+    ],
+)
+def test_a_dry_run_of_a_node_finds_the_victims(
+    pods: list[Manifest],
+    budgets: list[Manifest],
+    victims: list[str] | None,
+    cost: tuple[int, ...] | None,
+) -> None:
+    past = history(*pods)
+    fits = room_of({pod["metadata"]["uid"]: 1 for pod in pods}, len(pods))
+    candidate = candidate_on("n1", a_pod("p", priority=9), past, budgets, fits)
+    assert (candidate and list(candidate.victims), candidate and candidate.cost) == (victims, cost)
+
+
+def test_no_candidate_is_better_than_one_with_lesser_victims() -> None:
+    low = history(started(a_pod("a", "n1", priority=-5), 1), started(a_pod("b", "n2"), 1))
+    candidates = {}
+    for node, uid in (("n1", "a"), ("n2", "b")):
+        candidate = candidate_on(node, a_pod("p", priority=9), low, [], room_of({uid: 1}, 1))
+        assert candidate is not None
+        candidates[node] = candidate
+    assert best_nodes(candidates) == ["n1"]
+
+
+SCRIPT = Script(
+    seed=1,
+    nodes=[node_manifest("n", cpu="2")],
+    acts=[
+        acts.Create(at=2.0, object=pod_manifest("small", cpu="1")),
+        acts.Create(at=3.0, object=pod_manifest("large", cpu="2")),
+        acts.Patch(
+            at=6.0,
+            kind="Node",
+            name="n",
+            changes={"status": {"allocatable": {"cpu": "3"}}},
+            subresource="status",
+        ),
+        acts.Create(
+            at=8.0,
+            object={
+                "apiVersion": "scheduling.k8s.io/v1",
+                "kind": "PriorityClass",
+                "metadata": {"name": "high"},
+                "value": 100,
+            },
+        ),
+        acts.Create(at=9.0, object=pod_manifest("urgent", cpu="1", priorityClassName="high")),
+        acts.Create(at=15.0, object=pod_manifest("last", cpu="1")),
+        acts.Delete(at=20.0, kind="Pod", name="urgent"),
+        acts.Create(at=25.0, object=pod_manifest("more", cpu="1", nodeSelector={"x": "y"})),
+    ],
+    rest_seconds=10.0,
+)
+"""A pod waits for room on a node, one for an eviction, and one for the end of another pod."""
+
+
+@pytest.mark.parametrize(
+    ("listed", "current"),
+    [
+        pytest.param(["1"], True, id="the version of the server"),
+        pytest.param(["0"], False, id="an older version"),
+        pytest.param([], False, id="a new budget that the watch has not told"),
+        pytest.param(["1", "1"], False, id="a budget that the server has no more"),
+    ],
+)
+def test_budgets_are_current_in_the_versions_of_the_server(
+    listed: list[str], current: bool
+) -> None:
+    lister: Lister[PodDisruptionBudget] = Lister()
+    for number, version in enumerate(listed):
+        meta = {"name": f"b{number}", "namespace": "default", "resourceVersion": version}
+        lister.put(from_dict(PodDisruptionBudget, {"metadata": meta, "spec": {}}))
+    assert is_current(lister, {"b0": {"metadata": {"resourceVersion": "1"}}}) is current
+
+
+def node_update_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NodeTable, "update_node", lambda *_: None)
+
+
+def filter_too_strict(monkeypatch: pytest.MonkeyPatch) -> None:
+    left = NodeResourcesFit._left
+    monkeypatch.setattr(NodeResourcesFit, "_left", lambda *args: left(*args) - 1)
+
+
+def deletion_told_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    move = SchedulingQueue.move_all
+
+    def dropped(queue: SchedulingQueue, event: ClusterEvent, *args: Any) -> None:
+        if event != ASSIGNED_POD_DELETE:
+            move(queue, event, *args)
+
+    monkeypatch.setattr(SchedulingQueue, "move_all", dropped)
+
+
+def victims_overlooked(monkeypatch: pytest.MonkeyPatch) -> None:
+    decide = Cycle.decision_of
+
+    def without(*args: Any) -> Decision:
+        return msgspec.structs.replace(decide(*args), victims=(), nomination=CLEAR_NOMINATION)
+
+    monkeypatch.setattr(Cycle, "decision_of", without)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "broken"),
+    [
+        pytest.param(lambda _: None, set(), id="no mistake"),
+        pytest.param(
+            node_update_forgotten,
+            {"attempt-node", "attempt-wakeup"},
+            id="the snapshot keeps an old version of a node",
+        ),
+        pytest.param(
+            filter_too_strict, {"attempt-node", "attempt-wakeup"}, id="a filter compares wrongly"
+        ),
+        pytest.param(
+            deletion_told_to_nobody, {"attempt-wakeup"}, id="the queue hears of no deletion"
+        ),
+        pytest.param(victims_overlooked, {"attempt-victims"}, id="preemption finds no victims"),
+    ],
+)
+def test_the_oracle_finds_a_mistake(
+    monkeypatch: pytest.MonkeyPatch,
+    mistake: Callable[[pytest.MonkeyPatch], None],
+    broken: set[str],
+) -> None:
+    mistake(monkeypatch)
+    broken_names = {breach.invariant for breach in play(SCRIPT).breaches}
+    assert {name for name in broken_names if name.startswith("attempt-")} == broken
+    assert bool(broken_names) == bool(broken)
+
+
+def test_an_assumed_pod_counts_as_it_was_when_it_was_decided() -> None:
+    held_pod = pod_manifest(
+        "held", cpu="1500m", labels={"delayed-step": "x"}
+    )  # Permit holds it for 2 s
+    smaller = [{"name": "main", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}]
+    script = Script(
+        seed=1,
+        setup="delayed step",
+        nodes=[node_manifest("n", cpu="2")],
+        acts=[
+            acts.Create(at=2.0, object=held_pod),
+            acts.Patch(
+                at=3.0,
+                kind="Pod",
+                name="held",
+                changes={"spec": {"containers": smaller}},
+                subresource="resize",
+            ),
+            acts.Create(at=3.2, object=pod_manifest("other", cpu="100m")),
+        ],
+        rest_seconds=10.0,
+    )
+    outcome = play(script)
+    assert [(each.invariant, each.text) for each in outcome.breaches] == []
+    assert any("held/resize -> 200" in line for line in outcome.lines)
+    assert outcome.bound == 1

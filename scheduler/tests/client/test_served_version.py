@@ -1,0 +1,94 @@
+"""Calls about pod groups in the API version that a server serves, also when that changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from moorage.api.resources import POD_GROUPS, PODS
+from moorage.client import requests
+from moorage.client.served_version import ServedVersion
+from moorage.client.transport import Answer, Call, LineStream
+from scheduler.tests.client.fakes import ScriptedTransport, Stream
+
+LIST = requests.list_objects(POD_GROUPS, requests.Selection())
+WATCH = requests.watch(POD_GROUPS, requests.Selection(), resource_version="1", timeout_seconds=9)
+GET = requests.get(POD_GROUPS, "g", namespace="n")
+
+
+class Server:
+    """A server that serves pod groups in some versions, and knows no object of them."""
+
+    def __init__(self, *versions: str) -> None:
+        self.versions = versions
+        self.paths: list[str] = []
+
+    def _code(self, call: Call) -> int:
+        self.paths.append(call.path)
+        lists = call.path.endswith("/podgroups")
+        return 200 if lists and any(f"/{each}/" in call.path for each in self.versions) else 404
+
+    async def request(self, call: Call) -> Answer:
+        return Answer(self._code(call), {}, call.path.encode())
+
+    @asynccontextmanager
+    async def stream(self, call: Call) -> AsyncIterator[LineStream]:
+        async with ScriptedTransport(Stream(status=self._code(call))).stream(call) as lines:
+            yield lines
+
+    async def close(self) -> None:
+        pass
+
+
+def path(version: str) -> str:
+    return f"/apis/scheduling.k8s.io/{version}/podgroups"
+
+
+async def _watched(transport: ServedVersion) -> int:
+    async with transport.stream(WATCH) as lines:
+        return lines.status
+
+
+@pytest.mark.parametrize(
+    ("versions", "listed", "code"),
+    [
+        pytest.param(["v1alpha2"], ["v1alpha2"], 200, id="1.36"),
+        pytest.param(["v1beta1"], ["v1alpha2", "v1beta1"], 200, id="1.37"),
+        pytest.param([], ["v1alpha2", "v1beta1"], 404, id="no version: the server says so"),
+    ],
+)
+@pytest.mark.parametrize("watches", [False, True])
+def test_the_version_that_is_served_is_found(
+    versions: list[str], listed: list[str], code: int, watches: bool
+) -> None:
+    server = Server(*versions)
+    transport = ServedVersion(server)
+    if watches:
+        assert asyncio.run(_watched(transport)) == code
+    else:
+        assert asyncio.run(transport.request(LIST)).status == code
+    assert server.paths == [path(each) for each in listed]
+
+
+def test_an_upgrade_of_the_server_is_followed_and_other_calls_are_left_alone() -> None:
+    server = Server("v1alpha2")
+    transport = ServedVersion(server)
+
+    async def main() -> None:
+        await transport.request(LIST)
+        server.versions = ("v1beta1",)
+        assert await _watched(transport) == 200
+        assert (await transport.request(GET)).status == 404  # the object is absent, not the version
+        await transport.request(requests.list_objects(PODS, requests.Selection()))
+
+    asyncio.run(main())
+    assert server.paths == [
+        path("v1alpha2"),
+        path("v1alpha2"),
+        path("v1beta1"),
+        "/apis/scheduling.k8s.io/v1beta1/namespaces/n/podgroups/g",
+        "/api/v1/pods",
+    ]

@@ -1,0 +1,203 @@
+"""The complete search for a group's places, with the plugins of the default profile.
+
+Not covered: the search over numbers (scheduler/tests/engine/packing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moorage.engine.groups import complete
+from moorage.engine.groups import cycle as group_cycle
+from moorage.engine.groups.complete import CompleteSearch, Impossible
+from moorage.engine.groups.cycle import GroupCycle
+from moorage.engine.groups.decision import GroupDecision, GroupOutcome
+from moorage.engine.groups.orders import OtherOrders
+from moorage.engine.packing import search
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+from moorage_sandbox.testing.builders import node, pod
+from scheduler.tests.engine.groups.test_cycle import GATES, KEY, cluster, cycle_for, members
+from scheduler.tests.engine.packing.test_search import exact_group
+
+GROUP = {"podGroupName": "g"}
+
+
+def decide(
+    snapshot: Snapshot, pods: Sequence[PodInfo], least: int, **settings: Any
+) -> GroupDecision:
+    cycle = cycle_for(snapshot, pods, least, orders=1, **settings)
+    found = GroupCycle(cycle).decide_group(KEY, pods)
+    assert snapshot.groups.members(KEY).placed == 0
+    return found
+
+
+@pytest.mark.parametrize("slack", [0, 0.1, 0.2])
+@pytest.mark.parametrize("dimensions", [1, 2])
+def test_groups_that_fit_exactly_are_placed(dimensions: int, slack: float) -> None:
+    for seed in range(10):
+        problem, snapshot = exact_group(seed, dimensions, slack), Snapshot()
+        for row in range(6):
+            snapshot.table.add_node(node(f"n{row}", cpu="32", memory="64Gi"))
+        pods = [
+            PodInfo(
+                pod(
+                    f"p{at}-{number}",
+                    schedulingGroup=GROUP,
+                    **dict(zip(("cpu", "memory"), amounts(each.demand), strict=False)),
+                )
+            )
+            for at, each in enumerate(problem.members)
+            for number in range(each.count)
+        ]
+        assert decide(snapshot, pods, len(pods)).outcome is GroupOutcome.PLACED, seed
+
+
+def amounts(demand: Sequence[int]) -> list[str]:
+    return [f"{amount}{unit}" for amount, unit in zip(demand, ("", "Gi"), strict=False)]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    rooms=st.lists(st.integers(1, 6), min_size=1, max_size=3),
+    cpus=st.lists(st.integers(1, 4), min_size=2, max_size=4),
+    spread=st.booleans(),
+    data=st.data(),
+)
+def test_a_group_is_placed_if_and_only_if_some_places_fit(rooms, cpus, spread, data):
+    """The reference tries every node for every member."""
+    pods = members(cpus, spread=spread)
+    least = data.draw(st.integers(1, len(pods)))
+    some = any(
+        sum(at is not None for at in places) >= least
+        and all(
+            sum(cpu for cpu, at in zip(cpus, places, strict=True) if at == row) <= room
+            and (not spread or places.count(row) < 2)
+            for row, room in enumerate(rooms)
+        )
+        for places in product([None, *range(len(rooms))], repeat=len(pods))
+    )
+    found = decide(cluster(rooms), pods, least)
+    assert (found.outcome is GroupOutcome.PLACED) is some
+
+
+def test_a_group_is_searched_within_each_rack() -> None:
+    snapshot = Snapshot()
+    for row, cpu in enumerate([5, 5, 4, 6]):
+        labels = {"rack": f"r{row // 2}", "kubernetes.io/hostname": f"n{row}"}
+        snapshot.table.add_node(node(f"n{row}", cpu=str(cpu), memory="8Gi", labels=labels))
+    pods = members([2, 2, 3, 3])
+    found = decide(
+        snapshot,
+        pods,
+        4,
+        gates=GATES,
+        schedulingConstraints={"topology": [{"key": "rack"}]},
+    )
+    assert (found.outcome, found.placement) == (GroupOutcome.PLACED, "r0")
+
+
+def test_a_problem_that_was_searched_in_vain_is_not_searched_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    searched = []
+
+    def searching(*arguments: Any) -> Any:
+        searched.append(arguments)
+        return search.searching(*arguments)
+
+    monkeypatch.setattr(complete, "searching", searching)
+    snapshot, pods = cluster([4, 4, 4]), members([3, 3, 2, 2, 2])
+    cycle = GroupCycle(cycle_for(snapshot, pods, 5, orders=1))
+    for _ in range(3):
+        assert cycle.decide_group(KEY, pods).outcome is GroupOutcome.REJECTED
+    assert len(searched) == 1
+    snapshot.table.add_node(node("n3", cpu="2", memory="8Gi"))
+    assert cycle.decide_group(KEY, pods).outcome is GroupOutcome.PLACED
+
+
+@pytest.mark.parametrize(
+    ("rooms", "selector", "proves"),
+    [
+        pytest.param([2, 2], {}, True, id="no room"),
+        pytest.param([8, 8], {"zone": "z9"}, True, id="no node has the label"),
+    ],
+)
+def test_what_is_proved(rooms, selector, proves):
+    pods = [
+        PodInfo(
+            pod(
+                f"p{at}", cpu=str(cpu), nodeSelector=selector, schedulingGroup={"podGroupName": "g"}
+            )
+        )
+        for at, cpu in enumerate([1, 3])
+    ]
+    made = CompleteSearch(cycle_for(cluster(rooms), pods, 2), pods, least=2, within=None)
+    with pytest.raises(StopIteration) as end:
+        next(made.find())
+    assert isinstance(end.value.value, Impossible) is proves
+
+
+def test_an_affinity_that_other_members_may_satisfy_proves_nothing() -> None:
+    near = {
+        "podAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": "zone", "labelSelector": {"matchLabels": {"of": "first"}}}
+            ]
+        }
+    }
+    pods = [
+        PodInfo(
+            pod(
+                f"p{at}",
+                cpu=str(at + 1),
+                schedulingGroup={"podGroupName": "g"},
+                labels=labels,
+                **extra,
+            )
+        )
+        for at, (labels, extra) in enumerate([({"of": "first"}, {}), ({}, {"affinity": near})])
+    ]
+    made = CompleteSearch(cycle_for(cluster([4, 4]), pods, 2), pods, least=2, within=None)
+    with pytest.raises(StopIteration) as end:
+        next(made.find())
+    assert end.value.value is None
+
+
+def test_a_proof_counts_only_while_no_rejection_could_be_cured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ordered = []
+
+    def orders(*arguments: Any, **fields: Any) -> OtherOrders:
+        ordered.append(arguments)
+        return OtherOrders(*arguments, **fields)
+
+    monkeypatch.setattr(group_cycle, "OtherOrders", orders)
+    apart = {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "other"}}}
+            ]
+        }
+    }
+    pods = [
+        PodInfo(pod(f"p{cpu}", cpu=str(cpu), affinity=apart, schedulingGroup=GROUP))
+        for cpu in (2, 3)
+    ]
+    snapshot = cluster([4])
+    labels = {"zone": "z1"}
+    snapshot.table.add_node(node("n1", cpu="8", memory="8Gi", labels=labels, unschedulable=True))
+    cycle = GroupCycle(cycle_for(snapshot, pods, 2, orders=1))
+    assert cycle.decide_group(KEY, pods).outcome is GroupOutcome.REJECTED
+    assert ordered == []  # cordoned: the search proves that there are no places
+    snapshot.table.update_node(node("n1", cpu="8", memory="8Gi", labels=labels))
+    snapshot.table.add_pod(pod("other", labels={"app": "other"}), "n1")
+    assert cycle.decide_group(KEY, pods).outcome is GroupOutcome.REJECTED
+    assert len(ordered) == 1  # the same numbers, but n1 is rejected for a pod

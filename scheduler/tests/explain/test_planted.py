@@ -1,0 +1,133 @@
+"""Generated pending pods: the planted cause is named first, and every way out binds the pod.
+
+In memory a few of each cause run with every suite. The slow test takes twenty of each: each
+is explained by a running scheduler's own state, and each way out is applied to a cluster of its
+own, through the API. ``PLANTED=5000`` takes more.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+
+import pytest
+
+from moorage.base.clock import Clock
+from moorage.config.own import LoadedConfiguration
+from moorage.explain.answer import WayOut
+from moorage.snapshot.pod_info import PodInfo
+from moorage.what_if.rehearsal import Rehearsal
+from moorage_sandbox.testing.builders import Manifest
+from scheduler.tests.explain.applying import applied
+from scheduler.tests.explain.clusters import explained, pod_of, world_of
+from scheduler.tests.explain.plan import Case
+from scheduler.tests.explain.planted import PLANTED, names_first, planted
+from scheduler.tests.explain.running import Started, apply, binds, live
+from tests.scenarios.over_https import OverHttps, run_scenario
+
+MANY = int(os.environ.get("PLANTED", str(20 * len(PLANTED))))
+ENOUGH = 0.99
+_DEFAULT = "default-scheduler"
+OVER_HTTPS = (
+    "too_large",
+    "no_room",
+    "taint",
+    "cordon",
+    "selector",
+    "host_port",
+    "claim_of_one_pod",
+    "disk_in_use",
+    "too_many_volumes",
+)
+
+
+@pytest.mark.parametrize("plant", range(len(PLANTED)), ids=[each.__name__ for each in PLANTED])
+def test_in_memory_the_cause_is_named_and_each_way_out_works(plant: int) -> None:
+    for seed in (plant, plant + len(PLANTED), plant + 2 * len(PLANTED)):
+        case = planted(seed)
+        found = explained(*case.manifests, config=case.config)
+        assert names_first(case, found), (seed, found.sentence)
+        for way in found.ways_out:
+            assert _place(applied(way, case.manifests), case.config), (seed, way.text)
+
+
+def test_every_default_plugin_that_may_hold_a_pod_has_a_planted_cause() -> None:
+    """A plugin that joins the default profile needs a family of its own."""
+    profile = world_of(planted(0).manifests[0]).fill().core.profiles[_DEFAULT]
+    asked = (*profile.pre_enqueue, *profile.pre_filters, *profile.filters)
+    left = {str(getattr(each, "name", "")) for each in asked}
+    for plant in range(len(PLANTED)):
+        case = planted(plant)
+        found = explained(*case.manifests, config=case.config)
+        for plugin in sorted(left):
+            first = found.causes and plugin in found.causes[0].plugins
+            if first or f"by plugin {plugin}:" in found.sentence:
+                left.remove(plugin)
+    # A pod that names its node is not queued; preemption holds a pod while it evicts for it.
+    assert left == {"NodeName", "DefaultPreemption"}
+
+
+def _place(manifests: list[Manifest], config: LoadedConfiguration) -> str:
+    """Return the node that pod ``p`` gets, its victims gone; "" for none."""
+    world = world_of(*manifests, config=config)
+    if world.fill().core.snapshot.groups.terms_of(pod_of(world, "p")) is not None:
+        rehearsal = Rehearsal(world)
+        rehearsal.settle()  # members are placed together
+        return rehearsal.objects.pods["default", "p"].spec.node_name
+    decision = world.fill().core.cycles[_DEFAULT].decide(PodInfo(pod_of(world, "p")))
+    gone = {victim.full_name for victim in decision.victims}
+    if decision.node_name or not gone:
+        return decision.node_name
+    left = [
+        each
+        for each in manifests
+        if f"{each['metadata'].get('namespace')}/{each['metadata']['name']}" not in gone
+    ]
+    return _place(left, config)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_through_the_api_the_cause_is_named_and_each_way_out_binds_the_pod() -> None:
+    named, misses, failed = 0, [], []
+    ways: Counter[str] = Counter()
+    for seed in range(MANY):
+        case = planted(seed)
+        found = live(case)
+        named += names_first(case, found)
+        if not names_first(case, found):
+            misses.append((seed, case.kind, found.sentence))
+        for way in found.ways_out:
+            ways[way.kind] += 1
+            if not binds(case, way):
+                failed.append((seed, case.kind, way.text))
+    told = f"{named} of {MANY} named first; ways out applied: {dict(sorted(ways.items()))}"
+    sys.stdout.write(f"\n{told}\n")
+    assert failed == []
+    assert named >= ENOUGH * MANY, misses
+    assert sum(ways.values()) > MANY // 2, ways
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kind", OVER_HTTPS)
+def test_over_https_each_way_out_binds_the_pod(kind: str) -> None:
+    """A smaller number, because time is real here."""
+    case = planted([each.__name__ for each in PLANTED].index(kind))
+    found = explained(*case.manifests)
+    assert found.ways_out
+    for way in found.ways_out:
+        assert _binds_over_https(case, way), way.text
+
+
+def _binds_over_https(case: Case, way: WayOut) -> bool:
+    """Whether the pod is bound after a way out was applied over HTTPS."""
+
+    async def main(clock: Clock) -> bool:
+        async with Started(case, clock, OverHttps) as cluster:
+            await apply(cluster, case, way)
+            await cluster.until(lambda: bool(cluster.node_of("p")))
+            return True
+
+    return run_scenario(main, https=True)

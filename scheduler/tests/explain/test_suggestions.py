@@ -1,0 +1,285 @@
+"""Changes that are suggested can be made: the API takes each one, and the pod then gets a node.
+
+Each case has a pod whose obvious change the API would refuse, or that takes two changes. A running
+scheduler explains it; every way out is applied to a cluster of its own, through the API.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.config.own import LoadedConfiguration
+from moorage_sandbox.testing.builders import Manifest, node_manifest
+from scheduler.tests.explain.clusters import bound, explained, waiting
+from scheduler.tests.explain.plan import Case
+from scheduler.tests.explain.running import binds, live
+
+HOSTNAME = "kubernetes.io/hostname"
+
+
+def _constraint(**fields: Any) -> dict[str, Any]:
+    return {
+        "maxSkew": 1,
+        "topologyKey": HOSTNAME,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "p"}},
+        **fields,
+    }
+
+
+def _skewed(*constraints: dict[str, Any]) -> list[Manifest]:
+    """One node has a pod that matches, and the other is tainted."""
+    pod = waiting("p", labels={"app": "p"}, topologySpreadConstraints=list(constraints))
+    far = node_manifest("far", taints=[_taint("far"), _taint("further")])
+    return [node_manifest("n"), far, bound("w", "n", labels={"app": "p"}), pod]
+
+
+def _taint(key: str) -> dict[str, str]:
+    return {"key": key, "effect": "NoSchedule"}
+
+
+def _node(amounts: dict[str, Any]) -> Manifest:
+    return node_manifest("n", **amounts)
+
+
+def _class(name: str, value: int, **fields: Any) -> Manifest:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+        "value": value,
+        **fields,
+    }
+
+
+def _budget(name: str, app: str, *, allowed: int) -> Manifest:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": app}}},
+        "status": {"disruptionsAllowed": allowed},
+    }
+
+
+def _running(name: str, node: str, **fields: Any) -> Manifest:
+    pod = bound(name, node, **fields)
+    pod["status"] = {"phase": "Running"}
+    return pod
+
+
+def _container(amounts: dict[str, str], **fields: Any) -> dict[str, Any]:
+    limits = {name: amount for name, amount in amounts.items() if "/" in name or "pages" in name}
+    resources = {"requests": amounts, "limits": limits}
+    return {"name": "main", "image": "registry.example/app:1", "resources": resources, **fields}
+
+
+def _sidecar(port: int) -> dict[str, Any]:
+    ports = [{"containerPort": port, "hostPort": port}]
+    return {**_container({}, restartPolicy="Always", ports=ports), "name": "proxy"}
+
+
+CASES = [
+    pytest.param(
+        _skewed(_constraint(minDomains=2)),
+        [
+            ("constraint", f"let its spread constraint over {HOSTNAME} be ScheduleAnyway, without "
+             "minDomains 2"),
+            ("evict", "evict pod default/w (priority 0) from n"),
+            ("priority", "a new PriorityClass priority-1 of value 1 as priorityClassName: it would "
+             "evict default/w from n"),
+            ("node", "one more node like n (4 cpu, 8Gi memory; there is 1 of this shape)"),
+        ],
+        id="minDomains goes with DoNotSchedule alone",
+    ),
+    pytest.param(
+        _skewed(_constraint(), _constraint(whenUnsatisfiable="ScheduleAnyway")),
+        [
+            ("constraint", f"drop its spread constraint over {HOSTNAME} that is DoNotSchedule"),
+            ("evict", "evict pod default/w (priority 0) from n"),
+            ("priority", "a new PriorityClass priority-1 of value 1 as priorityClassName: it would "
+             "evict default/w from n"),
+            ("node", "one more node like n (4 cpu, 8Gi memory; there is 1 of this shape)"),
+        ],
+        id="two soft constraints may not have one key",
+    ),
+    pytest.param(
+        [
+            _class("quiet", 5, preemptionPolicy="Never"),
+            _class("loud", 7),
+            node_manifest("n"),
+            bound("w", "n", cpu="4"),
+            waiting("p", cpu="1"),
+        ],
+        [
+            ("evict", "evict pod default/w (priority 0) from n"),
+            ("priority", "priorityClassName loud (priority 7): it would evict default/w from n"),
+            ("node", "one more node like n (4 cpu, 8Gi memory; there is 1 of this shape)"),
+        ],
+        id="a class that never preempts is none",
+    ),
+    pytest.param(
+        [
+            _class("priority-1", 1, preemptionPolicy="Never"),
+            node_manifest("n"),
+            bound("w", "n", cpu="4"),
+            waiting("p", cpu="1"),
+        ],
+        [
+            ("evict", "evict pod default/w (priority 0) from n"),
+            ("priority", "a new PriorityClass priority-1-preempting of value 1 as "
+             "priorityClassName: it would evict default/w from n"),
+            ("node", "one more node like n (4 cpu, 8Gi memory; there is 1 of this shape)"),
+        ],
+        id="the name of a new class is not taken",
+    ),
+    pytest.param(
+        [
+            _node({"hugepages-2Mi": "5Mi"}),
+            waiting("p", containers=[_container({"cpu": "1", "hugepages-2Mi": "8Mi"})]),
+        ],
+        [("request", "request at most 4Mi hugepages-2Mi instead of 8Mi")],
+        id="hugepages are whole pages",
+    ),
+    pytest.param(
+        [
+            _node({"example.com/gpu": "1"}),
+            waiting("p", containers=[_container({"cpu": "1", "example.com/gpu": "3"})]),
+        ],
+        [("request", "request at most 1 example.com/gpu instead of 3")],
+        id="the limit of an extended resource follows its request",
+    ),
+    pytest.param(
+        [
+            node_manifest("n"),
+            waiting(
+                "p",
+                resources={"requests": {"cpu": "9"}},
+                containers=[_container({"cpu": "5"}), {**_container({"cpu": "3"}), "name": "b"}],
+            ),
+        ],
+        [("request", "request at most 4 cpu instead of 9")],
+        id="containers request no more than their pod",
+    ),
+    pytest.param(
+        [
+            node_manifest("n"),
+            bound("w", "n", host_ports=[80]),
+            waiting("p", initContainers=[_sidecar(80)]),
+        ],
+        [
+            ("host port", "do without the host port 80"),
+            ("evict", "evict pod default/w (priority 0) from n"),
+            ("priority", "a new PriorityClass priority-1 of value 1 as priorityClassName: it would "
+             "evict default/w from n"),
+            ("node", "one more node like n (4 cpu, 8Gi memory; there is 1 of this shape)"),
+        ],
+        id="the host port of a sidecar",
+    ),
+    pytest.param(
+        [node_manifest("n", taints=[_taint("a"), _taint("b")]), waiting("p")],
+        [("pair", "tolerate the taint a:NoSchedule, and tolerate the taint b:NoSchedule")],
+        id="two taints take two tolerations",
+    ),
+    pytest.param(
+        [
+            node_manifest(
+                "n", unschedulable=True, taints=[_taint("node.kubernetes.io/unschedulable")]
+            ),
+            waiting("p", node_selector={"disk": "ssd"}),
+        ],
+        [("pair", "drop disk=ssd from its nodeSelector, and uncordon node n")],
+        id="a selector and a cordon",
+    ),
+    pytest.param(
+        [node_manifest("n", cpu="2", taints=[_taint("a")]), waiting("p", cpu="3")],
+        [("pair", "tolerate the taint a:NoSchedule, and request at most 2 cpu instead of 3")],
+        id="a taint and a request",
+    ),
+    pytest.param(
+        [
+            node_manifest("n", unschedulable=True),
+            bound("w", "n", cpu="4"),
+            waiting("p", cpu="1"),
+        ],
+        [("pair", "uncordon node n, and evict pod default/w (priority 0) from n")],
+        id="a cordon and an eviction",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("manifests", "expected"), CASES)
+def test_each_suggestion_is_valid_and_binds_the_pod(
+    manifests: list[Manifest], expected: list[tuple[str, str]]
+) -> None:
+    nodes = [each for each in manifests if each["kind"] == "Node"]
+    others = [each for each in manifests if each["kind"] != "Node"]
+    case = Case("", [*nodes, *others], "", LoadedConfiguration())
+    found = live(case)
+    assert [(way.kind, way.text) for way in found.ways_out] == expected
+    assert [way.text for way in found.ways_out if not binds(case, way)] == []
+
+
+@pytest.mark.parametrize(
+    ("budgets", "expected"),
+    [
+        pytest.param(
+            [_budget("tight", "a", allowed=0)],
+            "evict pod default/b (priority 0) from n",
+            id="a pod that a budget protects comes last",
+        ),
+        pytest.param(
+            [_budget("tight", "a", allowed=0), _budget("loose", "b", allowed=1)],
+            "evict pod default/b (priority 0) from n; PodDisruptionBudget loose allows 1 eviction "
+            "now",
+            id="a budget that allows it",
+        ),
+        pytest.param(
+            [_budget("one", "a", allowed=1), _budget("two", "a", allowed=1)],
+            "evict pod default/b (priority 0) from n",
+            id="a pod with two budgets cannot be evicted",
+        ),
+        pytest.param(
+            [_budget("tight", "a", allowed=0), _budget("other", "b", allowed=0)],
+            "delete pod default/a (priority 0) from n; PodDisruptionBudget tight allows no "
+            "eviction of it now",
+            id="no budget allows it",
+        ),
+    ],
+)
+def test_an_eviction_says_what_budgets_allow(budgets: list[Manifest], expected: str) -> None:
+    found = explained(
+        *budgets,
+        node_manifest("n"),
+        _running("a", "n", cpu="2", labels={"app": "a"}),
+        _running("b", "n", cpu="2", labels={"app": "b"}),
+        waiting("p", cpu="1"),
+    )
+    assert [way.text for way in found.ways_out if way.kind == "evict"] == [expected]
+
+
+def test_preemption_against_a_budget_is_said() -> None:
+    found = explained(
+        _budget("tight", "a", allowed=0),
+        node_manifest("n"),
+        _running("a", "n", cpu="4", labels={"app": "a"}),
+        waiting("p", cpu="1", priority=1),
+    )
+    assert found.notes == (
+        "At its priority, its next attempt evicts default/a from n, against PodDisruptionBudget "
+        "tight.",
+    )
+
+
+def test_what_was_not_tried_is_said() -> None:
+    """With 2,000 nodes two of the three first changes are tried with others."""
+    taints = [_taint("a"), _taint("b"), _taint("c")]
+    nodes = [node_manifest(f"n{index}", taints=taints) for index in range(2000)]
+    found = explained(*nodes, waiting("p"))
+    assert found.ways_out == ()
+    assert found.notes == (
+        "No change helps, single or in a pair, as far as was tried: 2 of 3 first changes were "
+        "tried with others; --thorough tries more.",
+    )

@@ -1,0 +1,69 @@
+"""Scope: the shipped facts of the API are complete, and they agree with each other."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from pathlib import Path
+
+from moorage.kinds import facts
+from moorage.kinds.schema import catalog
+from scheduler.tests.kinds.facts import packing
+
+
+def test_every_reference_leads_to_a_definition():
+    found = facts.definitions()
+    shapes = [each.innermost for fact in found.values() for each in fact.fields.values()]
+    assert {each.ref for each in shapes if each.ref} - found.keys() == set()
+
+
+def test_every_type_has_a_shape_and_a_name():
+    for name, fact in facts.definitions().items():
+        for field in fact.fields.values():
+            assert field.innermost.shape in ("object", "scalar"), name
+            assert field.innermost.name, name
+
+
+def test_every_required_field_and_every_list_key_is_a_field():
+    for name, fact in facts.definitions().items():
+        assert set(fact.required) <= set(fact.fields), name
+        for key, field in fact.fields.items():
+            if field.list_map_keys:
+                item = catalog.definition(field.element.name)
+                assert set(field.list_map_keys) <= set(item.fields), (name, key)
+
+
+def test_only_one_definition_contains_itself():
+    names = facts.definitions()
+    within = {name for name in names if name in catalog.closure(catalog.references(name))}
+    assert within == {catalog.SCHEMA_PROPS}
+
+
+def test_every_body_of_a_resource_has_a_definition():
+    missing = [
+        (each.plural, each.subresource)
+        for each in facts.resources()
+        if "connect" not in each.verbs
+        and not catalog.has_definition(each.body_group, each.body_version, each.kind)
+    ]
+    assert missing == []
+
+
+def test_counts_of_version_1_36():
+    assert (len(facts.definitions()), len(facts.resources())) == (771, 150)
+
+
+def test_packing_keeps_the_content_and_is_reproducible(tmp_path: Path):
+    packing.pack(packing.PACKAGE, tmp_path)
+    assert packing.differences(packing.PACKAGE, tmp_path) == []
+    first = (tmp_path / "kinds.json.gz").read_bytes()
+    assert packing.packed(first) == first
+
+
+def test_a_changed_file_is_found(tmp_path: Path):
+    for name in packing.NAMES:
+        shutil.copy(packing.PACKAGE / f"{name}.json.gz", tmp_path)
+    content = gzip.decompress((tmp_path / "kinds.json.gz").read_bytes())
+    changed = content.replace(b'"namespaced":true', b'"namespaced":false', 1)
+    (tmp_path / "kinds.json.gz").write_bytes(gzip.compress(changed))
+    assert packing.differences(tmp_path) == ["kinds"]

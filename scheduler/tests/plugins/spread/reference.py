@@ -1,0 +1,199 @@
+"""Scalar reference of PodTopologySpread, from the scheduling spec, plugin topology spread.
+
+Plain loops over nodes and pods; nothing is kept between questions. Property tests hold the vector
+plugin equal to it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+from moorage.api.node import Node
+from moorage.api.pod import Pod, TopologySpreadConstraint
+from moorage.snapshot.listers import Listers
+from scheduler.tests.plugins import reference
+
+Cluster = Sequence[tuple[Node, Sequence[Pod]]]
+Moves = Sequence[tuple[str, Pod, int]]
+"""Pods added to (+1) or removed from (-1) a node, by its name."""
+
+HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
+HOSTNAME = "kubernetes.io/hostname"
+REASON = "node(s) didn't match pod topology spread constraints"
+
+SYSTEM = [
+    TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SOFT),
+    TopologySpreadConstraint(
+        max_skew=5, topology_key="topology.kubernetes.io/zone", when_unsatisfiable=SOFT
+    ),
+]
+
+
+class Wanted:
+    """A selector as a list of requirements; None matches nothing."""
+
+    def __init__(self, requirements: list[Any] | None) -> None:
+        self.requirements = requirements
+
+    def matches(self, labels: dict[str, str]) -> bool:
+        if self.requirements is None:
+            return False
+        return all(holds(item, labels) for item in self.requirements)
+
+
+def holds(item: tuple[str, str, Sequence[str]], labels: dict[str, str]) -> bool:
+    key, operator, values = item
+    if operator == "In":
+        return key in labels and labels[key] in values
+    if operator == "NotIn":
+        return labels.get(key) not in values
+    return (key in labels) == (operator == "Exists")
+
+
+def written(selector: Any) -> list[Any] | None:
+    if selector is None:
+        return None
+    equal = [(key, "In", [value]) for key, value in selector.match_labels.items()]
+    return equal + [(e.key, e.operator, e.values) for e in selector.match_expressions]
+
+
+def default_selector(pod: Pod, listers: Listers) -> list[Any]:
+    namespace, labels = pod.namespace, pod.metadata.labels
+    equal: dict[str, str] = {}
+    for service in listers.services.in_namespace(namespace):
+        selector = service.spec.selector
+        if selector is not None and all(labels.get(k) == v for k, v in selector.items()):
+            equal |= selector
+    further: list[Any] = []
+    for owner in pod.metadata.owner_references:
+        if not owner.controller:
+            continue
+        kind = (owner.api_version, owner.kind)
+        if kind == ("v1", "ReplicationController"):
+            found = listers.replication_controllers.get(owner.name, namespace)
+            equal |= (found and found.spec.selector) or {}
+        lister: Any = {
+            ("apps/v1", "ReplicaSet"): listers.replica_sets,
+            ("apps/v1", "StatefulSet"): listers.stateful_sets,
+        }.get(kind)
+        found = lister and lister.get(owner.name, namespace)
+        if found:
+            further = written(found.spec.selector) or []
+    return [(key, "In", [value]) for key, value in equal.items()] + further
+
+
+def constraints(pod: Pod, kind: str, defaults: Sequence[TopologySpreadConstraint], listers):
+    """Return (constraint, its selector) in order."""
+    if not pod.spec.topology_spread_constraints:
+        selector = default_selector(pod, listers)
+        return [
+            (c, Wanted(selector)) for c in defaults if c.when_unsatisfiable == kind and selector
+        ]
+    found = []
+    for c in pod.spec.topology_spread_constraints:
+        if c.when_unsatisfiable == kind:
+            requirements = written(c.label_selector)
+            if requirements is not None:
+                labels = pod.metadata.labels
+                requirements += [(k, "In", [labels[k]]) for k in c.match_label_keys if k in labels]
+            found.append((c, Wanted(requirements)))
+    return found
+
+
+def count(pods: Iterable[Pod], wanted: Wanted, namespace: str) -> int:
+    if not wanted.requirements:
+        return 0
+    return sum(
+        p.namespace == namespace
+        and p.metadata.deletion_timestamp is None
+        and wanted.matches(p.metadata.labels)
+        for p in pods
+    )
+
+
+def eligible(c: TopologySpreadConstraint, pod: Pod, node: Node) -> bool:
+    if c.node_affinity_policy in (None, "Honor") and not reference.selects(pod, node):
+        return False
+    return c.node_taints_policy != "Honor" or reference.taints(pod, node) is None
+
+
+def filtered(
+    cluster: Cluster, pod: Pod, defaults: Any, listers: Listers, moves: Moves = ()
+) -> dict[str, tuple[str, tuple[str, ...]]] | None:
+    """Return rejections of failing nodes, or None for Skip."""
+    hard = constraints(pod, HARD, defaults, listers)
+    if not hard:
+        return None
+    tallies: list[dict[str, int]] = []
+    for c, wanted in hard:
+        tally: dict[str, int] = {}
+        for node, pods in cluster:
+            labels = node.metadata.labels
+            if all(d.topology_key in labels for d, _ in hard) and eligible(c, pod, node):
+                value = labels[c.topology_key]
+                tally[value] = tally.get(value, 0) + count(pods, wanted, pod.namespace)
+                for name, moved, step in moves:
+                    if name == node.name and moved.namespace == pod.namespace:
+                        tally[value] += step * wanted.matches(moved.metadata.labels)
+        tallies.append(tally)
+    rejections: dict[str, tuple[str, tuple[str, ...]]] = {}
+    for node, _ in cluster:
+        for (c, wanted), tally in zip(hard, tallies, strict=True):
+            own = node.metadata.labels.get(c.topology_key)
+            if own is None:
+                reason = f"{REASON} (missing required label)"
+                rejections[node.name] = (reference.UNRESOLVABLE, (reason,))
+                break
+            least = min(tally.values(), default=0) if len(tally) >= (c.min_domains or 1) else 0
+            if tally.get(own, 0) + wanted.matches(pod.metadata.labels) - least > c.max_skew:
+                rejections[node.name] = ("Unschedulable", (REASON,))
+                break
+    return rejections
+
+
+def scored(
+    cluster: Cluster, pod: Pod, feasible: Sequence[str], defaults: Any, listers: Listers
+) -> tuple[list[int], list[int]] | None:
+    """Return (raw, normalized) scores of the feasible nodes, or None for Skip."""
+    soft = constraints(pod, SOFT, defaults, listers)
+    if not soft:
+        return None
+    require_all = bool(pod.spec.topology_spread_constraints) or defaults is not SYSTEM
+    nodes = {node.name: (node, pods) for node, pods in cluster}
+
+    def lacks(node: Node) -> bool:
+        keys = {c.topology_key for c, _ in soft}
+        return require_all and not keys <= node.metadata.labels.keys()
+
+    kept = [name for name in feasible if not lacks(nodes[name][0])]
+    tallies, weights = [], []
+    for c, wanted in soft:
+        tally = {nodes[name][0].metadata.labels.get(c.topology_key, ""): 0 for name in kept}
+        size = len(kept) if c.topology_key == HOSTNAME else len(tally)
+        for node, pods in cluster:
+            value = node.metadata.labels.get(c.topology_key, "")
+            if not lacks(node) and eligible(c, pod, node) and value in tally:
+                tally[value] += count(pods, wanted, pod.namespace)
+        tallies.append(tally)
+        weights.append(math.log(size + 2))
+    raw = []
+    for name in feasible:
+        node, pods = nodes[name]
+        score = 0.0
+        for (c, wanted), tally, weight in zip(soft, tallies, weights, strict=True):
+            own = node.metadata.labels.get(c.topology_key)
+            if own is not None and name in kept:
+                here = count(pods, wanted, pod.namespace)
+                number = here if c.topology_key == HOSTNAME else tally[own]
+                score += float(number) * weight + float(c.max_skew - 1)
+        raw.append(int(Decimal(score).quantize(Decimal(1), ROUND_HALF_UP)))
+    valid = [score for name, score in zip(feasible, raw, strict=True) if name in kept]
+    low, high = min(valid, default=0), max(valid, default=0)
+    final = [
+        0 if name not in kept else 100 if high == 0 else 100 * (high + low - score) // high
+        for name, score in zip(feasible, raw, strict=True)
+    ]
+    return raw, final

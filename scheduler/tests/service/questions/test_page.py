@@ -1,0 +1,137 @@
+"""The questions that the page asks: what fills the nodes, the last decisions, the plugins.
+
+Not covered: how the answers are carried (`test_pages`).
+"""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from moorage.base.clock import ManualClock
+from moorage.service.questions.cluster import cluster_question
+from moorage.service.questions.decisions import decisions_question
+from moorage.service.questions.pages import OPENAPI_PATH, question_pages
+from moorage.service.questions.plugins import plugins_question
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
+from scheduler.tests.service.questions.openapi_check import check
+
+NODES = [node_manifest(name, cpu="4", memory="8Gi") for name in ("n1", "n2")]
+
+
+class Asking:
+    """Asks the questions of one cluster, and checks each answer against the document."""
+
+    def __init__(self, cluster: VirtualCluster, clock: ManualClock) -> None:
+        questions = (cluster_question, decisions_question, plugins_question)
+        self.pages = question_pages([each(cluster.scheduler, clock) for each in questions])
+
+    async def ask(self, path: str, **query: str) -> Any:
+        document = json.loads((await self.pages[OPENAPI_PATH]({})).body)
+        page = await self.pages[f"/moorage/v1{path}"](query)
+        body = json.loads(page.body)
+        check(body, f"/moorage/v1{path}", document, status=str(page.status))
+        return body
+
+
+def in_cluster(scenario: Any) -> None:
+    clock = ManualClock()
+
+    async def main() -> None:
+        async with VirtualCluster(clock, nodes=NODES) as cluster:
+            await scenario(cluster, Asking(cluster, clock))
+
+    run_virtual(main(), clock)
+
+
+def test_every_node_is_told_with_what_fills_it() -> None:
+    async def scenario(cluster: VirtualCluster, asking: Asking) -> None:
+        await cluster.create_objects(pod_manifest("web", cpu="500m", memory="1Gi"))
+        await cluster.until(lambda: bool(cluster.node_of("web")))
+        answer = await asking.ask("/cluster")
+        assert answer["whole"] is True
+        (pod,) = answer["nodes"][cluster.node_of("web")].pop("pods")
+        assert pod.pop("uid")
+        assert pod == {
+            "namespace": "default",
+            "name": "web",
+            "requests": {"cpu": 500, "memory": 1024**3},
+        }
+        assert answer["nodes"] == {
+            name: {
+                "allocatable": {"cpu": 4000, "memory": 8 * 1024**3, "pods": 110},
+                "domains": {"topology.kubernetes.io/region": "sandbox"},
+            }
+            for name in ("n1", "n2")
+        }
+
+    in_cluster(scenario)
+
+
+def test_only_changed_nodes_are_told_since_a_version() -> None:
+    async def scenario(cluster: VirtualCluster, asking: Asking) -> None:
+        first = await asking.ask("/cluster")
+        assert (await asking.ask("/cluster", since=first["version"]))["nodes"] == {}
+        await cluster.create_objects(pod_manifest("web", cpu="500m"))
+        await cluster.until(lambda: bool(cluster.node_of("web")))
+        later = await asking.ask("/cluster", since=first["version"])
+        assert (later["whole"], set(later["nodes"])) == (False, {cluster.node_of("web")})
+
+    in_cluster(scenario)
+
+
+@pytest.mark.parametrize("since", ["", "nonsense", "1.2.3", "a.b.c.d", "0.0.0.0"])
+def test_every_node_is_told_where_a_version_is_not_known(since: str) -> None:
+    async def scenario(cluster: VirtualCluster, asking: Asking) -> None:
+        del cluster
+        answer = await asking.ask("/cluster", since=since)
+        assert (answer["whole"], set(answer["nodes"])) == (True, {"n1", "n2"})
+
+    in_cluster(scenario)
+
+
+def test_plugins_are_told_by_profile_and_point() -> None:
+    async def scenario(cluster: VirtualCluster, asking: Asking) -> None:
+        del cluster
+        answer = await asking.ask("/plugins")
+        (profile,) = answer["profiles"]
+        assert profile["schedulerName"] == "default-scheduler"
+        assert "NodeResourcesFit" in profile["points"]["filter"]
+        assert profile["weights"]["TaintToleration"] == 3
+        assert "DefaultBinder" in {each["name"] for each in answer["plugins"]}
+
+    in_cluster(scenario)
+
+
+async def test_a_scheduler_without_records_says_so() -> None:
+    core = SimpleNamespace(recorder=None)
+    scheduler: Any = SimpleNamespace(core=core, only_watches=False)
+    pages = question_pages([decisions_question(scheduler, ManualClock())])
+    page = await pages["/moorage/v1/decisions"]({})
+    assert (page.status, json.loads(page.body)["message"]) == (
+        404,
+        "this scheduler keeps no records: it runs with --records-bytes=0",
+    )
+
+
+def test_the_last_decisions_are_told_newest_first() -> None:
+    async def scenario(cluster: VirtualCluster, asking: Asking) -> None:
+        facts = cluster.scheduler.facts
+        await cluster.create_objects(pod_manifest("a", cpu="1"))
+        await cluster.until(lambda: facts.bound == 1)
+        await cluster.create_objects(pod_manifest("b", cpu="100"))
+        await cluster.until(lambda: facts.rejected == 1)
+        answer = await asking.ask("/decisions")
+        told = [(each["name"], each["outcome"]) for each in answer["decisions"]]
+        assert (answer["last"], told) == (2, [("b", "reject"), ("a", "bind")])
+        newer = await asking.ask("/decisions", since="1")
+        assert [each["name"] for each in newer["decisions"]] == ["b"]
+        first = await asking.ask("/decisions", limit="1")
+        assert [each["name"] for each in first["decisions"]] == ["b"]
+
+    in_cluster(scenario)

@@ -1,0 +1,88 @@
+"""Claims from templates are made in a rehearsal, so pods with devices start and are counted."""
+
+from __future__ import annotations
+
+import pytest
+
+from moorage.api.resources import DEVICE_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_SLICES
+from moorage.what_if.asked import counted
+from moorage.what_if.capacity import room_in
+from moorage.what_if.change import Change, Drain, Scale
+from moorage.what_if.course import scene_of, try_steps
+from moorage.what_if.rehearsal import Rehearsal
+from moorage.what_if.wire import CapacityBody
+from moorage.what_if.world import World
+from moorage_sandbox.testing.builders import Manifest
+from scheduler.tests.what_if.cluster import replica_set, world_of
+
+
+def _slice(node_name: str, devices: int) -> Manifest:
+    return {
+        "apiVersion": RESOURCE_SLICES.api_version,
+        "kind": "ResourceSlice",
+        "metadata": {"name": f"s-{node_name}", "uid": f"s-{node_name}"},
+        "spec": {
+            "driver": "gpu.example.com",
+            "nodeName": node_name,
+            "pool": {"name": node_name, "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": f"d{number}"} for number in range(devices)],
+        },
+    }
+
+
+def _world(devices: dict[str, int], replicas: int = 0) -> World:
+    owner = replica_set("web", replicas, "100m")
+    spec = owner["spec"]["template"]["spec"]
+    spec["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
+    template = {
+        "apiVersion": RESOURCE_CLAIM_TEMPLATES.api_version,
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "one", "namespace": "default", "uid": "t"},
+        "spec": {
+            "spec": {
+                "devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}
+            }
+        },
+    }
+    kind = {
+        "apiVersion": DEVICE_CLASSES.api_version,
+        "kind": "DeviceClass",
+        "metadata": {"name": "gpu", "uid": "c"},
+        "spec": {},
+    }
+    return world_of(owner, template, kind, *(_slice(*each) for each in devices.items()))
+
+
+@pytest.mark.parametrize(
+    ("devices", "starts"),
+    [
+        pytest.param({"n1": 2}, 2, id="two devices for three pods"),
+        pytest.param({"n1": 1, "n2": 2}, 3, id="a device for each pod"),
+        pytest.param({}, 0, id="no device"),
+    ],
+)
+def test_a_pod_starts_with_a_device_of_its_own(devices: dict[str, int], starts: int) -> None:
+    """Each pod gets a claim, and each claim a device."""
+    course = try_steps(_world(devices), [Scale("ReplicaSet", "default", "web", 3)])
+    assert (len(course.starts), len(course.newly_pending)) == (starts, 3 - starts)
+
+
+def test_the_device_of_a_pod_that_goes_is_free() -> None:
+    """The pods of a drained node take the devices of another one, and a device is free again."""
+    steps: list[Change] = [
+        Scale("ReplicaSet", "default", "web", 2),
+        Drain("n1"),
+        Scale("ReplicaSet", "default", "web", 1),
+        Scale("ReplicaSet", "default", "web", 2),
+    ]
+    course = try_steps(_world({"n1": 2, "n2": 2}), steps)
+    assert [each.node for each in course.starts] == ["n2", "n2"]
+    assert not course.newly_pending
+
+
+def test_capacity_counts_free_devices() -> None:
+    """Three devices on two nodes."""
+    scene = scene_of(Rehearsal(_world({"n1": 1, "n2": 2})))
+    room = room_in(scene, counted(CapacityBody(like="rs/web"), scene), most=100)
+    assert (room.fit, room.by_node) == (3, {"n1": 1, "n2": 2})
+    assert room.message

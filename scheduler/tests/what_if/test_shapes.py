@@ -1,0 +1,180 @@
+"""Which nodes have one shape, how many shapes are tried, and what a limit leaves out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from moorage.api.node import Node
+from moorage.base.clock import ManualClock
+from moorage.cli.capacity.text import report
+from moorage.config.load import parse_config
+from moorage.config.own import LoadedConfiguration
+from moorage.plugins.from_outside import with_plugins
+from moorage.what_if.asked import capacity
+from moorage.what_if.limits import Limits
+from moorage.what_if.rehearsal import Rehearsal
+from moorage.what_if.shapes import SHAPES_MOST, shapes_to_try
+from moorage.what_if.wire import Capacity, CapacityBody
+from moorage.what_if.world import World
+from moorage_sandbox.testing.builders import Manifest, node
+from scheduler.tests.what_if.cluster import bare, world_of
+
+ZONE, DISK, RACK = "topology.kubernetes.io/zone", "example.com/disk", "example.com/rack"
+ADDED_AFFINITY = f"""
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- pluginConfig:
+  - name: NodeAffinity
+    args:
+      addedAffinity:
+        requiredDuringSchedulingIgnoredDuringExecution:
+          nodeSelectorTerms: [{{matchExpressions: [{{key: {DISK}, operator: Exists}}]}}]
+"""
+
+
+def nodes(number: int) -> dict[str, Node]:
+    """Return nodes that differ in their names, zones, disks and racks, but in nothing else."""
+    labels = [
+        {ZONE: f"z{each % 3}", DISK: ("ssd", "hdd")[each % 2], RACK: f"r{each}"}
+        for each in range(number)
+    ]
+    return {f"n{each:02}": node(f"n{each:02}", labels=labels[each]) for each in range(number)}
+
+
+def world(*items: Manifest, config: str = "", number: int = 12) -> World:
+    found = world_of(*items, nodes=0)
+    found.objects.nodes.update(nodes(number))
+    loaded = parse_config(config) if config else LoadedConfiguration()
+    return msgspec.structs.replace(found, config=loaded)
+
+
+def required(key: str, value: str) -> dict[str, Any]:
+    term = {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}
+    return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+
+
+def apart(key: str) -> dict[str, Any]:
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": "w"}}}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": ZONE,
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "w"}},
+}
+VOLUME = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolume",
+    "metadata": {"name": "v"},
+    "spec": {
+        "capacity": {"storage": "1Gi"},
+        "nodeAffinity": {
+            "required": required(ZONE, "z1")["requiredDuringSchedulingIgnoredDuringExecution"]
+        },
+    },
+}
+OLD_VOLUME = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolume",
+    "metadata": {"name": "v", "labels": {"failure-domain.beta.kubernetes.io/zone": "z1"}},
+    "spec": {"capacity": {"storage": "1Gi"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("items", "config", "shapes"),
+    [
+        pytest.param([bare("w")], "", 1, id="nobody asks about a label"),
+        pytest.param([bare("w", nodeSelector={DISK: "ssd"})], "", 2, id="a node selector"),
+        pytest.param(
+            [bare("w", affinity={"nodeAffinity": required(ZONE, "z1")})], "", 3, id="node affinity"
+        ),
+        pytest.param([bare("w", topologySpreadConstraints=[SPREAD])], "", 3, id="a constraint"),
+        pytest.param(
+            [bare("w"), bare("b", "n01", affinity=apart(ZONE))],
+            "",
+            3,
+            id="the anti-affinity of a pod that has a node",
+        ),
+        pytest.param(
+            [bare("w"), bare("b", "n01", nodeSelector={DISK: "hdd"})],
+            "",
+            1,
+            id="the node selector of a pod that has a node asks nothing",
+        ),
+        pytest.param([bare("w"), VOLUME], "", 3, id="a volume"),
+        pytest.param([bare("w"), OLD_VOLUME], "", 3, id="a volume with an old label of its zone"),
+        pytest.param([bare("w")], ADDED_AFFINITY, 2, id="the configuration"),
+        pytest.param([bare("w", nodeSelector={RACK: "r1"})], "", 12, id="a label of one node each"),
+    ],
+)
+def test_labels_make_shapes_only_where_somebody_asks_about_them(
+    items: list[Manifest], config: str, shapes: int
+) -> None:
+    found = shapes_to_try(Rehearsal(world(*items, config=config)))
+    assert (len(found.tried), found.left_out) == (shapes, [])
+
+
+def test_a_plugin_from_outside_may_ask_about_every_label(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from moorage import plugin\n\n@plugin.filter\ndef rack(pod, node):\n    return True\n"
+    )
+    known = with_plugins(LoadedConfiguration(), [f"{file}:rack"])
+    start = msgspec.structs.replace(world(bare("w")), config=known.config, registry=known.registry)
+    assert len(shapes_to_try(Rehearsal(start)).tried) == 12
+
+
+def answered(start: World, limits: Limits | None = None) -> Capacity:
+    limits = limits or Limits(ManualClock())
+    return capacity(CapacityBody(needs=True), lambda work: work(Rehearsal(start)), limits)
+
+
+def test_only_the_most_common_shapes_are_tried_and_the_others_are_named() -> None:
+    start = world(bare("w", cpu="65", nodeSelector={RACK: "common"}), number=SHAPES_MOST + 5)
+    for name in ("x1", "x2"):
+        start.objects.nodes[name] = node(name, cpu="64", labels={RACK: "common"})
+    found = answered(start)
+    likes = [need.like for need in found.needs]
+    assert (len(likes), likes[-1]) == (SHAPES_MOST, "x1")
+    assert found.left_out == tuple(f"n{each}" for each in range(SHAPES_MOST - 1, SHAPES_MOST + 5))
+    assert found.limit == f"{SHAPES_MOST} shapes of nodes are tried, those of the most nodes"
+
+
+class Rushing(ManualClock):
+    """A clock that goes on by a second with each look."""
+
+    def monotonic_ns(self) -> int:
+        self.advance(1.0)
+        return super().monotonic_ns()
+
+
+@pytest.mark.parametrize("seconds", [30, 60, 200])
+def test_shapes_that_the_time_does_not_suffice_for_are_left_out(seconds: int) -> None:
+    waiting = [bare(f"w{each}", cpu="5", nodeSelector={DISK: "ssd"}) for each in range(9)]
+    found = answered(world(*waiting), Limits(Rushing(), seconds=seconds))
+    likes = {*(need.like for need in found.needs), *found.left_out}
+    assert likes == {"n00", "n01"}
+    assert found.limit in ("", f"the limit of {seconds} s was reached")
+
+
+def test_what_was_left_out_is_shown() -> None:
+    found = {
+        "room": None,
+        "needs": (),
+        "leftOut": tuple(f"n{each}" for each in range(7)),
+        "limit": "the limit of 120 s was reached",
+        "source": "",
+    }
+    assert report(found) == (
+        "7 shapes of nodes were left out, because the limit of 120 s was reached: "
+        "like n0, n1, n2, n3, n4 and 2 more\n"
+        "`--shape` tries a shape of your own.\n"
+    ).rstrip("\n")
