@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.built
 SOURCES := scheduler sandbox lab tests tools conftest.py
 UV := .cache/uv/bin/uv
+# The extras but lab, whose package is of this repository.
+EXTRAS := $(foreach each,arrow plot sweep otel dra dev,--extra $(each))
 
 .PHONY: up venv test test-slow test-pages test-page page-bench page-check page-fmt test-install wheel release audit check proof fmt fmt-check lint types imports bench bench-compare soak handover docs docs-check lock licences performance worlds
 
@@ -48,8 +50,9 @@ test-install: $(STAMP)  ## build wheel and sdist, install each into a clean envi
 proof: $(STAMP)  ## the first hour of a newcomer, in a clean environment; needs a package index; some minutes
 	$(BIN)/python -m tests.proof.first_hour $(ARGS)
 
-wheel: $(STAMP)  ## write wheel and sdist to dist
+wheel: $(STAMP)  ## write the wheel of each distribution, and the sdist, to dist
 	$(BIN)/hatchling build -d dist
+	for part in scheduler sandbox lab; do (cd $$part && $(CURDIR)/$(BIN)/hatchling build -t wheel -d $(CURDIR)/dist) || exit 1; done
 
 release: $(STAMP)  ## cut a release here, without upload: VERSION=0.2.0 [DATE=2026-11-30]
 	$(BIN)/python -m tools.release.cut "$(VERSION)" "$(or $(DATE),$(shell date -u +%F))"
@@ -103,8 +106,8 @@ docs-check: $(STAMP)
 	$(BIN)/python -m tools.pages.generate --check
 
 lock: $(UV)  ## resolve every dependency anew for all platforms and Pythons
-	$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --all-extras --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command 'make lock' -o requirements.lock pyproject.toml
-	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command 'make lock' -c requirements.lock --extra dra --extra otel -o deploy/requirements.lock pyproject.toml
+	$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes $(EXTRAS) --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command 'make lock' -o requirements.lock pyproject.toml
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command 'make lock' -c requirements.lock --extra dra --extra otel -o deploy/requirements.lock scheduler/pyproject.toml
 	echo hatchling | $(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command 'make lock' -c requirements.lock -o deploy/build.lock -
 
 $(UV):

@@ -1,1 +1,1 @@
-"""The tests of the package lab are importable from the top of the checkout; nothing else is here."""
+"""Makes the tests of lab importable from the top of the checkout; nothing else is here."""

@@ -1,1 +1,1 @@
-"""The tests of the package sandbox are importable from the top of the checkout; nothing else is here."""
+"""Makes the tests of sandbox importable from the top of the checkout; nothing else is here."""

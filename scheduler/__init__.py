@@ -1,1 +1,1 @@
-"""The tests of the package scheduler are importable from the top of the checkout; nothing else is here."""
+"""Makes the tests of scheduler importable from the top of the checkout; nothing else is here."""

@@ -33,6 +33,9 @@ def _prose(text: str) -> str:
     return re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
+_TEST = re.compile(r"`((?:(?:scheduler|sandbox|lab)/)?tests/[a-z_0-9/.]+)")
+
+
 def _anchors(text: str) -> set[str]:
     """Anchors of a page's headings, made as the usual hosts make them."""
     headings = re.findall(r"^#+ (.+)$", _prose(text), flags=re.MULTILINE)
@@ -60,10 +63,10 @@ def _targets(page: Path) -> set[Path]:
 def test_each_threat_names_tests_that_exist() -> None:
     page = (DOCS / "explanation/security.md").read_text()
     rows = [line.split("|") for line in page.partition("## Threats")[2].splitlines() if "|" in line]
-    tried = {row[2].strip(): re.findall(r"`(tests/[^`]+)`", row[4]) for row in rows[2:]}
+    tried = {row[2].strip(): re.findall(_TEST, row[4]) for row in rows[2:]}
     assert len(tried) > 15
     assert [threat for threat, tests in tried.items() if not tests] == []
-    named = re.findall(r"`(tests/[^`]+)`", page)
+    named = re.findall(_TEST, page)
     assert [test for test in named if not (ROOT / test).exists()] == []
 
 
@@ -182,7 +185,6 @@ _ROOMS = sorted(
     if path.is_dir() and path.name not in ("__pycache__", "api", "apiserver")  # upstream has these
 )
 _MODULE = re.compile(rf"`(?:(?:{'|'.join(_ROOMS)})/[a-z_0-9/]+|apiserver/[a-z_/]+\.py)")
-_TEST = re.compile(r"`(tests/[a-z_0-9/.]+)")
 
 
 def _exists(name: str) -> bool:

@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ import pytest
 import moorage
 from sandbox.tests.sandbox.process import Up
 from tests import packages
-from tools.release.cut import build
+from tools.release.cut import PARTS, build
 
 ROOT = Path(__file__).resolve().parents[1]
 FAMILY = ROOT / "lab" / "tests" / "conformance" / "data" / "public" / "declaredfeatures.jsonl.gz"
@@ -81,12 +82,13 @@ class Installed:
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The wheel and the sdist of this checkout, by kind."""
+    """The wheel and the sdist of this checkout, by kind, and the wheels of its parts, by folder."""
     target = tmp_path_factory.mktemp("dist")
-    hatchling = Path(sys.executable).with_name("hatchling")
-    subprocess.run([hatchling, "build", "-d", target], cwd=ROOT, check=True, capture_output=True)
-    (wheel,), (sdist,) = target.glob("*.whl"), target.glob("*.tar.gz")
-    return {"wheel": wheel, "sdist": sdist}
+    paths = [target / name for name in build(ROOT, target)]
+    wheels = {path.name.partition("-")[0]: path for path in paths if path.suffix == ".whl"}
+    (sdist,) = (path for path in paths if path.suffix != ".whl")
+    parts = {part: wheels[f"moorage_{part}"] for part in PARTS}
+    return {"wheel": wheels["moorage"], "sdist": sdist, **parts}
 
 
 def test_a_second_build_has_the_same_bytes(built: dict[str, Path], tmp_path: Path) -> None:
@@ -112,11 +114,37 @@ def installed(
     return found
 
 
-def test_the_wheel_holds_the_package_and_its_data_and_nothing_else(built: dict[str, Path]) -> None:
-    held = set(zipfile.ZipFile(built["wheel"]).namelist())
+@pytest.fixture(scope="session")
+def with_lab(installed: Installed, built: dict[str, Path]) -> Installed:
+    """The environment, into which the laboratory was installed too."""
+    done = installed.pip("install", str(built["lab"]))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return installed
+
+
+@pytest.fixture(scope="session")
+def alone(built: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """An environment with the scheduler alone."""
+    found = Installed(tmp_path_factory.mktemp("alone"))
+    done = found.pip("install", str(built["scheduler"]))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return found
+
+
+@pytest.mark.parametrize(
+    ("wheel", "sources"),
+    [
+        ("wheel", packages.SOURCES[:2]),
+        *((part, [source]) for part, source in zip(PARTS, packages.SOURCES, strict=True)),
+    ],
+)
+def test_a_wheel_holds_its_packages_and_their_data_and_nothing_else(
+    wheel: str, sources: Sequence[Path], built: dict[str, Path]
+) -> None:
+    held = set(zipfile.ZipFile(built[wheel]).namelist())
     wanted = {
         each.relative_to(package).as_posix()
-        for package in packages.SOURCES[:2]
+        for package in sources
         for each in package.rglob("*")
         if each.is_file() and "__pycache__" not in each.parts
     }
@@ -156,14 +184,43 @@ def test_run_schedules_for_a_server_it_is_pointed_at(installed: Installed) -> No
         assert scheduler.returncode == 0
 
 
-def test_bench_measures(installed: Installed) -> None:
+def test_the_scheduler_alone_runs_and_answers_for_a_sandbox_of_another_environment(
+    installed: Installed, alone: Installed
+) -> None:
+    with installed.up("--no-scheduler", "--nodes", "3") as up:
+        up.started()
+        server = ("--kubeconfig", str(up.kubeconfig))
+        command = [str(alone.bin / "moorage"), "run", *server, "--secure-port", "0"]
+        with subprocess.Popen(command, env=alone.env, cwd=alone.work) as scheduler:
+            try:
+                up.until("bound to")
+                drained = alone.run("moorage", "what-if", "--drain", "node-01", *server, code=None)
+                assert "node-01" in drained.stdout, drained.stderr
+                giant = alone.run("moorage", "explain", "pod", "giant", *server, code=None)
+                assert "0/3 nodes" in giant.stdout or "cpu" in giant.stdout, giant.stderr
+            finally:
+                scheduler.terminate()
+        assert scheduler.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "package"), [("up", "moorage-sandbox"), ("bench", "moorage-lab")]
+)
+def test_a_command_of_a_missing_package_names_it(
+    command: str, package: str, alone: Installed
+) -> None:
+    told = alone.run("moorage", command, code=2).stderr
+    assert f"pip install {package}" in told
+
+
+def test_bench_measures(with_lab: Installed) -> None:
     arguments = ("basic", "--nodes", "50", "--init-pods", "0", "--pods", "100", "-o", "json")
-    report = json.loads(installed.run("moorage", "bench", *arguments).stdout)
+    report = json.loads(with_lab.run("moorage", "bench", *arguments).stdout)
     assert (report["scheduled"], report["mode"]) == (100, "engine")
 
 
-def test_decisions_are_compared_with_the_recordings(installed: Installed) -> None:
-    done = installed.run("moorage", "conformance", str(FAMILY), "-o", "json")
+def test_decisions_are_compared_with_the_recordings(with_lab: Installed) -> None:
+    done = with_lab.run("moorage", "conformance", str(FAMILY), "-o", "json")
     counts = {"cases": 15, "equal": 15, "faulty": 0, "different": 0, "unsupported": 0}
     assert json.loads(done.stdout) == {"families": {"declaredfeatures": counts}}
 

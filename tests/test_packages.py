@@ -1,33 +1,60 @@
-"""The house will be three packages, and no package imports one above it.
-
-Until then ``tests/packages.toml`` lists the imports that are still to be mended. The list is only
-ever made shorter.
-"""
+"""No package imports one above it, and what each declares agrees with the pyproject at the top."""
 
 from __future__ import annotations
 
+import re
+import tomllib
+from typing import Any
+
 import pytest
 
+from moorage.base.version import __version__
 from tests import packages
 
-
-def _listed() -> set[tuple[str, str]]:
-    exceptions = packages.plan()["exceptions"]
-    return {(importer, name) for importer, names in exceptions.items() for name in names}
+# What the sandbox needs anyway.
+_NEEDED_BY_EXTRAS = frozenset({"protobuf>=6.31,<8"})
 
 
-def _upward() -> set[tuple[str, str]]:
-    return {
+def _project(folder: str) -> dict[str, Any]:
+    project: dict[str, Any] = tomllib.loads((packages.ROOT / folder / "pyproject.toml").read_text())
+    return project["project"]
+
+
+def test_no_package_imports_a_package_above_it():
+    upward = {
         (each.importer, each.imported) for each in packages.imports() if packages.is_upward(each)
+    }
+    assert sorted(upward) == []
+
+
+def test_the_top_has_the_scripts_entry_points_and_dependencies_of_scheduler_and_sandbox():
+    top, scheduler, sandbox = (_project(folder) for folder in (".", "scheduler", "sandbox"))
+    assert top["scripts"] == scheduler["scripts"]
+    assert top["entry-points"] == sandbox["entry-points"]
+    both = {*scheduler["dependencies"], *sandbox["dependencies"]}
+    assert {*top["dependencies"]} == both - {f"moorage-scheduler=={__version__}"}
+
+
+@pytest.mark.parametrize("folder", ["scheduler", "sandbox", "lab"])
+def test_the_extras_of_a_package_are_those_of_the_top(folder: str):
+    extras = _project(".")["optional-dependencies"]
+    own = _project(folder).get("optional-dependencies", {})
+    assert {name: {*each} - {*extras[name], *_NEEDED_BY_EXTRAS} for name, each in own.items()} == {
+        name: set() for name in own
     }
 
 
-def test_no_package_imports_a_package_above_it_but_as_listed():
-    assert sorted(_upward() - _listed()) == []
-
-
-def test_a_mended_import_leaves_the_list():
-    assert sorted(_listed() - _upward()) == []
+def test_all_packages_have_one_version():
+    texts = ["", *(f"{folder}/" for folder in ("scheduler", "sandbox", "lab"))]
+    pins = [
+        pin
+        for folder in texts
+        for pin in re.findall(
+            r'"(moorage[a-z-]*==[^"]+)"', (packages.ROOT / folder / "pyproject.toml").read_text()
+        )
+    ]
+    names = ("moorage", "moorage-lab", "moorage-scheduler")
+    assert sorted(pins) == sorted(f"{name}=={__version__}" for name in names)
 
 
 def test_the_api_server_and_its_clients_know_little_of_the_scheduler():

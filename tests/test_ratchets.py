@@ -8,10 +8,8 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-SOURCE = ROOT / "scheduler" / "src" / "moorage"
+from tests import packages
 
 AMBIGUOUS_MOST = 0.25
 """Share of calls of own methods whose name has five definitions or more. It was 0.40."""
@@ -21,28 +19,28 @@ MODULES_MOST = 15
 
 # Rooms with more modules side by side. Only ever made smaller.
 LARGE_ROOMS = {
-    "api": 31,
-    "base": 21,
-    "bench": 36,
-    "bench/scheduler_perf": 28,
-    "cli": 32,
-    "cli/bench": 16,
-    "client": 28,
-    "config": 18,
-    "controllers": 31,
-    "explain": 24,
-    "fault_sim": 28,
-    "fault_sim/invariants": 18,
-    "framework": 33,
-    "plugins/gpu_share": 19,
-    "plugins/volumes": 16,
-    "sandbox": 19,
-    "service": 51,
-    "service/questions": 17,
-    "snapshot": 31,
-    "state": 27,
-    "traces": 27,
-    "what_if": 37,
+    "moorage/api": 31,
+    "moorage/base": 21,
+    "moorage/cli": 24,
+    "moorage/client": 28,
+    "moorage/config": 18,
+    "moorage/explain": 24,
+    "moorage/framework": 33,
+    "moorage/plugins/gpu_share": 19,
+    "moorage/plugins/volumes": 16,
+    "moorage/service": 51,
+    "moorage/service/questions": 17,
+    "moorage/snapshot": 31,
+    "moorage/state": 27,
+    "moorage/what_if": 37,
+    "moorage_lab/bench": 36,
+    "moorage_lab/bench/scheduler_perf": 28,
+    "moorage_lab/cli/bench": 16,
+    "moorage_lab/fault_sim": 28,
+    "moorage_lab/fault_sim/invariants": 18,
+    "moorage_lab/traces": 27,
+    "moorage_sandbox/controllers": 31,
+    "moorage_sandbox/sandbox": 19,
 }
 
 _BUILT_IN = frozenset(
@@ -81,7 +79,7 @@ def ambiguous_share(sources: Iterator[str]) -> float:
 
 
 def test_a_name_of_a_method_has_one_meaning() -> None:
-    share = ambiguous_share(path.read_text() for path in sorted(SOURCE.rglob("*.py")))
+    share = ambiguous_share(path.read_text() for path in packages.modules().values())
     assert share <= AMBIGUOUS_MOST, f"{share:.1%} of the calls go to an ambiguous name"
 
 
@@ -94,8 +92,9 @@ def test_the_share_counts_calls_to_names_with_five_definitions() -> None:
 
 def test_no_room_gets_more_modules_side_by_side() -> None:
     modules = Counter(
-        path.parent.relative_to(SOURCE).as_posix()
-        for path in SOURCE.rglob("*.py")
+        path.parent.relative_to(source).as_posix()
+        for source in packages.SOURCES
+        for path in source.rglob("*.py")
         if path.name != "__init__.py"
     )
     large = {room: count for room, count in modules.items() if count > MODULES_MOST}

@@ -14,6 +14,7 @@ from tools.release.cut import ReleaseError, cut, with_version
 
 CHART = 'name: moorage\nversion: 0.1.0\nappVersion: "0.1.0"\n'
 MODULE = '__version__ = "0.1.0"\n'
+PROJECT = 'dependencies = ["moorage-scheduler==0.1.0", "rich==0.1.0"]\n'
 
 
 def git(root: Path, *arguments: str) -> str:
@@ -31,6 +32,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     files = {
         release.VERSION_FILE: MODULE,
         release.CHART_FILE: CHART,
+        Path("sandbox/pyproject.toml"): PROJECT,
         Path("docs/changelog.md"): "# Changelog\n\nIntro.\n",
         Path("changelog.d/1.fix.md"): "Mended.\n",
         Path("changelog.d/README.md"): "Rules.\n",
@@ -48,6 +50,9 @@ def test_a_release_has_its_version_changelog_commit_and_tag(checkout: Path) -> N
     cut(checkout, "0.2.0", "2026-11-30")
     assert (checkout / release.VERSION_FILE).read_text() == '__version__ = "0.2.0"\n'
     assert (checkout / release.CHART_FILE).read_text() == CHART.replace("0.1.0", "0.2.0")
+    assert (checkout / "sandbox/pyproject.toml").read_text() == (
+        'dependencies = ["moorage-scheduler==0.2.0", "rich==0.1.0"]\n'
+    )
     assert (checkout / "docs/changelog.md").read_text().splitlines()[4:8] == [
         "## 0.2.0 (2026-11-30)",
         "",

@@ -21,9 +21,13 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # "rule path name": reason. Only ever made shorter.
 ALLOWED: dict[str, str] = {
-    "banned scheduler/src/moorage/base/clock.py time.monotonic_ns": "the one place where time enters",
-    "public-methods scheduler/tests/state/machine.py QueueAndCache": "the model has one method for each "
-    "verb of queue and cache, so that a rule reads like the call it mirrors",
+    "banned scheduler/src/moorage/base/clock.py time.monotonic_ns": (
+        "the one place where time enters"
+    ),
+    "public-methods scheduler/tests/state/machine.py QueueAndCache": (
+        "the model has one method for each verb of queue and cache, so that a rule reads like the "
+        "call it mirrors"
+    ),
 }
 
 # Rooms that know plugins only by their capabilities.

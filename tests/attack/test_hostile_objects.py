@@ -185,11 +185,12 @@ def tracebacks() -> Iterator[list[logging.LogRecord]]:
                 found.append(record)
 
     handler = Keep()
-    logging.getLogger("moorage").addHandler(handler)
-    logging.getLogger("asyncio").addHandler(handler)
+    loggers = [logging.getLogger(name) for name in ("moorage", "moorage_sandbox", "asyncio")]
+    for each in loggers:
+        each.addHandler(handler)
     yield found
-    logging.getLogger("moorage").removeHandler(handler)
-    logging.getLogger("asyncio").removeHandler(handler)
+    for each in loggers:
+        each.removeHandler(handler)
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -14,7 +14,7 @@ from moorage.cli.main import main
 from moorage_lab.bench.fgd import experiment
 from moorage_lab.bench.fgd.experiment import run_experiment
 
-DATA = Path(__file__).parents[1] / "bench" / "fgd" / "data"
+DATA = Path(__file__).parents[2] / "lab/tests/bench/fgd/data"
 
 
 def run(*args: str):

@@ -1,8 +1,8 @@
 """The example extender as a process, and a whole cluster beside it that asks it: well and badly.
 
 ``moorage example-extender`` runs by itself, and a scheduler in the test's loop speaks HTTP with it.
-What a scheduler makes of each answer in detail is in ``scheduler/tests/client/test_extender.py`` and
-``scheduler/tests/engine/extenders/test_cycle.py``.
+What a scheduler makes of each answer in detail is in ``scheduler/tests/client/test_extender.py``
+and ``scheduler/tests/engine/extenders/test_cycle.py``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Writes ``docs/reference/conformance.md``: ``python -m tools.pages.conformance_table``.
 
-The table is what ``moorage conformance lab/tests/conformance/data`` counts. A run takes half a minute,
-so freshness is not checked here: ``lab/tests/conformance`` compares its own run with each row.
+The table is what ``moorage conformance lab/tests/conformance/data`` counts. A run takes half a
+minute, so freshness is not checked here: ``lab/tests/conformance`` compares its own run with each
+row.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Every way an attempt can fail, as the reference page shows it.
 
-The rows are data; ``scheduler/tests/service/test_failure_paths.py`` brings each about and compares, so what
-the page says is what the program does. Rules: scheduling spec, cycle section 6.1.
+The rows are data; ``scheduler/tests/service/test_failure_paths.py`` brings each about and compares,
+so what the page says is what the program does. Rules: scheduling spec, cycle section 6.1.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from tools.release.bill_of_materials import bill
@@ -21,6 +22,9 @@ from tools.release.release_notes import release as move_fragments
 ROOT = Path(__file__).resolve().parents[2]
 VERSION_FILE = Path("scheduler/src/moorage/base/version.py")
 CHART_FILE = Path("deploy/chart/Chart.yaml")
+PARTS = ("scheduler", "sandbox", "lab")
+"""The folders of the distributions besides the top's."""
+_PIN = re.compile(r"\b(moorage[a-z-]*==)\d+\.\d+\.\d+\b")
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -54,6 +58,19 @@ def with_version(text: str, version: str) -> str:
     return lines.sub(rf"\g<1>{version}", text)
 
 
+def with_pins(text: str, version: str) -> str:
+    """Return a pyproject whose requirements of the other distributions name a version.
+
+    Parameters
+    ----------
+    text
+        The file.
+    version
+        ``MAJOR.MINOR.PATCH``.
+    """
+    return _PIN.sub(rf"\g<1>{version}", text)
+
+
 def cut(root: Path, version: str, date: str) -> None:
     """Set the version, move the fragments, write the pages, commit and tag.
 
@@ -79,6 +96,8 @@ def cut(root: Path, version: str, date: str) -> None:
         raise ReleaseError(f"there is a tag v{version} already")
     files = [root / each for each in (VERSION_FILE, CHART_FILE) if (root / each).exists()]
     texts = {path: with_version(path.read_text(), version) for path in files}
+    projects = [root / part / "pyproject.toml" for part in ("", *PARTS)]
+    texts |= {path: with_pins(path.read_text(), version) for path in projects if path.exists()}
     try:
         move_fragments(root, version, date)
     except ValueError as error:
@@ -86,13 +105,15 @@ def cut(root: Path, version: str, date: str) -> None:
     for path, text in texts.items():
         path.write_text(text)
     subprocess.run([sys.executable, "-m", "tools.pages.generate"], cwd=root, check=True)
-    _git(root, "add", "--all", "docs", "changelog.d", *map(str, files))
+    _git(root, "add", "--all", "docs", "changelog.d", *map(str, texts))
     _git(root, "commit", "--quiet", "-m", f"release: {version}")
     _git(root, "tag", "--annotate", f"v{version}", "-m", f"moorage {version}")
 
 
 def build(root: Path, target: Path) -> Mapping[str, str]:
-    """Write wheel and sdist, and return the SHA-256 of each by name.
+    """Write the wheel of each distribution and the sdist, and return the SHA-256 of each by name.
+
+    The sdist of the top has the sources of all packages.
 
     Raises
     ------
@@ -126,7 +147,10 @@ def bill_of_materials(target: Path, version: str, date: str, files: Mapping[str,
 
 def _built(root: Path, target: Path) -> dict[str, str]:
     hatchling = Path(sys.executable).with_name("hatchling")
-    subprocess.run([hatchling, "build", "-d", target], cwd=root, check=True, capture_output=True)
+    run = partial(subprocess.run, check=True, capture_output=True)
+    run([hatchling, "build", "-d", target], cwd=root)
+    for part in PARTS:
+        run([hatchling, "build", "-t", "wheel", "-d", target], cwd=root / part)
     made = [*target.glob("*.whl"), *target.glob("*.tar.gz")]
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(made)}
 

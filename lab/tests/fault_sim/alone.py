@@ -1,8 +1,9 @@
 """Plays things that a pod can wait for, each alone, until an invariant is broken.
 
-``python -m lab.tests.fault_sim.alone [NAME ...]`` plays the named things, or all, and prints as JSON
-the invariant, the thing, the number of scripts and the processor's seconds; "" for nothing broken.
-A hunt plays every thing within some hundred seeds; this finds in seconds what one thing tells.
+``python -m lab.tests.fault_sim.alone [NAME ...]`` plays the named things, or all, and prints as
+JSON the invariant, the thing, the number of scripts and the processor's seconds; "" for nothing
+broken. A hunt plays every thing within some hundred seeds; this finds in seconds what one thing
+tells.
 """
 
 from __future__ import annotations

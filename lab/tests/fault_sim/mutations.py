@@ -1,10 +1,10 @@
 """Mistakes that a machine makes: the simulation is measured by those that it finds.
 
-``python -m lab.tests.fault_sim.mutations --seed S --count N`` draws changes of the scheduler's source
-from a seed: another comparison, a condition turned round, a call left out, a return that comes
-early. Each is made alone in a copy of the source, and a hunt is played there in a process of its
-own, with a limit of processor time. The results are kept in ``mutation_results.json``; the share
-that was found is told with its interval of 95 %.
+``python -m lab.tests.fault_sim.mutations --seed S --count N`` draws changes of the scheduler's
+source from a seed: another comparison, a condition turned round, a call left out, a return that
+comes early. Each is made alone in a copy of the source, and a hunt is played there in a process of
+its own, with a limit of processor time. The results are kept in ``mutation_results.json``; the
+share that was found is told with its interval of 95 %.
 
 The mistakes of ``planted.toml`` were chosen by people who knew the simulation. These are not. A
 change that nobody can observe is judged by hand: ``judged`` in the file begins with "equal" and

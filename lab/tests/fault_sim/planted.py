@@ -156,7 +156,8 @@ def table(results: Mapping[str, Sequence[Any]]) -> str:
         [
             "# Mistakes that were planted, and how the simulation found them",
             "",
-            "Written by `python -m lab.tests.fault_sim.planted`. Each mistake was planted alone into a",
+            "Written by `python -m lab.tests.fault_sim.planted`. "
+            "Each mistake was planted alone into a",
             "copy of the source; a hunt over every scenario began at seed 1 and ended at the first",
             "broken invariant. The seconds include the start of Python.",
             "",

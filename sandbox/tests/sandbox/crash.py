@@ -1,4 +1,6 @@
-"""Kills a server under load and counts what it had acknowledged: ``python -m sandbox.tests.sandbox.crash``.
+"""Kills a server under load and counts what it had acknowledged.
+
+Run it with ``python -m sandbox.tests.sandbox.crash``.
 
 A test runs two rounds of this; by itself it runs as many as asked for (``--rounds 50``) on one
 directory that grows, and exits with 1 when anything acknowledged is lost.

@@ -1,7 +1,8 @@
 """A cluster on disk: what is answered is kept, what is not kept was never seen, what is damaged.
 
-Not here: a server killed under load (sandbox/tests/sandbox/test_crash.py), the data directory around the
-files (sandbox/tests/sandbox/test_data_directory.py), and disks with faults (tests/attack/test_disk.py).
+Not here: a server killed under load (sandbox/tests/sandbox/test_crash.py), the data directory
+around the files (sandbox/tests/sandbox/test_data_directory.py), and disks with faults
+(tests/attack/test_disk.py).
 """
 
 from __future__ import annotations

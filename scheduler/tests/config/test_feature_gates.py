@@ -16,7 +16,7 @@ from moorage.config.feature_gates import (
 )
 from moorage.config.gate_table import GATES, gates_of_version
 
-REFERENCE = Path(__file__).parents[1] / "conformance/data/reference.json"
+REFERENCE = Path(__file__).parents[3] / "lab/tests/conformance/data/reference.json"
 
 
 def test_the_known_gates_and_their_defaults_are_the_references():

@@ -1,9 +1,9 @@
 """What the API servers of Kubernetes 1.28 to 1.37 serve: groups, versions, resources and verbs.
 
 One JSON file for each version, and its source. The source is the Python client of that version: it
-is generated from the release's own OpenAPI description, which has every API version switched on.
-A file is written again by ``python -m scheduler.tests.service.served_apis WHEEL``. A description has no
-separate path for a watch: what can be listed can be watched.
+is generated from the release's own OpenAPI description, which has every API version switched on. A
+file is written again by ``python -m scheduler.tests.service.served_apis WHEEL``. A description has
+no separate path for a watch: what can be listed can be watched.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Attempts of single pods with extenders: which pods they take, and where the decision goes.
 
-Not covered: what extenders are asked (scheduler/tests/engine/extenders), and failures (test_failure_paths).
+Not covered: what extenders are asked (scheduler/tests/engine/extenders), and failures
+(test_failure_paths).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A scheduler with API servers of every supported version: what it misses, and that it schedules.
 
-What each version serves is recorded (`scheduler.tests.service.served_apis`). The table of watched kinds, from
-which the page of versions is generated, is compared with the recordings. Left out: the form of
-objects in older versions, which the recordings do not have.
+What each version serves is recorded (`scheduler.tests.service.served_apis`). The table of watched
+kinds, from which the page of versions is generated, is compared with the recordings. Left out: the
+form of objects in older versions, which the recordings do not have.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The page of a cluster that is only watched: what it answers, and that nothing is written.
 
-Left out: the questions themselves (``scheduler/tests/service/questions``), the command (`test_command`).
+Left out: the questions themselves (``scheduler/tests/service/questions``), the command
+(`test_command`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """kube-scheduler's flags on ``moorage run``: all are known, none is ignored silently.
 
-Left out: what is served (``scheduler/tests/service/test_health``), and who may read it (``test_access``).
+Left out: what is served (``scheduler/tests/service/test_health``), and who may read it
+(``test_access``).
 """
 
 from __future__ import annotations

@@ -38,12 +38,15 @@ class _ErrorsOnly(logging.Handler):
 @contextmanager
 def watched_log(on_error: OnError) -> Iterator[None]:
     """Keep the parts' messages back, which warn without end under faults, but tell of errors."""
-    root = logging.getLogger("moorage")
-    handler, before = _ErrorsOnly(on_error), (root.propagate, root.level, root.handlers[:])
-    root.handlers[:] = [handler]
-    root.propagate = False
-    root.setLevel(logging.WARNING)
+    handler = _ErrorsOnly(on_error)
+    loggers = [logging.getLogger(name) for name in ("moorage", "moorage_sandbox", "moorage_lab")]
+    before = [(each.propagate, each.level, each.handlers[:]) for each in loggers]
+    for each in loggers:
+        each.handlers[:] = [handler]
+        each.propagate = False
+        each.setLevel(logging.WARNING)
     try:
         yield
     finally:
-        root.propagate, root.level, root.handlers[:] = before
+        for each, (propagate, level, handlers) in zip(loggers, before, strict=True):
+            each.propagate, each.level, each.handlers[:] = propagate, level, handlers

@@ -1,8 +1,8 @@
 """Whether the writes of a call are on the disk, before the call is answered.
 
 Place in the flow: `server` asks here at the end of each call, where a journal keeps the cluster.
-Writes are kept in groups (`moorage_sandbox.storage.persistence`); a group that cannot be kept is taken
-back, and with it whatever a reply says about it.
+Writes are kept in groups (`moorage_sandbox.storage.persistence`); a group that cannot be kept is
+taken back, and with it whatever a reply says about it.
 """
 
 from __future__ import annotations

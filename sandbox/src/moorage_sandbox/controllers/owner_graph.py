@@ -1,7 +1,7 @@
 """The graph of owners and dependents: every object of a cluster by uid. No I/O.
 
-Place in the flow: `moorage_sandbox.controllers.garbage` puts watched objects into the graph, gets the uids
-to check, and decides about deletions.
+Place in the flow: `moorage_sandbox.controllers.garbage` puts watched objects into the graph, gets
+the uids to check, and decides about deletions.
 
 Rules: kubernetes v1.36 pkg/controller/garbagecollector/{graph,graph_builder}.go.
 """

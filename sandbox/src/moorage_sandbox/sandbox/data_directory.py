@@ -1,8 +1,8 @@
 """The directory a cluster is kept in: ``moorage up --data DIR``.
 
-The directory holds the cluster's journal (`moorage_sandbox.storage.journal`), its authority and secrets
-(``identity.json``), and a lock, so that no two servers write to it. All files are readable by
-their owner alone from the moment they are created.
+The directory holds the cluster's journal (`moorage_sandbox.storage.journal`), its authority and
+secrets (``identity.json``), and a lock, so that no two servers write to it. All files are readable
+by their owner alone from the moment they are created.
 """
 
 from __future__ import annotations

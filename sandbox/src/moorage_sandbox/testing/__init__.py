@@ -3,8 +3,8 @@
 Belongs here: tools that check the behaviour of moorage or of a plugin. This package may use
 everything below `service`; nothing below may use this package.
 
-``from moorage_sandbox.testing import ...`` has everything that a test of a plugin needs. Each name is
-imported when it is first used, because the virtual cluster brings a whole API server.
+``from moorage_sandbox.testing import ...`` has everything that a test of a plugin needs. Each name
+is imported when it is first used, because the virtual cluster brings a whole API server.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A disk in memory that loses, tears, flips and reorders what is written, and lies about it.
 
-It implements `moorage_sandbox.storage.journal.files.Files`. What has been written is in the cache of the
-system; what was synced is on the platter. A killed process leaves both, a power cut the platter
-and whatever of the cache `surviving` says.
+It implements `moorage_sandbox.storage.journal.files.Files`. What has been written is in the cache
+of the system; what was synced is on the platter. A killed process leaves both, a power cut the
+platter and whatever of the cache `surviving` says.
 """
 
 from __future__ import annotations

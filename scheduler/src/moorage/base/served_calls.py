@@ -1,7 +1,7 @@
 """Time limits of the calls that the page and the scheduler's port answer.
 
-The API server has the same limits (`moorage_sandbox.apiserver.wire.connection`). Without them anybody who
-reaches a port could hold all files of the process with calls that are sent by half.
+The API server has the same limits (`moorage_sandbox.apiserver.wire.connection`). Without them
+anybody who reaches a port could hold all files of the process with calls that are sent by half.
 """
 
 from __future__ import annotations

@@ -8,6 +8,6 @@ that a mutation builds.
 
 What belongs here: policies as pure functions of a write and of objects, and their kinds
 (`admission_policy`, and `webhooks` next to them; `registry` lists them). What does not belong here:
-a store, a call, and what a reply says about policies (`moorage_sandbox.apiserver.policies`); the CEL
-runtime (`moorage.cel`).
+a store, a call, and what a reply says about policies (`moorage_sandbox.apiserver.policies`); the
+CEL runtime (`moorage.cel`).
 """

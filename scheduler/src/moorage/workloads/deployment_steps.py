@@ -1,7 +1,7 @@
 """Decides the next step of a deployment from its replica sets; no I/O.
 
-Place in the flow: `moorage_sandbox.controllers.deployment` asks here and carries the steps out; every sync
-decides from the watched objects, so a step that came too late does no harm.
+Place in the flow: `moorage_sandbox.controllers.deployment` asks here and carries the steps out;
+every sync decides from the watched objects, so a step that came too late does no harm.
 
 Rules: kubernetes v1.36 pkg/controller/deployment/{sync,rolling,recreate}.go and
 pkg/controller/deployment/util/deployment_util.go.

@@ -1,7 +1,8 @@
 """Groups with a required or preferred topology: the domain taken, and the reason where none fits.
 
-Not covered: annotations that are faulty or disagree (scheduler/tests/plugins/gangs/test_topology.py), live
-schedulers (scheduler/tests/service/test_group_topology.py).
+Not covered: annotations that are faulty or disagree
+(scheduler/tests/plugins/gangs/test_topology.py), live schedulers
+(scheduler/tests/service/test_group_topology.py).
 """
 
 from __future__ import annotations

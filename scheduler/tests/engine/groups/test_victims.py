@@ -1,7 +1,7 @@
 """Members that need evictions: each is tried as if the victims of the earlier members were gone.
 
-Not covered: who is evicted for one pod (`scheduler/tests/plugins/preemption`), and what happens to the
-victims (`tests/scenarios/test_groups_preempt.py`).
+Not covered: who is evicted for one pod (`scheduler/tests/plugins/preemption`), and what happens to
+the victims (`tests/scenarios/test_groups_preempt.py`).
 """
 
 from __future__ import annotations

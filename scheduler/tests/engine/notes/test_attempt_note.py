@@ -1,7 +1,7 @@
 """Notes of attempts agree with what every plugin says by itself, with and without reuse.
 
-The random clusters, pods and events of ``scheduler/tests/engine/reuse/test_answers``. Not covered: how long
-notes are kept (``scheduler/tests/observe/records``).
+The random clusters, pods and events of ``scheduler/tests/engine/reuse/test_answers``. Not covered:
+how long notes are kept (``scheduler/tests/observe/records``).
 """
 
 from __future__ import annotations

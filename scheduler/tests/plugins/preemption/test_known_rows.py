@@ -1,7 +1,7 @@
 """What is kept for replicas of a preemptor may never change what is decided.
 
-Random histories, the real default profile: one cycle reuses, the other asks everything anew.
-Pods are plain, so that nodes are tried together; `scheduler/tests/engine/reuse/test_answers.py` has all
+Random histories, the real default profile: one cycle reuses, the other asks everything anew. Pods
+are plain, so that nodes are tried together; `scheduler/tests/engine/reuse/test_answers.py` has all
 other kinds.
 """
 

@@ -1,7 +1,7 @@
 """Rules that are looked at while the schedulers run, each by who sees it first.
 
-`moorage_lab.fault_sim.probe` sees which pod is tried, `moorage_lab.fault_sim.turns` what is sent, the
-cluster itself what is left behind. They note breaches by these names.
+`moorage_lab.fault_sim.probe` sees which pod is tried, `moorage_lab.fault_sim.turns` what is sent,
+the cluster itself what is left behind. They note breaches by these names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Check that the names of a definition are free within its group.
 
-Place in the flow: `moorage_sandbox.apiserver.custom.definition` writes the answer into the condition
-``NamesAccepted``. Mirrors kubernetes v1.36 apiextensions-apiserver
+Place in the flow: `moorage_sandbox.apiserver.custom.definition` writes the answer into the
+condition ``NamesAccepted``. Mirrors kubernetes v1.36 apiextensions-apiserver
 pkg/controller/status/naming_controller.go.
 """
 

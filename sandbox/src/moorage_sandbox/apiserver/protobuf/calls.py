@@ -1,7 +1,7 @@
 """Calls whose body is protobuf, and answers to clients that prefer it.
 
-Place in the flow: `moorage_sandbox.apiserver.server` passes every call through here on its way in and out,
-so that all other parts know JSON only. Lists and watches are written by `rendering`.
+Place in the flow: `moorage_sandbox.apiserver.server` passes every call through here on its way in
+and out, so that all other parts know JSON only. Lists and watches are written by `rendering`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The cluster on disk: a snapshot of every object, a log of the later writes, and a mark.
 
 Belongs here: the form of these files, writing and reading them, finding out what is damaged, and
-salvaging the rest. `moorage_sandbox.storage.persistence` decides when a group of writes is committed;
-`moorage_sandbox.sandbox.data_directory` has the directory. No module here knows an event loop.
+salvaging the rest. `moorage_sandbox.storage.persistence` decides when a group of writes is
+committed; `moorage_sandbox.sandbox.data_directory` has the directory. No module here knows an event
+loop.
 
 The files of generation N: ``snapshot-N`` holds every object as it was when ``log-N`` began, and
 ``log-N`` one group of writes for each commit. Each group carries a checksum over its own content

@@ -1,4 +1,4 @@
-"""Role, ClusterRole and their bindings; `moorage_sandbox.apiserver.rbac` applies the stored ones to calls.
+"""Role, ClusterRole and their bindings; `apiserver.rbac` of the sandbox applies them to calls.
 
 Mirrors kubernetes v1.36 pkg/apis/rbac/{v1/defaults.go,validation/validation.go}.
 """

@@ -2,7 +2,8 @@
 
 Place in the flow: validation of custom resources, after defaulting. Messages and paths follow
 kubernetes v1.36: kube-openapi pkg/validation and the translation of its results into field errors
-in apiextensions-apiserver pkg/apiserver/validation. Rules in CEL (`moorage_sandbox.rules`) come after.
+in apiextensions-apiserver pkg/apiserver/validation. Rules in CEL (`moorage_sandbox.rules`) come
+after.
 """
 
 from __future__ import annotations

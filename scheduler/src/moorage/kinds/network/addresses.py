@@ -1,8 +1,8 @@
 """IPAddress and ServiceCIDR: the addresses of services, and the ranges that they come from.
 
-An address is taken while an IPAddress object has its name. `moorage_sandbox.apiserver.admission.addresses`
-keeps one for each address of a service; clients may create others, for addresses that services must
-not get.
+An address is taken while an IPAddress object has its name.
+`moorage_sandbox.apiserver.admission.addresses` keeps one for each address of a service; clients may
+create others, for addresses that services must not get.
 
 Mirrors kubernetes v1.36 pkg/apis/networking/validation, pkg/registry/core/service/ipallocator and
 pkg/controller/servicecidrs.

@@ -1,7 +1,7 @@
 """LimitRange: its rules, the defaults it gives containers, and its bounds for pods and claims.
 
-`pod.admission` fills in the defaults. `moorage_sandbox.apiserver.admission.checks` asks for the errors once
-an object is known to be valid. Mirrors kubernetes v1.36 pkg/apis/core/validation
+`pod.admission` fills in the defaults. `moorage_sandbox.apiserver.admission.checks` asks for the
+errors once an object is known to be valid. Mirrors kubernetes v1.36 pkg/apis/core/validation
 (ValidateLimitRange), pkg/apis/core/v1/defaults.go and plugin/pkg/admission/limitranger.
 """
 

@@ -1,7 +1,7 @@
 """Whether a resource quota allows an object, in kube-apiserver's words; pure.
 
-`moorage_sandbox.apiserver.admission.quota` counts the use that is passed in. Mirrors kubernetes v1.36
-apiserver pkg/admission/plugin/resourcequota and pkg/quota/v1/evaluator/core.
+`moorage_sandbox.apiserver.admission.quota` counts the use that is passed in. Mirrors kubernetes
+v1.36 apiserver pkg/admission/plugin/resourcequota and pkg/quota/v1/evaluator/core.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The use of a resource quota by an object.
 
-`moorage_sandbox.apiserver.admission.quota` adds these amounts up, `limit_range` compares a pod's totals
-with its bounds. Mirrors kubernetes v1.36 pkg/quota/v1/evaluator/core. Amounts are in nano units, as
-`moorage.api.quantity.parse_quantity` returns them.
+`moorage_sandbox.apiserver.admission.quota` adds these amounts up, `limit_range` compares a pod's
+totals with its bounds. Mirrors kubernetes v1.36 pkg/quota/v1/evaluator/core. Amounts are in nano
+units, as `moorage.api.quantity.parse_quantity` returns them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Decides about a job: counts each pod once, compares with the wanted number, finds its end.
 
-Place in the flow: `moorage_sandbox.controllers.job` watches, asks here, and writes. The uid of an ended pod
-is noted in the status, then the finalizer is removed, then the pod is counted. So each pod is
-counted once, even if the controller stops in between.
+Place in the flow: `moorage_sandbox.controllers.job` watches, asks here, and writes. The uid of an
+ended pod is noted in the status, then the finalizer is removed, then the pod is counted. So each
+pod is counted once, even if the controller stops in between.
 
 Rules: kubernetes v1.36 pkg/controller/job/job_controller.go (syncJob, trackJobStatusAndRemove
 Finalizers, manageJob).
