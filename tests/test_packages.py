@@ -16,8 +16,9 @@ _NEEDED_BY_EXTRAS = frozenset({"protobuf>=6.31,<8"})
 
 
 def _project(folder: str) -> dict[str, Any]:
-    project: dict[str, Any] = tomllib.loads((packages.ROOT / folder / "pyproject.toml").read_text())
-    return project["project"]
+    text = (packages.ROOT / folder / "pyproject.toml").read_text()
+    project: dict[str, Any] = tomllib.loads(text)["project"]
+    return project
 
 
 def test_no_package_imports_a_package_above_it():
