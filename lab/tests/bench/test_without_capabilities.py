@@ -8,7 +8,14 @@ import pytest
 from moorage.base.clock import SystemClock
 from moorage.base.rng import Streams
 from moorage.framework import profile
-from moorage.framework.capabilities import NONE, TRAITS, Capabilities, capabilities_of
+from moorage.framework.capabilities import (
+    NONE,
+    TRAITS,
+    Capabilities,
+    Reads,
+    capabilities_of,
+    reads_sums,
+)
 from moorage.plugins.in_tree import in_tree_registry
 from moorage_lab.bench.catalogue import WORKLOADS, Size
 from moorage_lab.bench.engine_run import EngineRun
@@ -24,7 +31,6 @@ SAVING = (
     "rejects_by_shape",
     "skips_spec",
     "filters_row_by_row",
-    "filter_sees_sums",
     "filter_sees_pod",
     "filter_room",
     "filter_row",
@@ -54,3 +60,23 @@ def test_placements_are_the_same_without(
     monkeypatch.setattr(profile, "capabilities_of", fewer)
     assert digest(workload) == expected
     assert name in taken
+
+
+@pytest.mark.parametrize("workload", [PLAIN, PREEMPTION], ids=["plain pods", "preemption"])
+def test_placements_are_the_same_where_filters_read_pods_instead_of_sums(
+    workload: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed: list[str] = []
+
+    def wider(plugin_name: str, plugin: object) -> Capabilities:
+        found = capabilities_of(plugin_name, plugin)
+        if not reads_sums(found.filter_reads):
+            return found
+        changed.append(plugin_name)
+        reads = Reads.NODE | Reads.PODS
+        return msgspec.structs.replace(found, filter_reads=reads, filter_room=None)
+
+    expected = digest(workload)
+    monkeypatch.setattr(profile, "capabilities_of", wider)
+    assert digest(workload) == expected
+    assert changed

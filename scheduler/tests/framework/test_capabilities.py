@@ -64,8 +64,8 @@ def test_a_method_declares_capabilities_by_the_arguments_of_the_plugin():
 
 
 def test_declared_capabilities_come_in_the_order_of_the_fields():
-    declared = Capabilities(shape_parts=(PORTS,), filter_sees_sums=True, filter_reads=Reads.PODS)
-    assert list(declared.declared()) == ["filter_reads", "shape_parts", "filter_sees_sums"]
+    declared = Capabilities(shape_parts=(PORTS,), pre_bind_parallel=True, filter_reads=Reads.PODS)
+    assert list(declared.declared()) == ["filter_reads", "shape_parts", "pre_bind_parallel"]
 
 
 def test_every_capability_says_what_it_means():
@@ -107,7 +107,7 @@ class Old:
         ),
         pytest.param(
             Fake("P", **FILTER, filter_room=room),
-            ["capability filter_room needs filter_sees_sums beside it"],
+            ["capability filter_room needs filter_reads to name sums, not pods or the cluster"],
             id="room, by a Filter that sees more than sums",
         ),
         pytest.param(
@@ -126,8 +126,8 @@ class Old:
             id="a text instead of a part",
         ),
         pytest.param(
-            Fake("P", **FILTER, filter_sees_sums=1),
-            ["capability filter_sees_sums: 1 is neither True nor False"],
+            Fake("P", post_filter=answers(None), rejects_by_shape=1),
+            ["capability rejects_by_shape: 1 is neither True nor False"],
             id="a number instead of True",
         ),
         pytest.param(
@@ -188,7 +188,7 @@ def test_the_profile_keeps_every_form_of_a_filter():
 
 def test_filters_that_read_the_node_but_are_asked_afresh_leave_no_way_by_sums():
     """The Score of such a plugin reads the cluster, so none of its answers is kept."""
-    sums = Fake("S", **FILTER, filter_sees_sums=True)
+    sums = Fake("S", **{**FILTER, "filter_reads": Reads.SUMS})
     mixed = Fake(
         "M",
         filter=answers(None),

@@ -24,7 +24,7 @@ from moorage.plugins.in_tree import in_tree_registry
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 
-SUMS = ("filter_sees_sums", "filter_room", "filter_row")
+SUMS = ("filter_reads", "filter_room", "filter_row")
 """Capabilities by which preemption tries many rows at once."""
 
 Rejections = dict[str, tuple[str, tuple[str, ...]]]

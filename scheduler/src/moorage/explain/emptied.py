@@ -89,7 +89,7 @@ def empty_nodes(asked: Asked, *, rows_most: int) -> Emptied:
             found[plugin] = _without_allocations(asked, plugin)
         elif own is None or own.by_node or plugin in asked.pre_filter.restricted_by:
             found[plugin] = rejected_n
-        elif own.sees_sums:
+        elif own.by_sums:
             found[plugin] = rejected_n & _without_sums(asked, own)
         else:
             found[plugin] = rejected_n & _unresolvable(asked, plugin)
@@ -176,7 +176,6 @@ def _one_by_one(
         forms[plugin]
         for plugin in asked.rejects
         if plugin in forms and forms[plugin].reads & ~Reads.NODE == Reads.PODS
-        if not forms[plugin].sees_sums
     ]
     if not others:
         return

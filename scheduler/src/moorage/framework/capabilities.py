@@ -45,12 +45,14 @@ class Reads(IntFlag):
     """The part of the cluster that an answer about a row depends on, besides the pod's shape.
 
     NODE: that row's node object. PODS: the pods on that row (number, requests, ports, labels).
+    SUMS: of these pods only their number and the sums of the resources that the pod requests.
     CLUSTER: anything else (other rows, other kinds, time). Such an answer is never reused.
     """
 
     NODE = 1
     PODS = 2
     CLUSTER = 4
+    SUMS = 8
 
 
 class Trait(msgspec.Struct, frozen=True):
@@ -94,7 +96,9 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
         Reads | None,
         Trait(
             "What a Filter answer about a row depends on. Not declared, it is `Reads.CLUSTER`.",
-            saves="Filter runs only for the rows that changed since the last replica.",
+            saves="Filter runs only for the rows that changed since the last replica. With "
+            "`Reads.SUMS` in place of `Reads.PODS`, preemption and nominated pods are tried on "
+            "many rows at once.",
             methods=_FILTER,
         ),
     ] = None
@@ -163,24 +167,13 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
             methods=_FILTER,
         ),
     ] = False
-    filter_sees_sums: Annotated[
-        bool,
-        Trait(
-            "Filter sees the pods of a row only as their number and the sums of the resources "
-            "that the pod requests.",
-            saves="Preemption and nominated pods are tried on many rows at once, as sums.",
-            methods=("filter",),
-            beside=("filter_reads",),
-        ),
-    ] = False
     filter_sees_pod: Annotated[
         Callable[[PodInfo], bool] | None,
         Trait(
             "Whether a pod that comes to a row or leaves it can change what Filter says of that "
             "row. PreFilter may ignore other pods in AddPod and RemovePod. The answer about a pod "
             "never changes.",
-            saves="Preemption and nominated pods are tried on many rows at once, as sums, except "
-            "on rows where such a pod counts.",
+            saves="As `Reads.SUMS`, except on rows where such a pod counts.",
             methods=_FILTER,
             given=("other",),
             from_outside=False,
@@ -204,7 +197,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
             saves="Preemption puts pods back by subtraction, without asking Filter again. A "
             "decision takes 49 us instead of 54.",
             methods=("filter",),
-            beside=("filter_sees_sums",),
+            beside=("filter_reads",),
             given=("state", "pod", "view"),
             from_outside=False,
         ),
@@ -215,7 +208,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
             "What Filter says of one row if it held more: the code and the id of the reasons, "
             "(0, 0) where the row passes. The code is never an error. None is always right: "
             "Filter itself is asked then, as for any answer but (0, 0) of a plugin from outside. "
-            "The row holds more only where Filter sees sums.",
+            "The row holds more only where Filter reads sums.",
             saves="One changed row is judged without arrays. A decision takes 45 us instead of 53.",
             methods=("filter",),
             beside=("filter_reads",),
@@ -359,6 +352,11 @@ def capabilities_of(name: str, plugin: object) -> Capabilities:
     return found
 
 
+def reads_sums(reads: object) -> bool:
+    """Whether answers depend on the pods of the row as sums, and on nothing but the row."""
+    return reads in (Reads.SUMS, Reads.NODE | Reads.SUMS)
+
+
 def is_reused(plugin: object, found: Capabilities) -> bool:
     """Whether a plugin's answers may be reused for replicas.
 
@@ -401,10 +399,11 @@ def _reuse_faults(found: Capabilities, declared: frozenset[str]) -> Iterator[str
             yield f"capability {name} needs shape_parts beside it, () if the pod does not matter"
     if found.shape_parts is not None and not (found.filter_reads or found.score_reads):
         yield "capability shape_parts needs filter_reads or score_reads beside it"
-    if isinstance(found.filter_reads, Reads) and Reads.CLUSTER in found.filter_reads:
-        for name in ("filter_sees_sums", "filter_row"):
-            if name in declared:
-                yield f"capability {name} contradicts filter_reads, which names the cluster"
+    reads = found.filter_reads
+    if "filter_row" in declared and isinstance(reads, Reads) and Reads.CLUSTER in reads:
+        yield "capability filter_row contradicts filter_reads, which names the cluster"
+    if "filter_room" in declared and not reads_sums(reads):
+        yield "capability filter_room needs filter_reads to name sums, not pods or the cluster"
 
 
 def _wrong_type(name: str, trait: Trait, value: object) -> str:

@@ -11,7 +11,14 @@ from collections.abc import Callable
 import msgspec
 
 from moorage.framework.adapt import as_filter, as_score
-from moorage.framework.capabilities import Capabilities, Reads, RowJudge, RowScorer, is_reused
+from moorage.framework.capabilities import (
+    Capabilities,
+    Reads,
+    RowJudge,
+    RowScorer,
+    is_reused,
+    reads_sums,
+)
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.points import FilterPlugin, NormalizePlugin, ScorePlugin
 from moorage.framework.status import ReasonTable
@@ -38,8 +45,6 @@ class FilterForms(msgspec.Struct, frozen=True, kw_only=True):
         Whether answers may be reused for replicas.
     row_by_row
         Whether the vector form costs a call for each row.
-    sees_sums
-        Whether the plugin sees the pods of a row only as sums.
     sees_pod, room, judge_row
         The capabilities `filter_sees_pod`, `filter_room` and `filter_row`; None where not declared.
     """
@@ -50,7 +55,6 @@ class FilterForms(msgspec.Struct, frozen=True, kw_only=True):
     reads: Reads
     reused: bool
     row_by_row: bool
-    sees_sums: bool
     sees_pod: Callable[[PodInfo], bool] | None
     room: Callable[[CycleState, PodInfo, NodeView], Room] | None
     judge_row: RowJudge | None
@@ -59,6 +63,11 @@ class FilterForms(msgspec.Struct, frozen=True, kw_only=True):
     def by_node(self) -> bool:
         """Whether reusable answers depend on the row's node alone, whatever pods are there."""
         return self.reused and self.reads == Reads.NODE
+
+    @property
+    def by_sums(self) -> bool:
+        """Whether the plugin sees the pods of a row only as their number and sums."""
+        return reads_sums(self.reads)
 
 
 class ScoreForms(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +120,6 @@ def filter_forms(
         reads=found.filter_reads or Reads.CLUSTER,
         reused=is_reused(plugin, found),
         row_by_row=found.filters_row_by_row or adapted is not plugin,
-        sees_sums=found.filter_sees_sums,
         sees_pod=found.filter_sees_pod,
         room=found.filter_room,
         judge_row=found.filter_row,

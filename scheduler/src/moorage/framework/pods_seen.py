@@ -107,7 +107,7 @@ def pods_seen(
     for each in taking_part:
         if each.by_node:
             by_node.append(each.index)
-        elif each.sees_sums:
+        elif each.by_sums:
             by_sums.append(each.index)
         else:
             others.append(each)

@@ -36,9 +36,8 @@ def filterer(index: int, judge: Callable[[int, int, RowSums], tuple[int, int]]) 
     return Fake(
         f"F{index}",
         filter=answers(None),
-        filter_reads=Reads.PODS,
+        filter_reads=Reads.SUMS,
         shape_parts=(),
-        filter_sees_sums=True,
         filter_row=filter_row,
     )
 

@@ -51,7 +51,7 @@ def judges_of_room(profile: Profile) -> frozenset[str]:
     return frozenset(
         each.name
         for each in profile.filter_forms
-        if each.sees_sums and RESOURCES in (profile.capabilities[each.name].shape_parts or ())
+        if each.by_sums and RESOURCES in (profile.capabilities[each.name].shape_parts or ())
     )
 
 

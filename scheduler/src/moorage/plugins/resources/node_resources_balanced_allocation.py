@@ -62,7 +62,7 @@ class NodeResourcesBalancedAllocation:
     def capabilities(self) -> Capabilities:
         """Declare reuse by row, and the scalar form."""
         return Capabilities(
-            score_reads=Reads.NODE | Reads.PODS,
+            score_reads=Reads.NODE | Reads.SUMS,
             shape_parts=(RESOURCES,),
             row_scorer=self.row_scorer,
         )

@@ -167,11 +167,10 @@ class NodeResourcesFit:
     def capabilities(self) -> Capabilities:
         """Declare every form in which amounts and room can be judged."""
         return Capabilities(
-            filter_reads=Reads.NODE | Reads.PODS,
-            score_reads=Reads.NODE | Reads.PODS,
+            filter_reads=Reads.NODE | Reads.SUMS,
+            score_reads=Reads.NODE | Reads.SUMS,
             shape_parts=(RESOURCES,),
             never_reused=self.never_reused,
-            filter_sees_sums=True,
             filter_room=self.filter_room,
             filter_row=self.filter_row,
             row_scorer=self.row_scorer,
