@@ -46,10 +46,12 @@ _BUILT_AT_ONCE = (
     "lab/src/moorage_lab/bench/",
 )
 _PLUGIN_NAMES = frozenset(entry.name for entry in (*IN_TREE, *OPTIONAL))
+# What plugins declare.
+_DECLARED = frozenset({*TRAITS, "roles"})
 # What reads plugins when a profile is built.
 _READ_PLUGINS = frozenset(
     f"scheduler/src/moorage/framework/{name}.py"
-    for name in ("capabilities", "forms", "profile", "adapt")
+    for name in ("capabilities", "roles", "forms", "profile", "adapt")
 )
 
 _TEXT = {".py", ".md", ".toml", ".yaml", ".yml", ".html", ".js", ".css", ""}
@@ -93,7 +95,7 @@ def _found() -> Iterator[tidy.Breach]:
         if name.startswith(packages.FOLDERS):
             yield from tidy.parameter_breaches(name, text)
             yield from tidy.banned_breaches(name, text)
-            yield from tidy.capability_breaches(name, text, frozenset(TRAITS), _READ_PLUGINS)
+            yield from tidy.capability_breaches(name, text, _DECLARED, _READ_PLUGINS)
         if name.startswith(_BUILT_AT_ONCE):
             yield from tidy.outside_breaches(name, text)
         if name.startswith(_KNOW_NO_PLUGIN):

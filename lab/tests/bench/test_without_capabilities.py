@@ -30,7 +30,6 @@ SAVING = (
     "shape_parts",
     "rejects_by_shape",
     "skips_spec",
-    "filters_row_by_row",
     "filter_sees_pod",
     "filter_room",
     "filter_row",

@@ -34,6 +34,7 @@ from moorage.framework.points import (
     QueuedPodInfo,
     ScoreArray,
 )
+from moorage.framework.roles import Role
 from moorage.framework.status import (
     SKIP,
     SUCCESS,
@@ -71,6 +72,7 @@ __all__ = [
     "QueuedPodInfo",
     "Reads",
     "Resource",
+    "Role",
     "ScoreArray",
     "Snapshot",
     "StateKey",

@@ -11,6 +11,7 @@ from moorage.framework.containment import BudgetExceededError, Containment
 from moorage.framework.loading import entry_of
 from moorage.framework.profile import Profile
 from moorage.framework.registry import POINT_METHODS, Registry
+from moorage.framework.roles import Role
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage_sandbox.testing.builders import node, pod
@@ -46,7 +47,8 @@ def plugin_class(**methods: Any) -> type[Any]:
     for name, value in declared.items():
         if TRAITS[name].given:
             declared[name] = partial(method(value), None)
-    attributes = {"name": "Mine", "capabilities": Capabilities(**declared)}
+    roles = methods.pop("roles", Role.NONE)
+    attributes = {"name": "Mine", "capabilities": Capabilities(**declared), "roles": roles}
     return type("Mine", (), attributes | {k: method(v) for k, v in methods.items()})
 
 

@@ -14,6 +14,7 @@ from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration
 from moorage.framework.profile import Profile
 from moorage.framework.registry import POINT_METHODS, POINT_TYPES, PluginEntry, Registry
+from moorage.framework.roles import Role
 from moorage.framework.status import SUCCESS
 from moorage.snapshot.shape import LABELS, PORTS, TOLERATIONS
 from scheduler.tests.framework.builders import Fake, answers, handle, profile
@@ -207,7 +208,7 @@ def test_extensions_are_prefilter_plugins_that_follow_trials():
 
 class Evicting(Recorded):
     name = "Evicting"
-    capabilities = Capabilities(preempts=True)
+    roles = Role.PREEMPTS
 
     def post_filter(self, state, pod, node_to_status):
         raise NotImplementedError

@@ -25,11 +25,11 @@ from moorage.engine.search import Search
 from moorage.framework.capabilities import Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.forms import FilterForms
-from moorage.framework.given_back import GIVEN_BACK
 from moorage.framework.profile import Profile
 from moorage.framework.runner import PreFilterOutcome
 from moorage.framework.status import Code, FilterAnswer, Status
 from moorage.framework.subjects import Subject
+from moorage.framework.what_if import GIVEN_BACK
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 

@@ -3,7 +3,7 @@
 A plugin declares them in one place, its attribute ``capabilities``: a `Capabilities`, or a method
 that returns one. The profile reads the declaration once, when it is built, checks it against the
 plugin's methods, and keeps it in tables. No other part of the scheduler looks for attributes of a
-plugin. A capability never changes a decision; it saves work, or names a role.
+plugin. A capability never changes a decision. What does is a role (`moorage.framework.roles`).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Trait(msgspec.Struct, frozen=True):
     meaning
         The promise of a plugin that declares it.
     saves
-        The work that the scheduler saves, or "" where the capability names a role.
+        The work that the scheduler saves, or "" where it saves none.
     methods
         Methods of extension points; the plugin must have one of them.
     beside
@@ -159,14 +159,6 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
             from_outside=False,
         ),
     ] = None
-    filters_row_by_row: Annotated[
-        bool,
-        Trait(
-            "Filter costs a call for each row. The scalar form `filter_node` always does.",
-            saves="Filter is asked only about rows that no earlier plugin failed.",
-            methods=_FILTER,
-        ),
-    ] = False
     filter_sees_pod: Annotated[
         Callable[[PodInfo], bool] | None,
         Trait(
@@ -227,14 +219,6 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
             given=("state", "pod"),
         ),
     ] = None
-    sorts_by_first_attempt: Annotated[
-        bool,
-        Trait(
-            "`sort_key` is given the time at which the pod was first queued for an attempt, "
-            "instead of the time at which it last came back from one.",
-            methods=("sort_key",),
-        ),
-    ] = False
     pre_bind_parallel: Annotated[
         bool,
         Trait(
@@ -242,22 +226,6 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
             "that declare the same. The first that fails cancels the others.",
             saves="A binding cycle waits for the slowest of them, not for their sum.",
             methods=("pre_bind",),
-        ),
-    ] = False
-    evicts_whole_gangs: Annotated[
-        bool,
-        Trait(
-            "In the profile of this plugin, a victim of preemption that belongs to a gang takes "
-            "the other members with it, or no pod is evicted.",
-            from_outside=False,
-        ),
-    ] = False
-    preempts: Annotated[
-        bool,
-        Trait(
-            "PostFilter proposes pods to evict. Its calls count as preemption attempts, and a pod "
-            "that loses its place before it is bound loses it in this plugin's name.",
-            methods=("post_filter",),
         ),
     ] = False
     rejects_about: Annotated[

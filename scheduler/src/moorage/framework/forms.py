@@ -20,8 +20,9 @@ from moorage.framework.capabilities import (
     reads_sums,
 )
 from moorage.framework.cycle_state import CycleState
+from moorage.framework.handle import Handle
 from moorage.framework.points import FilterPlugin, NormalizePlugin, ScorePlugin
-from moorage.framework.status import ReasonTable
+from moorage.framework.roles import Role
 from moorage.framework.what_if import Room
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -44,7 +45,8 @@ class FilterForms(msgspec.Struct, frozen=True, kw_only=True):
     reused
         Whether answers may be reused for replicas.
     row_by_row
-        Whether the vector form costs a call for each row.
+        Whether the plugin is asked only about rows that no earlier plugin failed, as each costs a
+        call.
     sees_pod, room, judge_row
         The capabilities `filter_sees_pod`, `filter_room` and `filter_row`; None where not declared.
     """
@@ -99,7 +101,7 @@ class ScoreForms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def filter_forms(
-    index: int, plugin: object, found: Capabilities, snapshot: Snapshot, reasons: ReasonTable
+    index: int, plugin: object, found: Capabilities, roles: Role, handle: Handle
 ) -> FilterForms:
     """Return the forms of one Filter plugin.
 
@@ -107,19 +109,19 @@ def filter_forms(
     ----------
     index
         Its position among the Filter plugins.
-    plugin, found
-        The plugin and its capabilities.
-    snapshot, reasons
+    plugin, found, roles
+        The plugin, its capabilities and its roles.
+    handle
         Columns and reasons to adapt the scalar form.
     """
-    adapted = as_filter(plugin, snapshot, reasons)
+    adapted = as_filter(plugin, handle.snapshot, handle.reasons)
     return FilterForms(
         index=index,
         name=adapted.name,
         plugin=adapted,
         reads=found.filter_reads or Reads.CLUSTER,
         reused=is_reused(plugin, found),
-        row_by_row=found.filters_row_by_row or adapted is not plugin,
+        row_by_row=Role.FILTERS_CANDIDATES in roles or adapted is not plugin,
         sees_pod=found.filter_sees_pod,
         room=found.filter_room,
         judge_row=found.filter_row,

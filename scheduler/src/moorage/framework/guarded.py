@@ -38,6 +38,7 @@ from moorage.framework.points import (
     ScoreArray,
 )
 from moorage.framework.raised import text_of
+from moorage.framework.roles import ROLES, Role, roles_of
 from moorage.framework.signatures import METHODS
 from moorage.framework.status import Code, FilterAnswer, Status, answer_from
 from moorage.snapshot.node_info import NodeInfo
@@ -111,6 +112,7 @@ class Guarded:
                 # The scalar forms come out as the vector ones; a plugin's own vector form wins.
                 setattr(self, method.removesuffix("_node"), guarded)
         self.capabilities = self._guarded_capabilities()
+        self.roles = self._checked_roles()
 
     def _guarded_capabilities(self) -> Capabilities:
         """Return the plugin's capabilities, with functions guarded like its methods.
@@ -128,16 +130,33 @@ class Guarded:
         ]
         if faults:
             raise ConfigError(faults)
-        plugin = self._plugin
-        scalar = hasattr(plugin, "filter_node") and not hasattr(plugin, "filter")
         return msgspec.structs.replace(
             found,
-            filters_row_by_row=found.filters_row_by_row or scalar,
             epoch=self._epoch if found.epoch else None,
             never_reused=self._never_reused if found.never_reused else None,
             filter_row=self._filter_row if found.filter_row else None,
             row_scorer=self._row_scorer if found.row_scorer else None,
         )
+
+    def _checked_roles(self) -> Role:
+        """Return the plugin's roles, and the role of a scalar Filter.
+
+        Raises
+        ------
+        ConfigError
+            The plugin declares a role that only in-tree plugins may declare.
+        """
+        plugin = self._plugin
+        declared = roles_of(self.name, plugin)
+        faults = [
+            f'plugin "{self.name}": role {role.name} is for in-tree plugins only'
+            for role, rules in ROLES.items()
+            if role in declared and not rules.from_outside
+        ]
+        if faults:
+            raise ConfigError(faults)
+        scalar = hasattr(plugin, "filter_node") and not hasattr(plugin, "filter")
+        return declared | Role.FILTERS_CANDIDATES if scalar else declared
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return the plugin's events; every event for a plugin without any (framework section 4).

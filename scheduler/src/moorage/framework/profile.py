@@ -39,6 +39,7 @@ from moorage.framework.points import (
 )
 from moorage.framework.raised import is_signal, safe_text_of
 from moorage.framework.registry import POINT_METHODS, PluginEntry, Registry
+from moorage.framework.roles import Role, roles_of
 from moorage.snapshot.shape import PartKind
 
 
@@ -84,6 +85,8 @@ class Profile:
             name: capabilities_of(name, plugin) for name, plugin in self.plugins.items()
         }
         """The capabilities of each plugin, by name."""
+        self.roles = {name: roles_of(name, plugin) for name, plugin in self.plugins.items()}
+        """The roles of each plugin, by name."""
         self.filter_forms = tuple(self._filter_forms())
         """Filter plugins in every form, in order."""
         self.score_forms = tuple(self._score_forms())
@@ -115,17 +118,12 @@ class Profile:
             if not is_reused(plugin, self.capabilities[name])
         )
         """Names of the plugins whose answers are never reused."""
-        self.evicts_whole_gangs = any(
-            each.evicts_whole_gangs for each in self.capabilities.values()
-        )
-        """Whether evicting one member of a gang evicts the other members too."""
         self._pods_seen: dict[frozenset[str], PodsSeen | None] = {}
 
     def _filter_forms(self) -> Iterator[FilterForms]:
-        handle = self.handle
         for index, each in enumerate(cast("Sequence[Plugin]", self.points["filter"])):
-            found = self.capabilities[each.name]
-            yield filter_forms(index, each, found, handle.snapshot, handle.reasons)
+            found, roles = self.capabilities[each.name], self.roles[each.name]
+            yield filter_forms(index, each, found, roles, self.handle)
 
     def _score_forms(self) -> Iterator[ScoreForms]:
         for each in cast("Sequence[Plugin]", self.points["score"]):
@@ -136,7 +134,12 @@ class Profile:
     def preempting(self) -> tuple[str, ...]:
         """Names of the PostFilter plugins that propose pods to evict, in order."""
         names = [plugin.name for plugin in self.post_filters]
-        return tuple(name for name in names if self.capabilities[name].preempts)
+        return tuple(name for name in names if Role.PREEMPTS in self.roles[name])
+
+    @cached_property
+    def evicts_whole_gangs(self) -> bool:
+        """Whether evicting one member of a gang evicts the other members too."""
+        return any(Role.EVICTS_WHOLE_GANGS in each for each in self.roles.values())
 
     @cached_property
     def count_nominated(self) -> frozenset[str]:

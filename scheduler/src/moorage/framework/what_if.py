@@ -6,13 +6,14 @@ other plugins; a `WhatIf` tells the answers of all Filters if some pods were gon
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.api.devices import ResourceClaim
 from moorage.framework.cycle_state import StateKey
 from moorage.framework.status import Code, Status
 from moorage.snapshot.nominated_rows import NominatedLevel
@@ -242,3 +243,10 @@ class WhatIf(Protocol):
 
 WHAT_IF: StateKey[WhatIf] = StateKey("what-if")
 """Set while PostFilter runs, and only then."""
+
+GIVEN_BACK: Final[StateKey[Callable[[ResourceClaim], bool]]] = StateKey("devices given back")
+"""Says of a claim with devices whether a trial counts them as free.
+
+A question writes it into the cycle state of its attempt, and a plugin that counts devices reads it.
+No attempt of a scheduler has it.
+"""

@@ -18,6 +18,7 @@ from moorage.config.own import LoadedConfiguration, QueueCompat
 from moorage.framework.meter import Meter
 from moorage.framework.points import PreEnqueuePlugin
 from moorage.framework.profile import Profile
+from moorage.framework.roles import Role
 from moorage.framework.status import SUCCESS
 from moorage.observe.plugin_facts import PluginFacts
 from moorage.observe.queue_facts import QueueFacts
@@ -153,7 +154,7 @@ def _sort_key(profile: Profile) -> SortKey:
         first_ns = queued.initial_attempt_ns or queued.timestamp_ns
         return plugin.sort_key(queued.priority, first_ns, queued.pod)
 
-    first = profile.capabilities[plugin.name].sorts_by_first_attempt
+    first = Role.SORTS_BY_FIRST_ATTEMPT in profile.roles[plugin.name]
     return key_by_first_attempt if first else key
 
 

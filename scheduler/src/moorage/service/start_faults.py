@@ -20,6 +20,7 @@ from moorage.framework.handle import Handle
 from moorage.framework.points import EventsToRegister
 from moorage.framework.profile import construct_plugin
 from moorage.framework.registry import Registry
+from moorage.framework.roles import roles_of
 from moorage.framework.status import ReasonTable
 from moorage.service.core import empty_snapshot
 from moorage.service.pod_store import PodStore
@@ -84,6 +85,7 @@ def _plugin_faults(
     try:
         plugin = construct_plugin(name, spec.plugin_args.get(name), registry, handle)
         capabilities_of(name, plugin)
+        roles_of(name, plugin)
         if isinstance(plugin, EventsToRegister):
             plugin.events_to_register()
     except ConfigError as error:

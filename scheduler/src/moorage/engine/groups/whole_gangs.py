@@ -1,7 +1,7 @@
 """Adds to victims the other members of their gangs, or evicts no pod.
 
 A gang without one of its members is useless: the room of the other members is wasted. A profile
-does this only if one of its plugins declares `evicts_whole_gangs`; otherwise preemption stays
+does this only if one of its plugins has the role `EVICTS_WHOLE_GANGS`; otherwise preemption stays
 kube-scheduler's. Budgets that protect the added members are not considered. Neither is a cheaper
 node.
 """

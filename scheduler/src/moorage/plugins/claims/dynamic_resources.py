@@ -23,7 +23,6 @@ from moorage.config.feature_gates import FeatureGates
 from moorage.config.plugin_args import DynamicResourcesArgs, validate_dynamic_resources_args
 from moorage.framework.capabilities import Capabilities, Reads, sees_no_pod
 from moorage.framework.cycle_state import CycleState, StateKey, StateMissingError
-from moorage.framework.given_back import GIVEN_BACK
 from moorage.framework.group import GROUP_PHASE, ON_TRIAL
 from moorage.framework.handle import Handle
 from moorage.framework.points import (
@@ -33,6 +32,7 @@ from moorage.framework.points import (
     ScoreArray,
 )
 from moorage.framework.preemption import EXPLAIN
+from moorage.framework.roles import Role
 from moorage.framework.status import (
     SKIP,
     SUCCESS,
@@ -43,6 +43,7 @@ from moorage.framework.status import (
     unschedulable,
 )
 from moorage.framework.subjects import Subject
+from moorage.framework.what_if import GIVEN_BACK
 from moorage.plugins.answers import normalize_to_max
 from moorage.plugins.claims.attempt import Attempt, Search, with_allocation
 from moorage.plugins.claims.counts import ClaimCounts
@@ -85,6 +86,9 @@ class DynamicResources:
     """
 
     name = "DynamicResources"
+    # PostFilter deallocates claims that a judged node cannot reach. A node that another plugin
+    # rejects must not count among them.
+    roles = Role.FILTERS_CANDIDATES
 
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
         faults = [*validate_dynamic_resources_args(args, ""), *_useless(args, handle.gates)]
@@ -119,7 +123,6 @@ class DynamicResources:
             filter_sees_pod=sees_no_pod,
             counts_nominated=True,
             rejects_by_shape=True,
-            filters_row_by_row=True,
             pre_bind_parallel=True,
             rejects_about=Subject.DEVICES,
             own_metrics=self.counts.metrics(),

@@ -41,6 +41,7 @@ from moorage.framework.points import (
     ScoreArray,
 )
 from moorage.framework.preemption import awaits_victims
+from moorage.framework.roles import Role
 from moorage.framework.status import SUCCESS, Code, Status, unresolvable, unschedulable
 from moorage.plugins.gangs.coscheduling_hints import GroupHints
 from moorage.plugins.gangs.coscheduling_rules import GroupRules, Until, created_ns
@@ -66,6 +67,7 @@ class Coscheduling:
     """
 
     name = "Coscheduling"
+    roles = Role.SORTS_BY_FIRST_ATTEMPT | Role.EVICTS_WHOLE_GANGS
 
     def __init__(self, args: CoschedulingArgs, handle: Handle) -> None:
         faults = validate_coscheduling_args(args, "")
@@ -86,11 +88,9 @@ class Coscheduling:
         self._in_question = False
 
     def capabilities(self) -> Capabilities:
-        """Declare the order of the queue, and how gangs are rejected and evicted."""
+        """Declare how gangs are rejected, and what questions leave out."""
         return Capabilities(
-            sorts_by_first_attempt=True,
             rejects_by_shape=not self._waits,
-            evicts_whole_gangs=True,
             question=self.question,
         )
 

@@ -22,6 +22,7 @@ from moorage.framework.group import GroupWhatIf
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PostFilterResult
 from moorage.framework.preemption import makes_room
+from moorage.framework.roles import Role
 from moorage.framework.status import Status, unschedulable
 from moorage.framework.what_if import WHAT_IF, WhatIf
 from moorage.plugins.preemption.evaluator import (
@@ -51,7 +52,8 @@ class DefaultPreemption:
     """
 
     name = "DefaultPreemption"
-    capabilities = Capabilities(rejects_by_shape=True, preempts=True)
+    capabilities = Capabilities(rejects_by_shape=True)
+    roles = Role.PREEMPTS
 
     def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
         faults = validate_default_preemption_args(args, "")

@@ -30,11 +30,11 @@ from moorage.base.clock import NS_PER_SECOND, parse_rfc3339
 from moorage.base.errors import ConfigError
 from moorage.config.plugin_args import validate_default_preemption_args
 from moorage.config.plugin_args_optional import PreemptionTolerationArgs
-from moorage.framework.capabilities import Capabilities
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PostFilterResult
 from moorage.framework.preemption import Candidate
+from moorage.framework.roles import Role
 from moorage.framework.status import Status, error, unresolvable
 from moorage.framework.what_if import WHAT_IF, RowTrial
 from moorage.plugins.preemption.budgets import Budgets
@@ -68,7 +68,7 @@ class PreemptionToleration:
     """
 
     name = "PreemptionToleration"
-    capabilities = Capabilities(preempts=True)
+    roles = Role.PREEMPTS
 
     def __init__(self, args: PreemptionTolerationArgs, handle: Handle) -> None:
         faults = validate_default_preemption_args(args, "")

@@ -19,11 +19,11 @@ import msgspec
 
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod
-from moorage.framework.capabilities import Capabilities
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PostFilterResult, PreFilterResult
 from moorage.framework.preemption import EXPLAIN, leaving_pods
+from moorage.framework.roles import Role
 from moorage.framework.status import SUCCESS, Status, unschedulable
 from moorage.framework.what_if import WHAT_IF
 from moorage.plugins.preemption.evaluator import POLICY_NEVER, TERMINATING, Evaluator
@@ -59,7 +59,7 @@ class CapacityScheduling:
     """PreEnqueue, PreFilter and PostFilter plugin; takes no arguments."""
 
     name = "CapacityScheduling"
-    capabilities = Capabilities(preempts=True)
+    roles = Role.PREEMPTS
 
     def __init__(self, args: object, handle: Handle) -> None:
         del args
