@@ -1,7 +1,7 @@
 """Every plugin's answer about one pod against the present cluster: to explain, and for conformance.
 
-Slower than `cycle`, which only decides: every plugin is also asked by itself. No answer is reused,
-so tests compare the cycle's cache with an evaluation.
+A search of the cycle gives what an attempt finds, an inquiry what each plugin says by itself. No
+answer is reused, so tests compare the cycle's cache with an evaluation.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ import numpy as np
 
 from moorage.engine.attempt import Attempt, CycleError
 from moorage.engine.cycle import Cycle
-from moorage.engine.filters.asking import ask_filter
-from moorage.engine.filters.filter_pass import FilterResults
-from moorage.engine.scoring import ScoreTable, run_scores
+from moorage.engine.inquiry import Inquiry, inquire
+from moorage.engine.scoring import ScoreTable
 from moorage.engine.search import Search, diagnose
 from moorage.engine.select_node import smallest_name
 from moorage.framework.cycle_state import CycleState
@@ -94,26 +93,24 @@ def evaluate(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> Evaluation:
     if not gate.ok:
         return Evaluation(pre_enqueue=gate)
     cycle = Cycle(profile, snapshot, smallest_name, reuse=False)
-    attempt = cycle.begin(pod)
-    state, search = attempt.state, cycle.search(attempt)
-    outcome = search.pre_filter
+    search = cycle.search(cycle.begin(pod))
+    outcome, state = search.pre_filter, search.attempt.state
     if outcome.status.rejected:
-        diagnosis = diagnose(search)
-        found = Evaluation(pre_filter=outcome, diagnosis=diagnosis, state=state)
+        found = Evaluation(pre_filter=outcome, diagnosis=diagnose(search), state=state)
         return _with_post_filter(found, cycle, search)
-    candidates = attempt.candidates(outcome.node_names)
-    full = search.answers.filter_view(candidates)
-    feasible = _feasible(search, candidates, full)
-    scores = _scores(attempt, feasible)
-    passing = int(full.passed.sum())
+    inquiry = inquire(profile, snapshot, pod)
+    candidates = search.attempt.candidates(outcome.node_names)
+    feasible = _feasible(search, inquiry)
+    rows = snapshot.table.rows_of(feasible)
+    scores = inquiry.scores(np.array(rows, np.int64))
     found = Evaluation(
         pre_filter=outcome,
-        filter=_failures(search, candidates, full),
+        filter=_failures(search, inquiry, candidates),
         excluded=_excluded(snapshot, candidates),
-        by_plugin=_by_plugin(attempt, candidates),
+        by_plugin=_by_plugin(inquiry, candidates),
         feasible=feasible,
-        nominated_shortcut=search.nominated_row is not None and passing > 1,
-        score_skipped=tuple(sorted(_skipped(profile, state))) if feasible else (),
+        nominated_shortcut=search.nominated_row is not None and len(inquiry.feasible) > 1,
+        score_skipped=tuple(sorted(_skipped(inquiry.attempt))) if feasible else (),
         scores=scores,
         winners=_winners(feasible, scores),
         diagnosis=None if feasible else diagnose(search),
@@ -132,64 +129,49 @@ def _with_post_filter(found: Evaluation, cycle: Cycle, search: Search) -> Evalua
     )
 
 
-def _feasible(search: Search, candidates: NodeView, full: FilterResults) -> tuple[str, ...]:
-    names = search.attempt.snapshot.names
-    if search.nominated_row is not None:
-        return (names[search.nominated_row],)
-    rows = candidates.row_numbers()[full.passed]
-    return tuple(sorted((names[int(row)] for row in rows), key=str.encode))
+def _feasible(search: Search, inquiry: Inquiry) -> tuple[str, ...]:
+    names, own = inquiry.snapshot.names, search.nominated_row
+    rows = inquiry.feasible.tolist() if own is None else [own]
+    return tuple(sorted((names[row] for row in rows), key=str.encode))
 
 
-def _failures(search: Search, candidates: NodeView, filtered: FilterResults) -> dict[str, Status]:
-    profile, names = search.attempt.profile, search.attempt.snapshot.names
-    found: dict[str, Status] = {}
-    for view, judged in ((candidates, filtered), (search.view, search.filtered)):
-        rows = view.row_numbers()
-        for position in np.flatnonzero(~judged.passed):
-            name = names[int(rows[position])]
-            found.setdefault(name, judged.status(profile, int(position)))
+def _failures(search: Search, inquiry: Inquiry, candidates: NodeView) -> dict[str, Status]:
+    """Return the first rejection of each candidate, and of a nominated node that is none."""
+    names, found = inquiry.snapshot.names, dict[str, Status]()
+    for row in candidates.row_numbers().tolist():
+        status = inquiry.status_at(row)
+        if not status.ok:
+            found[names[row]] = status
+    rows = search.view.row_numbers()
+    for position in np.flatnonzero(~search.filtered.passed).tolist():
+        status = search.filtered.status(inquiry.attempt.profile, position)
+        found.setdefault(names[int(rows[position])], status)
     return found
 
 
 def _excluded(snapshot: Snapshot, candidates: NodeView) -> tuple[str, ...]:
-    inside = {int(row) for row in candidates.row_numbers()}
+    inside = frozenset(candidates.row_numbers().tolist())
     outside = (name for row, name in enumerate(snapshot.names) if row not in inside)
     return tuple(sorted(outside, key=str.encode))
 
 
-def _by_plugin(attempt: Attempt, view: NodeView) -> dict[str, dict[str, Status]]:
-    reasons, rows, names = (
-        attempt.profile.handle.reasons,
-        view.row_numbers(),
-        attempt.snapshot.names,
-    )
-    found: dict[str, dict[str, Status]] = {}
-    for forms in attempt.profile.filter_forms:
-        if forms.name in attempt.state.skip_filter:
-            continue
-        answer = ask_filter(attempt, forms, view)
-        if answer is None:
-            continue
-        failing = np.flatnonzero(answer.code_n)
-        if len(failing):
-            found[forms.name] = {
-                names[int(rows[i])]: Status(
-                    Code(int(answer.code_n[i])), reasons.reasons(int(answer.reason_n[i]))
-                )
-                for i in failing
-            }
-    return found
+def _by_plugin(inquiry: Inquiry, candidates: NodeView) -> dict[str, dict[str, Status]]:
+    reasons, names = inquiry.attempt.profile.handle.reasons, inquiry.snapshot.names
+    found = {
+        plugin: {
+            names[row]: Status(
+                Code(answer.code_n.item(row)), reasons.reasons(answer.reason_n.item(row))
+            )
+            for row in candidates.row_numbers().tolist()
+            if answer.code_n.item(row)
+        }
+        for plugin, answer in inquiry.answers.items()
+    }
+    return {plugin: failures for plugin, failures in found.items() if failures}
 
 
-def _scores(attempt: Attempt, feasible: tuple[str, ...]) -> ScoreTable | None:
-    if not feasible:
-        return None
-    rows = [attempt.snapshot.row_of(name) for name in feasible]
-    return run_scores(attempt, attempt.snapshot.rows([row for row in rows if row is not None]))
-
-
-def _skipped(profile: Profile, state: CycleState) -> set[str]:
-    return {plugin.name for plugin in profile.scores if plugin.name in state.skip_score}
+def _skipped(attempt: Attempt) -> set[str]:
+    return {each.name for each in attempt.profile.scores if each.name in attempt.state.skip_score}
 
 
 def _winners(feasible: tuple[str, ...], scores: ScoreTable | None) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ streams continue where they were.
 - `explaining`: the whole answer; `question`: the same, asked over HTTP.
 - `answer`: its parts, as data.
 - `standing`: where the pod is on its way: held, at Permit, being bound; `turns`: in the queue.
-- `asking`: the answers of every Filter about every node.
+- `rejections`: a plugin's rejection of some nodes (from `engine.inquiry`), and what is asked of it.
 - `emptied`: the rejections that remain when the pods of a node are taken off.
 - `causes`: the cause, from the two.
 - `facts`: what a plugin's rejection is about, in words, and amounts; `node_facts`, `pod_facts`,

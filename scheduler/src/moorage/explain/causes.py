@@ -18,10 +18,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.engine.inquiry import BoolArray, Inquiry
 from moorage.explain.answer import Cause
-from moorage.explain.asking import Asked, BoolArray, Rejection
 from moorage.explain.emptied import Emptied
 from moorage.explain.facts import fact_about
+from moorage.explain.rejections import Rejection
 from moorage.explain.waiting import lasting_rejections, one_cordon
 from moorage.explain.words import joined
 from moorage.framework.subjects import Subject
@@ -81,20 +82,22 @@ class Causes(msgspec.Struct, frozen=True):
     untried: int
 
 
-def find_causes(asked: Asked, emptied: Emptied) -> Causes:
+def find_causes(inquiry: Inquiry, emptied: Emptied) -> Causes:
     """Return why no node takes a pod, from the answers as they are and about empty nodes."""
-    closed_n, never_n = emptied.never_n, np.zeros(asked.snapshot.num_nodes, np.bool_)
-    lasting = lasting_rejections(asked, emptied.rejects)
+    closed_n, never_n = emptied.never_n, np.zeros(inquiry.snapshot.num_nodes, np.bool_)
+    lasting = lasting_rejections(inquiry, emptied.rejects)
     for rejected_n in lasting.values():
         never_n |= rejected_n
     if len(never_n) and never_n.all():
-        groups = _groups(one_cordon(asked, emptied.rejects), never_n)
-        groups.sort(key=lambda group: (_chosen(asked, group), len(group.plugins), -len(group.rows)))
+        groups = _groups(one_cordon(inquiry, emptied.rejects), never_n)
+        groups.sort(
+            key=lambda group: (_chosen(inquiry, group), len(group.plugins), -len(group.rows))
+        )
         return Causes(Reach.NEVER, tuple(_lasting(each, lasting) for each in groups), 0)
     reach, untried = Reach.PODS, int(emptied.untried_n.sum())
     if closed_n.all():
         reach, untried, closed_n = Reach.WAIT, 0, never_n
-    groups = _groups(one_cordon(asked, asked.rejects), ~closed_n)
+    groups = _groups(one_cordon(inquiry, inquiry.rejects), ~closed_n)
     groups.sort(key=lambda group: (len(group.plugins), -len(group.rows)))
     return Causes(reach, tuple(_with_empty(each, emptied) for each in groups), untried)
 
@@ -113,9 +116,9 @@ def _with_empty(group: Group, emptied: Emptied) -> Group:
     return msgspec.structs.replace(group, empty=frozenset(empty))
 
 
-def _chosen(asked: Asked, group: Group) -> bool:
+def _chosen(inquiry: Inquiry, group: Group) -> bool:
     """Return True, which sorts last, for nodes that the pod does not choose."""
-    return any(asked.subject(plugin) in CHOOSING for plugin in group.plugins)
+    return any(inquiry.subject(plugin) in CHOOSING for plugin in group.plugins)
 
 
 def _groups(rejects: Mapping[str, BoolArray], among_n: BoolArray) -> list[Group]:
@@ -136,18 +139,18 @@ def _groups(rejects: Mapping[str, BoolArray], among_n: BoolArray) -> list[Group]
     ]
 
 
-def causes_told(asked: Asked, causes: Causes) -> tuple[Cause, ...]:
+def causes_told(inquiry: Inquiry, causes: Causes) -> tuple[Cause, ...]:
     """Return the causes with their reasons and facts, the first few."""
     rows = np.concatenate([group.rows for group in causes.groups]) if causes.groups else None
-    return tuple(_told(asked, group, rows) for group in causes.groups[:_CAUSES_MOST])
+    return tuple(_told(inquiry, group, rows) for group in causes.groups[:_CAUSES_MOST])
 
 
-def _told(asked: Asked, group: Group, rows: NDArray[np.int64] | None) -> Cause:
-    reasons = {plugin: _reasons(asked, plugin, group) for plugin in group.plugins}
+def _told(inquiry: Inquiry, group: Group, rows: NDArray[np.int64] | None) -> Cause:
+    reasons = {plugin: _reasons(inquiry, plugin, group) for plugin in group.plugins}
     facts = [
         fact_about(
             Rejection(
-                asked=asked,
+                inquiry=inquiry,
                 plugin=plugin,
                 rows=group.rows,
                 reasons=reasons[plugin],
@@ -165,12 +168,12 @@ def _told(asked: Asked, group: Group, rows: NDArray[np.int64] | None) -> Cause:
     )
 
 
-def _reasons(asked: Asked, plugin: str, group: Group) -> tuple[str, ...]:
+def _reasons(inquiry: Inquiry, plugin: str, group: Group) -> tuple[str, ...]:
     """Return a plugin's reasons on the rows of a group, the most frequent first."""
-    answer = asked.answers.get(plugin)
+    answer = inquiry.answers.get(plugin)
     counts: Counter[str] = Counter()
     if answer is not None:
-        table = asked.attempt.profile.handle.reasons
+        table = inquiry.attempt.profile.handle.reasons
         ids, numbers = np.unique(answer.reason_n[group.rows], return_counts=True)
         for reason_id, number in zip(ids.tolist(), numbers.tolist(), strict=True):
             counts.update(dict.fromkeys(table.reasons(reason_id), number))
@@ -178,7 +181,7 @@ def _reasons(asked: Asked, plugin: str, group: Group) -> tuple[str, ...]:
     if answer is not None:
         passed_n = ~answer.failed_n[group.rows]
     for row in group.rows[passed_n][:_ROWS_MOST].tolist():  # next to nominated pods, or PreFilter
-        counts.update(asked.reasons_at(row).get(plugin, ()))
+        counts.update(inquiry.reasons_at(row).get(plugin, ()))
     return tuple(
         reason for reason, _ in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     )

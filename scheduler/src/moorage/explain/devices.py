@@ -25,7 +25,8 @@ from moorage.api.devices import (
     ResourceSlice,
 )
 from moorage.api.pod import Pod
-from moorage.explain.asking import Asked, Rejection, ask_again
+from moorage.engine.inquiry import Inquiry
+from moorage.explain.rejections import Rejection, ask_again
 from moorage.explain.words import listed, terms_text
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.snapshot import Snapshot
@@ -46,7 +47,7 @@ def devices_told(rejection: Rejection) -> str:
     if not entries:  # devices behind an extended resource
         return ""
     pod = rejection.pod
-    claims = claims_of(pod, rejection.asked.snapshot)
+    claims = claims_of(pod, rejection.inquiry.snapshot)
     if not len(rejection.rows):
         return " and ".join(_without_class(rejection, claims))
     rejection = msgspec.structs.replace(rejection, rows=rejection.rows[:_ROWS_MOST])
@@ -87,7 +88,7 @@ def _fact(rejection: Rejection, claim: ResourceClaim, *, wanting: Pod) -> str:
         nodes = f"for nodes with {terms_text(where)}" if where is not None else "not ready"
         return f"its resource claim {claim.name}, whose devices are {nodes}"
     its = f"its resource claim {claim.name}{_classes(claim)}"
-    snapshot = rejection.asked.snapshot
+    snapshot = rejection.inquiry.snapshot
     slices = _slices_of(rejection)
     pools = {_pool_of(each) for each in slices}
     if not rejection.never:
@@ -140,7 +141,7 @@ def _most(rejection: Rejection, claim: ResourceClaim, wanting: Pod) -> str:
     if len(claim.spec.devices.requests) != 1 or wanted < 2:
         return ""
     low, high = 1, wanted  # one fits, what is wanted does not
-    lister = rejection.asked.snapshot.listers.resource_claims
+    lister = rejection.inquiry.snapshot.listers.resource_claims
     while high - low > 1:
         middle = (low + high) // 2
         with _changed(lister, [(claim, _asking(claim, partial(_some_devices, middle)))]):
@@ -151,7 +152,7 @@ def _most(rejection: Rejection, claim: ResourceClaim, wanting: Pod) -> str:
 
 def _without_class(rejection: Rejection, claims: Iterable[ResourceClaim]) -> Iterator[str]:
     """Yield the claims of which PreFilter did not find a device class."""
-    known = rejection.asked.snapshot.listers.device_classes
+    known = rejection.inquiry.snapshot.listers.device_classes
     for claim in claims:
         missing = [name for name in _class_names(claim) if known.get(name) is None]
         if missing and "does not exist" in " ".join(rejection.reasons):
@@ -243,27 +244,27 @@ def _changed(
 
 def _slices_of(rejection: Rejection) -> list[ResourceSlice]:
     """Return the slices that the rejected rows may see: their own, and those of many nodes."""
-    snapshot = rejection.asked.snapshot
+    snapshot = rejection.inquiry.snapshot
     names = {"", *(snapshot.names[row] for row in rejection.rows.tolist())}
     return [each for each in snapshot.listers.resource_slices.all() if each.spec.node_name in names]
 
 
-def rows_without_class(asked: Asked, plugin: str) -> NDArray[np.bool_]:
+def rows_without_class(inquiry: Inquiry, plugin: str) -> NDArray[np.bool_]:
     """Return bool, (nodes,): rows on which no driver offers a device of the claims' classes.
 
     Where drivers offer devices, the plugin is asked about claims for one device of each class,
     with every device free and every taint tolerated; on a bounded number of rows.
     """
-    without_n = ~rows_with_devices(asked)
-    rows = np.flatnonzero(asked.rejects[plugin] & ~without_n)[:_ASKED_MOST]
+    without_n = ~rows_with_devices(inquiry)
+    rows = np.flatnonzero(inquiry.rejects[plugin] & ~without_n)[:_ASKED_MOST]
     if not len(rows):
         return without_n
-    pod = asked.attempt.pod
-    lister, claims = asked.snapshot.listers.resource_claims, claims_of(pod.pod, asked.snapshot)
+    pod = inquiry.attempt.pod
+    lister, claims = inquiry.snapshot.listers.resource_claims, claims_of(pod.pod, inquiry.snapshot)
     changes = [(claim, _of_classes(claim)) for claim in claims]
     with _changed(lister, changes):
         free = partial(of_others, pod.pod)
-        _status, answer = ask_again(asked, plugin, rows, pod.pod, given_back=free)
+        _status, answer = ask_again(inquiry, plugin, rows, pod.pod, given_back=free)
     if answer is not None:
         without_n[rows] = answer.failed_n
     return without_n
@@ -280,15 +281,15 @@ def _of_class(request: DeviceRequest) -> DeviceRequest:
     return _one_device(_without_selectors(tolerating))
 
 
-def rows_with_devices(asked: Asked) -> NDArray[np.bool_]:
+def rows_with_devices(inquiry: Inquiry) -> NDArray[np.bool_]:
     """Return bool, (nodes,): the rows that some driver offers devices on."""
-    found_n = np.zeros(asked.snapshot.num_nodes, np.bool_)
-    for each in asked.snapshot.listers.resource_slices.all():
+    found_n = np.zeros(inquiry.snapshot.num_nodes, np.bool_)
+    for each in inquiry.snapshot.listers.resource_slices.all():
         if not each.spec.devices:
             continue
         if not each.spec.node_name:
-            return np.ones(asked.snapshot.num_nodes, np.bool_)  # devices of many nodes
-        row = asked.snapshot.row_of(each.spec.node_name)
+            return np.ones(inquiry.snapshot.num_nodes, np.bool_)  # devices of many nodes
+        row = inquiry.snapshot.row_of(each.spec.node_name)
         if row is not None:
             found_n[row] = True
     return found_n

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from moorage.engine.filters.asking import ask_filter
 from moorage.engine.filters.moving import take_off_row
-from moorage.explain.asking import Asked, BoolArray, ask_again
+from moorage.engine.inquiry import BoolArray, Inquiry
 from moorage.explain.devices import claims_of, given_back, of_others
+from moorage.explain.rejections import ask_again
 from moorage.explain.staying import staying_pods, stays
 from moorage.framework.capabilities import Reads
 from moorage.framework.forms import FilterForms
@@ -66,12 +67,12 @@ class Emptied(msgspec.Struct, frozen=True):
         return rejected_n is not None and bool(rejected_n[rows].all())
 
 
-def empty_nodes(asked: Asked, *, rows_most: int) -> Emptied:
+def empty_nodes(inquiry: Inquiry, *, rows_most: int) -> Emptied:
     """Empty every node on trial, and return which rejections remain.
 
     Parameters
     ----------
-    asked
+    inquiry
         The answers about the nodes as they are.
     rows_most
         How many nodes are emptied one after another, at most.
@@ -81,75 +82,78 @@ def empty_nodes(asked: Asked, *, rows_most: int) -> Emptied:
     A Filter that answers UnschedulableAndUnresolvable says that no eviction helps; it is not asked
     about the empty node again.
     """
-    forms = {each.name: each for each in asked.attempt.profile.filter_forms}
+    forms = {each.name: each for each in inquiry.attempt.profile.filter_forms}
     found: dict[str, BoolArray] = {}
-    for plugin, rejected_n in asked.rejects.items():
+    for plugin, rejected_n in inquiry.rejects.items():
         own = forms.get(plugin)
-        if asked.subject(plugin) is Subject.DEVICES:
-            found[plugin] = _without_allocations(asked, plugin)
-        elif own is None or own.by_node or plugin in asked.pre_filter.restricted_by:
+        if inquiry.subject(plugin) is Subject.DEVICES:
+            found[plugin] = _without_allocations(inquiry, plugin)
+        elif own is None or own.by_node or plugin in inquiry.pre_filter.restricted_by:
             found[plugin] = rejected_n
         elif own.by_sums:
-            found[plugin] = rejected_n & _without_sums(asked, own)
+            found[plugin] = rejected_n & _without_sums(inquiry, own)
         else:
-            found[plugin] = rejected_n & _unresolvable(asked, plugin)
-    emptied = Emptied(found, np.zeros(asked.snapshot.num_nodes, np.bool_))
-    _one_by_one(asked, forms, emptied, rows_most)
+            found[plugin] = rejected_n & _unresolvable(inquiry, plugin)
+    emptied = Emptied(found, np.zeros(inquiry.snapshot.num_nodes, np.bool_))
+    _one_by_one(inquiry, forms, emptied, rows_most)
     return Emptied({name: n for name, n in found.items() if n.any()}, emptied.untried_n)
 
 
-def _without_sums(asked: Asked, forms: FilterForms) -> BoolArray:
+def _without_sums(inquiry: Inquiry, forms: FilterForms) -> BoolArray:
     """Return bool, (nodes,): the rows that a Filter of sums rejects when they are empty."""
-    resources = sorted(asked.attempt.pod.part(RESOURCES).value.filter)
-    snapshot = asked.snapshot
+    resources = sorted(inquiry.attempt.pod.part(RESOURCES).value.filter)
+    snapshot = inquiry.snapshot
     amounts = {name: -snapshot.requested(name) for name in resources}
     count_n = -snapshot.pod_count
-    failed_n = _with_sums(asked, forms, amounts, count_n)
+    failed_n = _with_sums(inquiry, forms, amounts, count_n)
     # Pods of DaemonSets are looked up only where they decide: on a few rows first.
-    rows = np.flatnonzero(asked.rejects[forms.name] & ~failed_n)
+    rows = np.flatnonzero(inquiry.rejects[forms.name] & ~failed_n)
     for some in (rows[:_LOOKED_AT_FIRST], rows):
-        again_n = _with_staying(asked, forms, some, (amounts, count_n))
+        again_n = _with_staying(inquiry, forms, some, (amounts, count_n))
         if not (again_n & ~failed_n).any():
             break
     return failed_n | again_n
 
 
 def _with_staying(
-    asked: Asked, forms: FilterForms, rows: IntArray, empty: tuple[dict[str, IntArray], IntArray]
+    inquiry: Inquiry,
+    forms: FilterForms,
+    rows: IntArray,
+    empty: tuple[dict[str, IntArray], IntArray],
 ) -> BoolArray:
     """Return bool, (nodes,): what a Filter rejects where the pods that stay on some rows count."""
     amounts, count_n = {name: each.copy() for name, each in empty[0].items()}, empty[1].copy()
-    staying = staying_pods(asked, rows)
+    staying = staying_pods(inquiry, rows)
     if not staying:
-        return np.zeros(asked.snapshot.num_nodes, np.bool_)
+        return np.zeros(inquiry.snapshot.num_nodes, np.bool_)
     for row, pod in staying:
         count_n[row] += 1
         for name, amount in pod.part(RESOURCES).value.balanced.items():
             if name in amounts:
                 amounts[name][row] += amount
-    return _with_sums(asked, forms, amounts, count_n)
+    return _with_sums(inquiry, forms, amounts, count_n)
 
 
 def _with_sums(
-    asked: Asked, forms: FilterForms, amounts: dict[str, IntArray], count_n: IntArray
+    inquiry: Inquiry, forms: FilterForms, amounts: dict[str, IntArray], count_n: IntArray
 ) -> BoolArray:
     """Return bool, (nodes,): the rows that a Filter rejects with other sums."""
-    view = asked.snapshot.all()
-    with ShiftedSums(asked.snapshot.table, view, frozenset(amounts)) as sums:
+    view = inquiry.snapshot.all()
+    with ShiftedSums(inquiry.snapshot.table, view, frozenset(amounts)) as sums:
         sums.shift(amounts, count_n)
-        return _failed(ask_filter(asked.attempt, forms, view), len(view))
+        return _failed(ask_filter(inquiry.attempt, forms, view), len(view))
 
 
-def _without_allocations(asked: Asked, plugin: str) -> BoolArray:
+def _without_allocations(inquiry: Inquiry, plugin: str) -> BoolArray:
     """Return bool, (nodes,): the rows that a Filter rejects also where no other pod has devices."""
-    rejected_n = asked.rejects[plugin].copy()
-    rows, pod = np.flatnonzero(rejected_n), asked.attempt.pod.pod
-    if not any(of_others(pod, claim) for claim in asked.snapshot.listers.resource_claims.all()):
+    rejected_n = inquiry.rejects[plugin].copy()
+    rows, pod = np.flatnonzero(rejected_n), inquiry.attempt.pod.pod
+    if not any(of_others(pod, claim) for claim in inquiry.snapshot.listers.resource_claims.all()):
         return rejected_n
     # The lister says what the pod's own claims have; the devices of all others are thousands.
-    own = [claim for claim in claims_of(pod, asked.snapshot) if of_others(pod, claim)]
-    with given_back(asked.snapshot, own):
-        _status, answer = ask_again(asked, plugin, rows, pod, given_back=partial(of_others, pod))
+    own = [claim for claim in claims_of(pod, inquiry.snapshot) if of_others(pod, claim)]
+    with given_back(inquiry.snapshot, own):
+        _status, answer = ask_again(inquiry, plugin, rows, pod, given_back=partial(of_others, pod))
     rejected_n[rows] = _failed(answer, len(rows))
     return rejected_n
 
@@ -158,37 +162,37 @@ def _failed(answer: FilterAnswer | None, n: int) -> BoolArray:
     return np.zeros(n, np.bool_) if answer is None else answer.failed_n.copy()
 
 
-def _unresolvable(asked: Asked, plugin: str) -> BoolArray:
+def _unresolvable(inquiry: Inquiry, plugin: str) -> BoolArray:
     """Return bool, (nodes,): the rows about which a Filter says that no eviction helps."""
-    answer = asked.answers.get(plugin)
+    answer = inquiry.answers.get(plugin)
     if answer is None:
-        return np.zeros(asked.snapshot.num_nodes, np.bool_)
+        return np.zeros(inquiry.snapshot.num_nodes, np.bool_)
     code = np.uint8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
     unresolvable_n: BoolArray = answer.code_n == code
     return unresolvable_n
 
 
 def _one_by_one(
-    asked: Asked, forms: dict[str, FilterForms], emptied: Emptied, rows_most: int
+    inquiry: Inquiry, forms: dict[str, FilterForms], emptied: Emptied, rows_most: int
 ) -> None:
     """Empty the open rows one after another: a few, and until one takes the pod."""
     others = [
         forms[plugin]
-        for plugin in asked.rejects
+        for plugin in inquiry.rejects
         if plugin in forms and forms[plugin].reads & ~Reads.NODE == Reads.PODS
     ]
     if not others:
         return
-    rejected_n = np.zeros(asked.snapshot.num_nodes, np.bool_)
+    rejected_n = np.zeros(inquiry.snapshot.num_nodes, np.bool_)
     for each in others:
-        rejected_n |= asked.rejects[each.name]
+        rejected_n |= inquiry.rejects[each.name]
     open_rows = np.flatnonzero(rejected_n & ~emptied.never_n)
     taken = False
     for tried, row in enumerate(open_rows.tolist()):
         if tried >= rows_most:
             emptied.untried_n[open_rows[tried:]] = True
             return
-        remaining = _rejecting_empty(asked, others, row)
+        remaining = _rejecting_empty(inquiry, others, row)
         for plugin in remaining:
             emptied.rejects[plugin][row] = True
         taken = taken or not remaining
@@ -197,9 +201,9 @@ def _one_by_one(
             return
 
 
-def _rejecting_empty(asked: Asked, others: list[FilterForms], row: int) -> list[str]:
+def _rejecting_empty(inquiry: Inquiry, others: list[FilterForms], row: int) -> list[str]:
     """Return the Filters that reject a row as it is and without its pods."""
-    snapshot, attempt = asked.snapshot, asked.attempt.branch()
+    snapshot, attempt = inquiry.snapshot, inquiry.attempt.branch()
     view = snapshot.rows([row])
     found = []
     with snapshot.trial() as trial:
@@ -207,7 +211,7 @@ def _rejecting_empty(asked: Asked, others: list[FilterForms], row: int) -> list[
             if not stays(pod, next_to=attempt.pod.pod):
                 take_off_row(attempt, trial, pod, row)
         for each in others:
-            if asked.rejects[each.name][row]:
+            if inquiry.rejects[each.name][row]:
                 answer = ask_filter(attempt, each, view)
                 if answer is not None and answer.code_n[0]:
                     found.append(each.name)

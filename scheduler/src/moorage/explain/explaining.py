@@ -9,8 +9,8 @@ import msgspec
 from moorage.api.pod import Pod
 from moorage.base.errors import NotFoundError
 from moorage.engine.attempt import CycleError
+from moorage.engine.inquiry import Inquiry, in_question, inquire
 from moorage.explain.answer import Explanation, WayOut, Where
-from moorage.explain.asking import Asked, ask, in_question
 from moorage.explain.causes import Causes, Reach, find_causes
 from moorage.explain.chosen import chosen_notes, chosen_sentence
 from moorage.explain.emptied import empty_nodes
@@ -127,12 +127,12 @@ def _with_nodes(
     own = core.cache.get_pod(pod.uid).spec.node_name if told.where is not Where.HELD else ""
     try:
         with in_question(profile, pod), without(core.snapshot, pod) as free:
-            asked = ask(profile, core.snapshot, PodInfo(free))
-            nodes = best_nodes(asked, most=effort.nodes, named=(own, effort.node))
+            inquiry = inquire(profile, core.snapshot, PodInfo(free))
+            nodes = best_nodes(inquiry, most=effort.nodes, named=(own, effort.node))
         notes = _of_group(core, profile, pod, effort) if told.where is Where.PERMIT else ()
     except CycleError:
         return told  # what holds the pod is known, though a plugin fails about nodes
-    feasible = int(asked.fits_n.sum())
+    feasible = int(inquiry.fits_n.sum())
     told = msgspec.structs.replace(told, feasible=feasible, nodes=nodes, notes=notes)
     if told.where is not Where.HELD or not effort.ways:
         return told
@@ -172,25 +172,25 @@ def _bound(core: Core, pod: Pod, effort: Effort) -> Explanation:
     """Explain a pod on a node: its score there, with the pod itself taken off."""
     profile, snapshot = core.profiles[pod.spec.scheduler_name], core.snapshot
     with without(snapshot, pod) as free:
-        asked = ask(profile, snapshot, PodInfo(free))
+        inquiry = inquire(profile, snapshot, PodInfo(free))
         named = (pod.spec.node_name, effort.node)
-        nodes = best_nodes(asked, most=effort.nodes, named=named)
+        nodes = best_nodes(inquiry, most=effort.nodes, named=named)
     extended = (NOT_COUNTED,) if take_part(profile.extenders, pod) else ()
     return msgspec.structs.replace(
         _told(core, pod, Where.BOUND, chosen_sentence(core, pod, nodes)),
         notes=(*chosen_notes(core, pod), *extended),
-        feasible=int(asked.fits_n.sum()),
+        feasible=int(inquiry.fits_n.sum()),
         nodes=nodes,
     )
 
 
 def _pending(core: Core, pod: Pod, effort: Effort) -> Explanation:
-    asked = ask(core.profiles[pod.spec.scheduler_name], core.snapshot, PodInfo(pod))
-    feasible = int(asked.fits_n.sum())
-    nodes = best_nodes(asked, most=effort.nodes, named=(effort.node,))
+    inquiry = inquire(core.profiles[pod.spec.scheduler_name], core.snapshot, PodInfo(pod))
+    feasible = int(inquiry.fits_n.sum())
+    nodes = best_nodes(inquiry, most=effort.nodes, named=(effort.node,))
     group = together(core.profiles[pod.spec.scheduler_name], core.snapshot, pod)
     small = group is not None and group.terms.minimum <= MEMBERS_MOST
-    outside = _outside_its_group(asked, group) if feasible else ""
+    outside = _outside_its_group(inquiry, group) if feasible else ""
     if outside:
         told = _told(core, pod, Where.REJECTED, outside)
         return msgspec.structs.replace(told, feasible=feasible, nodes=nodes)
@@ -206,18 +206,22 @@ def _pending(core: Core, pod: Pod, effort: Effort) -> Explanation:
             of = f"Its group {group.terms.key.full_name} of {group.terms.minimum} pods"
             notes = (*notes, f"{of} was not tried as a whole: it has more than {MEMBERS_MOST}.")
         return msgspec.structs.replace(told, feasible=feasible, nodes=nodes, notes=notes)
-    told = _rejected(core, pod, asked, effort, group=group)
-    told = _with_group(told, asked, group, effort)
+    told = _rejected(core, pod, inquiry, effort, group=group)
+    told = _with_group(told, inquiry, group, effort)
     return msgspec.structs.replace(told, nodes=nodes)
 
 
-def _outside_its_group(asked: Asked, group: Together | None) -> str:
+def _outside_its_group(inquiry: Inquiry, group: Together | None) -> str:
     """Return why a pod that fits has no part in an attempt of its group; "" if it has."""
-    profile, pod, feasible = asked.attempt.profile, asked.attempt.pod.pod, int(asked.fits_n.sum())
-    missing = missing_group(asked.snapshot, pod)
+    profile, pod, feasible = (
+        inquiry.attempt.profile,
+        inquiry.attempt.pod.pod,
+        int(inquiry.fits_n.sum()),
+    )
+    missing = missing_group(inquiry.snapshot, pod)
     if missing:
         return missing_group_sentence(missing, feasible)
-    terms = asked.snapshot.groups.terms_of(pod)
+    terms = inquiry.snapshot.groups.terms_of(pod)
     if terms is None or (group is not None and group.is_short):
         return ""  # too few pods are the reason of all members
     why = turned_away(profile, pod)
@@ -226,13 +230,13 @@ def _outside_its_group(asked: Asked, group: Together | None) -> str:
 
 
 def _with_group(
-    told: Explanation, asked: Asked, group: Together | None, effort: Effort
+    told: Explanation, inquiry: Inquiry, group: Together | None, effort: Effort
 ) -> Explanation:
     """Add what the group of a rejected pod lacks; in the sentence if PreFilter said so."""
     if group is None:
         return told
-    status = asked.pre_filter.status
-    of_group = status.plugin in {each.name for each in asked.attempt.profile.group_gates}
+    status = inquiry.pre_filter.status
+    of_group = status.plugin in {each.name for each in inquiry.attempt.profile.group_gates}
     if status.rejected and of_group and not group.is_short:
         terms, why = group.terms, status.message
         text = turned_away_sentence(terms.key.full_name, terms, why, feasible=None)
@@ -247,22 +251,22 @@ def _with_group(
 
 
 def _rejected(
-    core: Core, pod: Pod, asked: Asked, effort: Effort, *, group: Together | None
+    core: Core, pod: Pod, inquiry: Inquiry, effort: Effort, *, group: Together | None
 ) -> Explanation:
     """Explain a pod that no node takes."""
-    emptied = empty_nodes(asked, rows_most=effort.emptied)
-    causes = find_causes(asked, emptied)
-    told = causes_in_words(asked, causes)
+    emptied = empty_nodes(inquiry, rows_most=effort.emptied)
+    causes = find_causes(inquiry, emptied)
+    told = causes_in_words(inquiry, causes)
     tries = effort.tries
-    if any(each.row_by_row for each in asked.attempt.profile.filter_forms):
+    if any(each.row_by_row for each in inquiry.attempt.profile.filter_forms):
         tries = min(tries, effort.tries_by_row)
-    trying = Trying(asked, emptied, causes, tries=tries, group=group)
+    trying = Trying(inquiry, emptied, causes, tries=tries, group=group)
     now = preempt(trying, pod)
     ways = Ways(())
     if effort.ways:
         ways = find_ways(trying, preempts=now is not None, pair_nodes_most=effort.pair_nodes)
     where = Where.NEVER if causes.reach is Reach.NEVER else Where.REJECTED
-    sentence = cause_sentence(asked, causes, told)
+    sentence = cause_sentence(inquiry, causes, told)
     notes = (*_notes(core.snapshot, causes, now), *ways.notes)
     leaving = _leaving(core, pod)
     if leaving:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from moorage.api.pod import Container
 from moorage.api.quantity import parse_quantity
 from moorage.api.requests import to_units
-from moorage.explain.asking import NEXT_TO_NOMINATED, Rejection, nominated_at
+from moorage.engine.inquiry import NEXT_TO_NOMINATED
 from moorage.explain.devices import devices_told
 from moorage.explain.node_facts import (
     cordon_fact,
@@ -27,6 +27,7 @@ from moorage.explain.node_facts import (
 )
 from moorage.explain.offers import offering_too_little
 from moorage.explain.pod_facts import pod_affinity_fact, ports_fact, spread_fact
+from moorage.explain.rejections import Rejection, nominated_at
 from moorage.explain.staying import owner_words, staying_pods
 from moorage.explain.volumes import volume_use_told, volumes_told
 from moorage.explain.words import amount_text, joined, on_some, request_text
@@ -44,7 +45,7 @@ _AT_PRE_FILTER: Final = frozenset({Subject.VOLUMES, Subject.VOLUME_USE, Subject.
 
 def fact_about(rejection: Rejection) -> str:
     """Return the subject of a plugin's rejection of some rows, as a noun phrase."""
-    subject = rejection.asked.subject(rejection.plugin)
+    subject = rejection.inquiry.subject(rejection.plugin)
     worded = None if subject is None else _WORDED.get(subject)
     if not len(rejection.rows) and subject not in _AT_PRE_FILTER:
         worded = None  # words about nodes
@@ -68,8 +69,8 @@ def _resources(rejection: Rejection) -> str:
 
 def _resource(rejection: Rejection, name: str) -> str:
     """Return a resource of which some of these rows have too little; "" where none has."""
-    rows, snapshot = rejection.rows, rejection.asked.snapshot
-    wanted = rejection.asked.attempt.pod.part(RESOURCES).value.filter.get(name, 0)
+    rows, snapshot = rejection.rows, rejection.inquiry.snapshot
+    wanted = rejection.inquiry.attempt.pod.part(RESOURCES).value.filter.get(name, 0)
     others_n, others = _next_to(rejection, name)
     have_n = snapshot.allocatable(name)[rows] - others_n
     lacking_n = have_n < wanted
@@ -84,7 +85,7 @@ def _resource(rejection: Rejection, name: str) -> str:
     has = f"{what} {amount_text(name, most)}"
     if rejection.never and not snapshot.allocatable(name)[rows].any():
         has = "none of these nodes has any"
-        if offering_too_little(rejection.asked, name, rows).any():
+        if offering_too_little(rejection.inquiry, name, rows).any():
             has = "these nodes have it, but offer none now"
     return on_some(f"{name} ({asks}, {has}{others})", int(lacking_n.sum()), len(rows))
 
@@ -95,14 +96,14 @@ def _next_to(rejection: Rejection, name: str) -> tuple[IntArray, str]:
     Of empty rows these are the pods that stay, such as those of DaemonSets; of rows as they are,
     the words are about the pods that are nominated first.
     """
-    asked, rows = rejection.asked, rejection.rows
+    inquiry, rows = rejection.inquiry, rejection.rows
     if rejection.never:
-        wanted = asked.attempt.pod.part(RESOURCES).value.filter.get(name, 0)
-        large_n = asked.snapshot.allocatable(name)[rows] >= wanted  # only there pods decide
-        taken_n, others = np.zeros(len(rows), np.int64), staying_pods(asked, rows[large_n])
+        wanted = inquiry.attempt.pod.part(RESOURCES).value.filter.get(name, 0)
+        large_n = inquiry.snapshot.allocatable(name)[rows] >= wanted  # only there pods decide
+        taken_n, others = np.zeros(len(rows), np.int64), staying_pods(inquiry, rows[large_n])
     else:
-        taken_n = asked.snapshot.requested(name)[rows].copy()
-        others = nominated_at(asked, rows)
+        taken_n = inquiry.snapshot.requested(name)[rows].copy()
+        others = nominated_at(inquiry, rows)
     place = {row: index for index, row in enumerate(rows.tolist())}
     takers: list[tuple[str, PodInfo, int]] = []
     for row, pod in others:
@@ -138,12 +139,12 @@ def _for_container(rejection: Rejection, name: str, wanted: int) -> str:
 
 
 def _pod_count(rejection: Rejection) -> str:
-    asked, rows = rejection.asked, rejection.rows
-    allowed_n = asked.snapshot.allowed_pods[rows]
+    inquiry, rows = rejection.inquiry, rejection.rows
+    allowed_n = inquiry.snapshot.allowed_pods[rows]
     if not rejection.never:
         most = int(allowed_n.max())
         return f"the number of pods (each node has as many as it takes, at most {most})"
-    staying = Counter(row for row, _ in staying_pods(asked, rows))
+    staying = Counter(row for row, _ in staying_pods(inquiry, rows))
     left = [allowed - staying[row] for row, allowed in zip(rows.tolist(), allowed_n, strict=True)]
     if min(left) > 0:  # an empty node takes it: the number is no cause
         return ""

@@ -16,7 +16,8 @@ from moorage.api.meta import NodeSelector, NodeSelectorRequirement, NodeSelector
 from moorage.api.node import Node, Taint
 from moorage.api.selectors import compile_node_selector
 from moorage.api.taints import SCHEDULING_EFFECTS, tolerated
-from moorage.explain.asking import Asked, BoolArray, Rejection
+from moorage.engine.inquiry import BoolArray, Inquiry
+from moorage.explain.rejections import Rejection
 from moorage.explain.words import expression_text, joined, listed, on_some, taint_text, term_text
 from moorage.framework.subjects import Subject
 from moorage.snapshot.shape import FEATURES
@@ -47,7 +48,7 @@ _LOOKED_AT_MOST: Final = 2048
 # --- taints and cordons ---------------------------------------------------------------------------
 
 
-def untolerated(asked: Asked, rows: Rows) -> list[tuple[Taint, BoolArray]]:
+def untolerated(inquiry: Inquiry, rows: Rows) -> list[tuple[Taint, BoolArray]]:
     """Return the taints of some rows that the pod does not tolerate, the most frequent first.
 
     Returns
@@ -55,7 +56,7 @@ def untolerated(asked: Asked, rows: Rows) -> list[tuple[Taint, BoolArray]]:
     list of tuple
         (taint, bool, (rows,): the rows that have it).
     """
-    column, tolerations = asked.snapshot.taint_sets, asked.attempt.pod.pod.spec.tolerations
+    column, tolerations = inquiry.snapshot.taint_sets, inquiry.attempt.pod.pod.spec.tolerations
     ids = column.ids[rows]
     by_text: dict[str, Taint] = {}
     having: dict[str, BoolArray] = {}
@@ -80,8 +81,8 @@ def condition_of(taint: Taint) -> str:
 
 def taints_fact(rejection: Rejection) -> str:
     """Return the taints that the pod does not tolerate, or the conditions that they tell."""
-    asked, rows = rejection.asked, rejection.rows
-    found = untolerated(asked, rows)
+    inquiry, rows = rejection.inquiry, rejection.rows
+    found = untolerated(inquiry, rows)
     own = [(taint, having_n) for taint, having_n in found if not condition_of(taint)]
     if own and (rejection.never or len(own) == len(found)):
         if all(having_n.all() for _, having_n in own):
@@ -89,7 +90,7 @@ def taints_fact(rejection: Rejection) -> str:
             texts = listed(taint_text(taint) for taint, _ in own)
             return f"the taint{plural} {texts}, which it does not tolerate"
         texts = listed(
-            f"{taint_text(taint)} of {_nodes(asked, rows[having_n])}" for taint, having_n in own
+            f"{taint_text(taint)} of {_nodes(inquiry, rows[having_n])}" for taint, having_n in own
         )
         return f"the taints {texts}, which it does not tolerate"
     return _closed(rejection, [condition_of(taint) for taint, _ in found])
@@ -102,34 +103,34 @@ def cordon_fact(rejection: Rejection) -> str:
 
 def _closed(rejection: Rejection, conditions: Iterable[str]) -> str:
     """Return how many nodes some conditions close to the pod, of those that would do, and which."""
-    asked, parts = rejection.asked, []
+    inquiry, parts = rejection.inquiry, []
     among = rejection.rows if rejection.in_question is None else rejection.in_question
     for condition in dict.fromkeys(filter(None, conditions)):
-        rows = np.intersect1d(_rows_with(asked, condition), among)
-        count, of = len(rows), asked.snapshot.num_nodes
+        rows = np.intersect1d(_rows_with(inquiry, condition), among)
+        count, of = len(rows), inquiry.snapshot.num_nodes
         verb = "is" if count == 1 else "are"
         share = f"{count} of {of} nodes"
         if count == of > 1 and condition == _CONDITIONS[CORDON_TAINT]:
             share = f"all {of} nodes"
         elif of == 1:
             share = "the only node"
-        parts.append(f"{share} {verb} {condition} ({_nodes(asked, rows)})")
+        parts.append(f"{share} {verb} {condition} ({_nodes(inquiry, rows)})")
     return " and ".join(parts)
 
 
-def _rows_with(asked: Asked, condition: str) -> Rows:
+def _rows_with(inquiry: Inquiry, condition: str) -> Rows:
     """Return int64: the rows of the cluster that a condition closes to the pod."""
-    found_n = np.zeros(asked.snapshot.num_nodes, np.bool_)
+    found_n = np.zeros(inquiry.snapshot.num_nodes, np.bool_)
     if condition == _CONDITIONS[CORDON_TAINT]:
-        found_n |= asked.rejects_about(Subject.CORDON)
-    rows = np.flatnonzero(asked.rejects_about(Subject.TAINTS))
-    for taint, having_n in untolerated(asked, rows):
+        found_n |= inquiry.rejects_about(Subject.CORDON)
+    rows = np.flatnonzero(inquiry.rejects_about(Subject.TAINTS))
+    for taint, having_n in untolerated(inquiry, rows):
         if condition_of(taint) == condition:
             found_n[rows[having_n]] = True
     return np.flatnonzero(found_n)
 
 
-def closing_conditions(asked: Asked) -> tuple[BoolArray, BoolArray]:
+def closing_conditions(inquiry: Inquiry) -> tuple[BoolArray, BoolArray]:
     """Return which rows are tainted for conditions alone, and which of them for a cordon alone.
 
     Returns
@@ -137,11 +138,11 @@ def closing_conditions(asked: Asked) -> tuple[BoolArray, BoolArray]:
     tuple
         Two of bool, (nodes,); the second is a part of the first.
     """
-    n = asked.snapshot.num_nodes
+    n = inquiry.snapshot.num_nodes
     conditions_n, cordons_n = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
-    rows = np.flatnonzero(asked.rejects_about(Subject.TAINTS))
+    rows = np.flatnonzero(inquiry.rejects_about(Subject.TAINTS))
     conditions_n[rows], cordons_n[rows] = True, True
-    for taint, having_n in untolerated(asked, rows):
+    for taint, having_n in untolerated(inquiry, rows):
         if not condition_of(taint):
             conditions_n[rows[having_n]] = False
         if taint.key != CORDON_TAINT:
@@ -149,8 +150,8 @@ def closing_conditions(asked: Asked) -> tuple[BoolArray, BoolArray]:
     return conditions_n, cordons_n
 
 
-def _nodes(asked: Asked, rows: Rows) -> str:
-    names = asked.snapshot.names
+def _nodes(inquiry: Inquiry, rows: Rows) -> str:
+    names = inquiry.snapshot.names
     return listed(sorted(names[row] for row in rows.tolist()))
 
 
@@ -161,7 +162,7 @@ def node_affinity_fact(rejection: Rejection) -> str:
     """Return the labels and expressions of the pod that some of these rows do not match."""
     if any("enforced" in reason for reason in rejection.reasons):
         return "the node affinity that its profile adds"
-    snapshot, spec = rejection.asked.snapshot, rejection.pod.spec
+    snapshot, spec = rejection.inquiry.snapshot, rejection.pod.spec
     rows = rejection.rows[:_LOOKED_AT_MOST].tolist()
     nodes = [snapshot.node(row) for row in rows]
     parts = []
@@ -169,7 +170,7 @@ def node_affinity_fact(rejection: Rejection) -> str:
         NodeSelectorRequirement(key=key, operator="In", values=[value])
         for key, value in (spec.node_selector or {}).items()
     ]
-    unmatched = _unmatched(rejection.asked, wanted, nodes, fields=False, text=_label_text)
+    unmatched = _unmatched(rejection.inquiry, wanted, nodes, fields=False, text=_label_text)
     if unmatched:
         parts.append(f"its nodeSelector {joined(unmatched)}")
     node = spec.affinity.node_affinity if spec.affinity else None
@@ -177,7 +178,7 @@ def node_affinity_fact(rejection: Rejection) -> str:
     failing = [] if required is None else _failing(required, nodes)
     if required is not None and failing:
         terms = [
-            _term_text(rejection.asked, each, failing) for each in required.node_selector_terms
+            _term_text(rejection.inquiry, each, failing) for each in required.node_selector_terms
         ]
         parts.append(f"its required node affinity {' or '.join(terms)}")
     return joined(parts)
@@ -187,17 +188,17 @@ def _label_text(part: NodeSelectorRequirement) -> str:
     return f"{part.key}={part.values[0]}"
 
 
-def _term_text(asked: Asked, term: NodeSelectorTerm, nodes: Sequence[Node]) -> str:
+def _term_text(inquiry: Inquiry, term: NodeSelectorTerm, nodes: Sequence[Node]) -> str:
     """Return the expressions of a term that some nodes do not match: ``(disk In [ssd])``."""
     found = [
-        *_unmatched(asked, term.match_expressions, nodes, fields=False, text=expression_text),
-        *_unmatched(asked, term.match_fields, nodes, fields=True, text=expression_text),
+        *_unmatched(inquiry, term.match_expressions, nodes, fields=False, text=expression_text),
+        *_unmatched(inquiry, term.match_fields, nodes, fields=True, text=expression_text),
     ]
     return f"({', '.join(found)})" if found else term_text(term)
 
 
 def _unmatched(
-    asked: Asked,
+    inquiry: Inquiry,
     parts: Sequence[NodeSelectorRequirement],
     nodes: Sequence[Node],
     *,
@@ -216,7 +217,7 @@ def _unmatched(
         alone = NodeSelector(node_selector_terms=[term])
         failing = len(_failing(alone, nodes))
         if failing:
-            has = _known_nodes(asked, part) if fields else _known_values(asked, part.key)
+            has = _known_nodes(inquiry, part) if fields else _known_values(inquiry, part.key)
             found.append(on_some(f"{text(part)}{has}", failing, len(nodes)))
     return found
 
@@ -229,9 +230,9 @@ def _failing(selector: NodeSelector, nodes: Sequence[Node]) -> list[Node]:
     return [each for each in nodes if not matcher.matches_node(each.metadata.labels, each.name)]
 
 
-def _known_values(asked: Asked, key: str) -> str:
+def _known_values(inquiry: Inquiry, key: str) -> str:
     """Return the values of a label in the cluster, in brackets."""
-    nodes = asked.snapshot.table.nodes[: asked.snapshot.num_nodes]
+    nodes = inquiry.snapshot.table.nodes[: inquiry.snapshot.num_nodes]
     labels = (each.metadata.labels for each in nodes)
     values = sorted({each[key] for each in labels if key in each})
     if not values:
@@ -239,26 +240,26 @@ def _known_values(asked: Asked, key: str) -> str:
     return f" (nodes have {listed(values)})"
 
 
-def _known_nodes(asked: Asked, part: NodeSelectorRequirement) -> str:
+def _known_nodes(inquiry: Inquiry, part: NodeSelectorRequirement) -> str:
     """Return which of the nodes that an expression names do not exist, in brackets."""
     if part.operator != "In":
         return ""
-    missing = [name for name in part.values if asked.snapshot.row_of(name) is None]
+    missing = [name for name in part.values if inquiry.snapshot.row_of(name) is None]
     return f" (there is no node {listed(missing)})" if missing else ""
 
 
 def node_name_fact(rejection: Rejection) -> str:
     """Return the node that the pod names."""
     name = rejection.pod.spec.node_name
-    missing = ", which does not exist" if rejection.asked.snapshot.row_of(name) is None else ""
+    missing = ", which does not exist" if rejection.inquiry.snapshot.row_of(name) is None else ""
     return f"the node that it names, {name}{missing}"
 
 
 def features_fact(rejection: Rejection) -> str:
     """Return the features of the kubelet that some of these rows do not declare."""
-    column = rejection.asked.snapshot.feature_sets
+    column = rejection.inquiry.snapshot.feature_sets
     declared = [column.item(set_id) for set_id in np.unique(column.ids[rejection.rows]).tolist()]
-    wanted = sorted(rejection.asked.attempt.pod.part(FEATURES).value)
+    wanted = sorted(rejection.inquiry.attempt.pod.part(FEATURES).value)
     lacking = [name for name in wanted if any(name not in each for each in declared)]
     plural = "s" if len(lacking) > 1 else ""
     return f"the feature{plural} {listed(lacking)}, which these nodes do not declare"

@@ -7,15 +7,12 @@ from contextlib import contextmanager
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from moorage.api.pod import Pod
-from moorage.engine.scoring import ScoreTable, run_scores
+from moorage.engine.inquiry import Inquiry, Rows
+from moorage.engine.scoring import ScoreTable
 from moorage.explain.answer import NodeAnswer
-from moorage.explain.asking import Asked
 from moorage.snapshot.snapshot import Snapshot
-
-Rows = NDArray[np.int64]
 
 
 @contextmanager
@@ -30,13 +27,13 @@ def without(snapshot: Snapshot, pod: Pod) -> Iterator[Pod]:
 
 
 def best_nodes(
-    asked: Asked, *, most: int | None, named: Sequence[str] = ()
+    inquiry: Inquiry, *, most: int | None, named: Sequence[str] = ()
 ) -> tuple[NodeAnswer, ...]:
     """Return the answers about the best nodes: by score, then by the number of rejections.
 
     Parameters
     ----------
-    asked
+    inquiry
         The answers.
     most
         How many nodes; None for all.
@@ -48,45 +45,39 @@ def best_nodes(
     CycleError
         A Score plugin failed.
     """
-    feasible = np.flatnonzero(asked.fits_n)
-    scores = _scores(asked, feasible)
-    rows = [*_by_score(asked, feasible, scores), *_by_rejections(asked)]
+    feasible = inquiry.feasible
+    scores = inquiry.scores(feasible)
+    rows = [*_by_score(inquiry, feasible, scores), *_by_rejections(inquiry)]
     shown = rows if most is None else rows[:most]
-    for row in map(asked.snapshot.row_of, filter(None, named)):
+    for row in map(inquiry.snapshot.row_of, filter(None, named)):
         if row is not None and row not in shown:
             shown = [*shown, row]
     place = {row: index for index, row in enumerate(feasible.tolist())}
-    return tuple(_answer(asked, row, scores, place.get(row)) for row in shown)
+    return tuple(_answer(inquiry, row, scores, place.get(row)) for row in shown)
 
 
-def _scores(asked: Asked, feasible: Rows) -> ScoreTable | None:
-    if not len(feasible):
-        return None
-    return run_scores(asked.attempt, asked.snapshot.rows(feasible))
-
-
-def _by_score(asked: Asked, feasible: Rows, scores: ScoreTable | None) -> list[int]:
+def _by_score(inquiry: Inquiry, feasible: Rows, scores: ScoreTable | None) -> list[int]:
     if scores is None:
         return []
-    names = asked.snapshot.names
+    names = inquiry.snapshot.names
     totals = zip(feasible.tolist(), scores.total_n.tolist(), strict=True)
     return [row for row, _ in sorted(totals, key=lambda each: (-each[1], names[each[0]]))]
 
 
-def _by_rejections(asked: Asked) -> list[int]:
-    names, number_n = asked.snapshot.names, np.zeros(asked.snapshot.num_nodes, np.int64)
-    for rejected_n in asked.rejects.values():
+def _by_rejections(inquiry: Inquiry) -> list[int]:
+    names, number_n = inquiry.snapshot.names, np.zeros(inquiry.snapshot.num_nodes, np.int64)
+    for rejected_n in inquiry.rejects.values():
         number_n += rejected_n
-    rows = np.flatnonzero(~asked.fits_n).tolist()
+    rows = np.flatnonzero(~inquiry.fits_n).tolist()
     return sorted(rows, key=lambda row: (number_n.item(row), names[row]))
 
 
-def _answer(asked: Asked, row: int, scores: ScoreTable | None, place: int | None) -> NodeAnswer:
-    name = asked.snapshot.names[row]
+def _answer(inquiry: Inquiry, row: int, scores: ScoreTable | None, place: int | None) -> NodeAnswer:
+    name = inquiry.snapshot.names[row]
     if scores is None or place is None:
-        status = asked.pre_filter.status
+        status = inquiry.pre_filter.status
         told = {status.plugin or "PreFilter": status.reasons} if status.rejected else {}
-        return NodeAnswer(node=name, rejections=told or asked.reasons_at(row))
+        return NodeAnswer(node=name, rejections=told or inquiry.reasons_at(row))
     weighted = {
         plugin: each.weight * each.normalized_n.item(place)
         for plugin, each in scores.plugins.items()

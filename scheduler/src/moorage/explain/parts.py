@@ -13,7 +13,8 @@ import msgspec
 import numpy as np
 
 from moorage.api.pod import Pod
-from moorage.explain.asking import BoolArray, Rejection
+from moorage.engine.inquiry import BoolArray
+from moorage.explain.rejections import Rejection
 
 T = TypeVar("T")
 

@@ -14,8 +14,9 @@ import numpy as np
 
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Affinity, Container, Pod, PodAffinityTerm, TopologySpreadConstraint
-from moorage.explain.asking import BoolArray, Rejection, nominated_at
+from moorage.engine.inquiry import BoolArray
 from moorage.explain.parts import parts_at_fault, with_spec
+from moorage.explain.rejections import Rejection, nominated_at
 from moorage.explain.words import joined, listed, on_some, pod_selector_text, pod_term_text
 from moorage.snapshot.pod_affinity import POD_AFFINITY, AffinityTerm, compile_term
 from moorage.snapshot.pod_info import PodInfo
@@ -117,7 +118,7 @@ def _constraint(
 
 def _without_label(rejection: Rejection, key: str, failed_n: BoolArray) -> str:
     """Return that some rows have no such label; "" where one of them has it."""
-    snapshot = rejection.asked.snapshot
+    snapshot = rejection.inquiry.snapshot
     if any(key in each.labels for each in _nodes(rejection, failed_n)):
         return ""
     if any(key in each.metadata.labels for each in snapshot.table.nodes):
@@ -217,7 +218,7 @@ def _partners(rejection: Rejection, term: PodAffinityTerm) -> str:
     """Return that no pod matches a term, or in which domains the pods are that do."""
     own = compile_term(rejection.pod.metadata.namespace, term)
     matches = _matcher(rejection, own)
-    snapshot, domains, elsewhere = rejection.asked.snapshot, set[str](), dict[str, int]()
+    snapshot, domains, elsewhere = rejection.inquiry.snapshot, set[str](), dict[str, int]()
     for row, pod in _every_pod(rejection):
         selected, matched = matches(pod)
         if matched:
@@ -265,7 +266,7 @@ def _matcher(rejection: Rejection, term: AffinityTerm) -> Callable[[PodInfo], tu
 
 def _existing(rejection: Rejection, failed_n: BoolArray) -> str:
     """Return the pods whose required anti-affinity keeps the pod off, with their terms."""
-    pod, snapshot = rejection.pod, rejection.asked.snapshot
+    pod, snapshot = rejection.pod, rejection.inquiry.snapshot
     own_labels = _namespace_labels(rejection, pod.metadata.namespace)
     domains: dict[str, frozenset[str]] = {}
     by_term: dict[str, list[Placed]] = {}
@@ -293,7 +294,7 @@ def _named(rejection: Rejection, placed: Sequence[Placed]) -> str:
     keys = sorted({pod.key for _, pod in placed})
     if len(keys) == 1:
         return f"pod {keys[0]}"
-    bounded = rejection.asked.snapshot.table.pod_total > _IN_THE_WAY_MOST
+    bounded = rejection.inquiry.snapshot.table.pod_total > _IN_THE_WAY_MOST
     return f"pod {keys[0]} and {'at least ' if bounded else ''}{len(keys) - 1} more"
 
 
@@ -301,7 +302,7 @@ def _in_domains(
     rejection: Rejection, key: str, failed_n: BoolArray, wanted: Callable[[PodInfo], bool]
 ) -> list[Placed]:
     """Return the wanted pods in the topology domains of some rows."""
-    domains, snapshot = _domains(rejection, key, failed_n), rejection.asked.snapshot
+    domains, snapshot = _domains(rejection, key, failed_n), rejection.inquiry.snapshot
     return [
         (row, pod)
         for row, pod in _every_pod(rejection, most=_IN_THE_WAY_MOST)
@@ -315,15 +316,15 @@ def _domains(rejection: Rejection, key: str, failed_n: BoolArray) -> frozenset[s
 
 
 def _nodes(rejection: Rejection, failed_n: BoolArray) -> list[ObjectMeta]:
-    snapshot = rejection.asked.snapshot
+    snapshot = rejection.inquiry.snapshot
     return [snapshot.node(row).metadata for row in rejection.rows[failed_n].tolist()]
 
 
 def _pods_on(rejection: Rejection, failed_n: BoolArray) -> Iterator[Placed]:
     """Yield the pods of some rows, and the pods that are nominated first there."""
     rows = rejection.rows[failed_n]
-    snapshot = rejection.asked.snapshot
-    yield from nominated_at(rejection.asked, rows)
+    snapshot = rejection.inquiry.snapshot
+    yield from nominated_at(rejection.inquiry, rows)
     yield from ((row, pod) for row in rows.tolist() for pod in snapshot.pods(row))
 
 
@@ -332,9 +333,9 @@ def _every_pod(rejection: Rejection, *, most: int = _PODS_MOST) -> Iterator[Plac
 
     Pods on the rejected rows come before the others.
     """
-    snapshot = rejection.asked.snapshot
+    snapshot = rejection.inquiry.snapshot
     rows = np.arange(snapshot.num_nodes)
-    yield from nominated_at(rejection.asked, rows)
+    yield from nominated_at(rejection.inquiry, rows)
     first = rejection.rows
     order = [*first.tolist(), *np.setdiff1d(rows, first).tolist()]
     placed = ((row, pod) for row in order for pod in snapshot.pods(row))
@@ -342,5 +343,5 @@ def _every_pod(rejection: Rejection, *, most: int = _PODS_MOST) -> Iterator[Plac
 
 
 def _namespace_labels(rejection: Rejection, namespace: str) -> Mapping[str, str]:
-    found = rejection.asked.snapshot.listers.namespaces.get(namespace)
+    found = rejection.inquiry.snapshot.listers.namespaces.get(namespace)
     return {} if found is None else found.metadata.labels

@@ -10,12 +10,13 @@ import numpy as np
 from moorage.api.pod import Pod
 from moorage.engine.attempt import CycleError
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome, Member
+from moorage.engine.inquiry import Inquiry, inquire
 from moorage.explain.answer import Cause
-from moorage.explain.asking import Asked, Rejection, ask
 from moorage.explain.causes import Causes, Reach, causes_told, find_causes
 from moorage.explain.emptied import empty_nodes
 from moorage.explain.facts import fact_about
 from moorage.explain.groups import Together
+from moorage.explain.rejections import Rejection
 from moorage.explain.words import amount_text, joined, listed
 from moorage.snapshot.pod_groups import GroupTerms
 
@@ -23,38 +24,38 @@ _OTHERS_MOST: Final = 2
 _RESOURCE_GAP: Final = "resource gap"
 
 
-def _at_pre_filter(asked: Asked) -> Cause:
+def _at_pre_filter(inquiry: Inquiry) -> Cause:
     """Return the cause where PreFilter rejects the pod before any node is looked at."""
-    status, outcome = asked.pre_filter.status, asked.pre_filter
+    status, outcome = inquiry.pre_filter.status, inquiry.pre_filter
     plugins = (status.plugin,) if status.plugin else tuple(sorted(outcome.plugins))
     told = f"{' and '.join(plugins)} ({status.message})"
     if status.plugin:
         rows, reasons = np.empty(0, np.int64), status.reasons
         fact = fact_about(
-            Rejection(asked=asked, plugin=status.plugin, rows=rows, reasons=reasons, never=True)
+            Rejection(inquiry=inquiry, plugin=status.plugin, rows=rows, reasons=reasons, never=True)
         )
         told = fact if fact == told else f"{fact} ({status.plugin}: {status.message})"
     return Cause(
         plugins=plugins,
         reasons=status.reasons,
         fact=told,
-        nodes=asked.snapshot.num_nodes,
+        nodes=inquiry.snapshot.num_nodes,
     )
 
 
-def causes_in_words(asked: Asked, causes: Causes) -> tuple[Cause, ...]:
+def causes_in_words(inquiry: Inquiry, causes: Causes) -> tuple[Cause, ...]:
     """Return the causes in words; of a rejection at PreFilter the only one."""
-    if asked.pre_filter.status.rejected:
-        return (_at_pre_filter(asked),)
-    return causes_told(asked, causes)
+    if inquiry.pre_filter.status.rejected:
+        return (_at_pre_filter(inquiry),)
+    return causes_told(inquiry, causes)
 
 
-def cause_sentence(asked: Asked, causes: Causes, told: tuple[Cause, ...]) -> str:
+def cause_sentence(inquiry: Inquiry, causes: Causes, told: tuple[Cause, ...]) -> str:
     """Return why no node takes a pod, from its causes."""
-    n = asked.snapshot.num_nodes
+    n = inquiry.snapshot.num_nodes
     if not n:
         return "fits on no node now: there are no nodes"
-    if asked.pre_filter.status.rejected:
+    if inquiry.pre_filter.status.rejected:
         return f"is not tried on any node, because of {told[0].fact}"
     first = told[0]
     others = [each for each in told[1:] if not {*first.plugins} <= {*each.plugins}][:_OTHERS_MOST]
@@ -184,11 +185,11 @@ def _next_member(group: Together, found: GroupDecision, rows_most: int) -> str:
 
 def _why(group: Together, member: Member, rows_most: int) -> str:
     try:
-        asked = ask(group.profile, group.snapshot, member.decision.pod)
-        if asked.fits_n.any():  # the place of the group is at fault, or what Reserve says
+        inquiry = inquire(group.profile, group.snapshot, member.decision.pod)
+        if inquiry.fits_n.any():  # the place of the group is at fault, or what Reserve says
             return f"gets no node: {member.message}" if member.message else ""
-        causes = find_causes(asked, empty_nodes(asked, rows_most=rows_most))
-        return cause_sentence(asked, causes, causes_in_words(asked, causes))
+        causes = find_causes(inquiry, empty_nodes(inquiry, rows_most=rows_most))
+        return cause_sentence(inquiry, causes, causes_in_words(inquiry, causes))
     except CycleError:
         return ""
 

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.api.pod import MIRROR, Pod
-from moorage.explain.asking import Asked
+from moorage.engine.inquiry import Inquiry
 from moorage.snapshot.pod_info import PodInfo
 
 
-def staying_pods(asked: Asked, rows: NDArray[np.int64]) -> list[tuple[int, PodInfo]]:
+def staying_pods(inquiry: Inquiry, rows: NDArray[np.int64]) -> list[tuple[int, PodInfo]]:
     """Return the pods that stay on some rows, each with its row."""
-    pod, snapshot = asked.attempt.pod.pod, asked.snapshot
+    pod, snapshot = inquiry.attempt.pod.pod, inquiry.snapshot
     found = []
     for row in rows.tolist():
         for other in snapshot.pods(row):

@@ -15,8 +15,8 @@ from moorage.api.pod import Pod
 from moorage.engine.answers import Answers
 from moorage.engine.attempt import Attempt, CycleError
 from moorage.engine.filters.filter_pass import FilterResults
+from moorage.engine.inquiry import Inquiry
 from moorage.engine.search import Search
-from moorage.explain.asking import Asked
 from moorage.explain.causes import Causes
 from moorage.explain.emptied import Emptied
 from moorage.explain.groups import Together
@@ -36,7 +36,7 @@ class Trying:
 
     Parameters
     ----------
-    asked, emptied, causes
+    inquiry, emptied, causes
         The answers about the pod as it is.
     tries
         How many changed pods are tried against every node, at most.
@@ -46,14 +46,14 @@ class Trying:
 
     def __init__(
         self,
-        asked: Asked,
+        inquiry: Inquiry,
         emptied: Emptied,
         causes: Causes,
         *,
         tries: int,
         group: Together | None = None,
     ) -> None:
-        self.asked = asked
+        self.inquiry = inquiry
         self.emptied = emptied
         self.causes = causes
         self.tries_left = tries
@@ -64,7 +64,7 @@ class Trying:
     @property
     def pod(self) -> Pod:
         """The pod as it is."""
-        return self.asked.attempt.pod.pod
+        return self.inquiry.attempt.pod.pod
 
     def search(self, pod: Pod, view: NodeView | None = None) -> Search | None:
         """Ask PreFilter and Filter about a pod; None where a plugin broke or PreFilter rejects.
@@ -76,7 +76,7 @@ class Trying:
         view
             The rows; None for every row that may take it, which counts as a try.
         """
-        at = self.asked.attempt
+        at = self.inquiry.attempt
         if view is None:
             if self.tries_left <= 0:
                 self.left_out += 1
@@ -114,14 +114,14 @@ class Trying:
         Where nothing has changed that devices are chosen by, rows without devices for the pod stay
         without, and are not asked about again: each would cost a search for devices.
         """
-        without_n = self.asked.rejects_about(Subject.DEVICES)
+        without_n = self.inquiry.rejects_about(Subject.DEVICES)
         if not without_n.any() or _devices_wanted(pod) != _devices_wanted(self.pod):
-            return self.asked.snapshot.all()
-        return self.asked.snapshot.rows(np.flatnonzero(~without_n))
+            return self.inquiry.snapshot.all()
+        return self.inquiry.snapshot.rows(np.flatnonzero(~without_n))
 
     def first_name(self, rows: Rows) -> str:
         """Return the name of the first of some rows, in the order of names."""
-        names = self.asked.snapshot.names
+        names = self.inquiry.snapshot.names
         found: list[int] = rows.tolist()
         return min(names[row] for row in found)
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from moorage.api.pod import Pod
 from moorage.api.volume import PersistentVolume, PersistentVolumeClaim
-from moorage.explain.asking import Asked, Rejection
+from moorage.engine.inquiry import Inquiry
+from moorage.explain.rejections import Rejection
 from moorage.explain.words import listed, terms_text
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -42,12 +43,12 @@ def volumes_told(rejection: Rejection) -> str:
     return " and ".join(fact for fact in facts if fact)
 
 
-def volumes_may_come(asked: Asked, reasons: Iterable[str]) -> bool:
+def volumes_may_come(inquiry: Inquiry, reasons: Iterable[str]) -> bool:
     """Whether all reasons are about volumes or storage that may still come to a node."""
     text = list(reasons)
     if not text or not all("to bind" in each or "free storage" in each for each in text):
         return False
-    listers, pod = asked.snapshot.listers, asked.attempt.pod
+    listers, pod = inquiry.snapshot.listers, inquiry.attempt.pod
     for each in volumes_of(pod).claims:
         claim = listers.persistent_volume_claims.get(each.name_for(pod.name), pod.namespace)
         if claim is None or claim.spec.volume_name:
@@ -62,7 +63,7 @@ def _gone(rejection: Rejection) -> Iterator[str]:
     """Yield what PreFilter did not find: claims of the pod, or their volumes."""
     if len(rejection.rows):
         return
-    listers, pod = rejection.asked.snapshot.listers, rejection.asked.attempt.pod
+    listers, pod = rejection.inquiry.snapshot.listers, rejection.inquiry.attempt.pod
     text = " ".join(rejection.reasons)
     for each in volumes_of(pod).claims:
         name = each.name_for(pod.name)
@@ -92,7 +93,7 @@ def _rejected_claims(
 
 def _claims(rejection: Rejection) -> Iterator[tuple[str, PersistentVolumeClaim]]:
     """Yield the claims of the pod that exist, each with the name of its volume in the pod."""
-    listers, pod = rejection.asked.snapshot.listers, rejection.asked.attempt.pod
+    listers, pod = rejection.inquiry.snapshot.listers, rejection.inquiry.attempt.pod
     for each in volumes_of(pod).claims:
         name = each.name_for(pod.name)
         claim = listers.persistent_volume_claims.get(name, pod.namespace)
@@ -106,7 +107,7 @@ def _with_volume(pod: Pod, name: str) -> Pod:
 
 
 def _fact(rejection: Rejection, claim: PersistentVolumeClaim, reason: str) -> str:
-    listers = rejection.asked.snapshot.listers
+    listers = rejection.inquiry.snapshot.listers
     volume = listers.persistent_volumes.get(claim.spec.volume_name)
     its = f"its claim {claim.name}"
     if "unbound immediate" in reason:
@@ -137,7 +138,7 @@ def _zones_of(volume: PersistentVolume) -> str:
 
 def _made(rejection: Rejection, claim: PersistentVolumeClaim) -> str:
     """Return that a class makes volumes elsewhere only; "" for a class that makes none."""
-    listers = rejection.asked.snapshot.listers
+    listers = rejection.inquiry.snapshot.listers
     found = listers.storage_classes.get(claim.spec.storage_class_name or "")
     if found is None or found.provisioner.endswith("no-provisioner"):
         return ""
@@ -157,7 +158,7 @@ def _waiting(rejection: Rejection, claim: PersistentVolumeClaim) -> str:
     name = claim.spec.storage_class_name
     if not name:
         return f"{claim.name}, which has no StorageClass and no volume"
-    if rejection.asked.snapshot.listers.storage_classes.get(name) is None:
+    if rejection.inquiry.snapshot.listers.storage_classes.get(name) is None:
         return f"{claim.name}, whose StorageClass {name} does not exist"
     return f"{claim.name}, to which StorageClass {name} has bound no volume yet"
 
@@ -182,7 +183,7 @@ def volume_use_told(rejection: Rejection) -> str:
 
 def _users_of_disks(rejection: Rejection) -> str:
     """Return the pods of a few rows without which the plugin takes their row, and "use"."""
-    snapshot, found = rejection.asked.snapshot, list[str]()
+    snapshot, found = rejection.inquiry.snapshot, list[str]()
     for row in rejection.rows[:_ROWS_MOST].tolist():
         alone = msgspec.structs.replace(rejection, rows=np.array([row]))
         users = [each for each in snapshot.pods(row) if each.pod.spec.volumes]
@@ -201,7 +202,7 @@ def _held(rejection: Rejection) -> Iterator[str]:
     """Yield the claims that only one pod may use, with the pods that use them."""
     for _, claim in _claims(rejection):
         if _ONE_POD in claim.spec.access_modes:
-            users = users_of(rejection.asked.snapshot, claim)
+            users = users_of(rejection.inquiry.snapshot, claim)
             has = listed(f"pod {user.key}" for user in users) or "another pod"
             yield f"its claim {claim.name}, which only one pod may use and {has} has"
 
@@ -229,7 +230,7 @@ def users_of(snapshot: Snapshot, claim: PersistentVolumeClaim) -> list[PodInfo]:
 
 
 def _limit(rejection: Rejection) -> str:
-    snapshot, drivers = rejection.asked.snapshot, sorted(set(_drivers(rejection)))
+    snapshot, drivers = rejection.inquiry.snapshot, sorted(set(_drivers(rejection)))
     most = 0
     for row in rejection.rows.tolist():
         csi_node = snapshot.listers.csi_nodes.get(snapshot.names[row])
@@ -243,7 +244,7 @@ def _limit(rejection: Rejection) -> str:
 
 def _drivers(rejection: Rejection) -> Iterable[str]:
     """Yield the CSI drivers of the pod's claims."""
-    listers = rejection.asked.snapshot.listers
+    listers = rejection.inquiry.snapshot.listers
     for _, claim in _claims(rejection):
         volume = listers.persistent_volumes.get(claim.spec.volume_name)
         if volume is not None and volume.spec.csi is not None:

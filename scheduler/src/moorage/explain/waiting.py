@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from moorage.explain.asking import Asked, BoolArray
+from moorage.engine.inquiry import BoolArray, Inquiry
 from moorage.explain.devices import claims_of, rows_without_class
 from moorage.explain.node_facts import closing_conditions
 from moorage.explain.offers import offers_may_come
@@ -22,87 +22,87 @@ from moorage.framework.status import Code
 from moorage.framework.subjects import Subject
 
 
-def lasting_rejections(asked: Asked, rejects: Mapping[str, BoolArray]) -> dict[str, BoolArray]:
+def lasting_rejections(inquiry: Inquiry, rejects: Mapping[str, BoolArray]) -> dict[str, BoolArray]:
     """Return the rejections of empty nodes that waiting does not cure, by plugin.
 
     Parameters
     ----------
-    asked
+    inquiry
         All answers.
     rejects
         Plugin to bool, (nodes,): the rows that it rejects when they are empty.
     """
     lasting = {}
     for plugin, rejected_n in rejects.items():
-        subject = asked.subject(plugin)
+        subject = inquiry.subject(plugin)
         passing = None if subject is None else _PASSING.get(subject)
         lasting[plugin] = rejected_n
         if passing is not None and rejected_n.any():
-            lasting[plugin] = rejected_n & ~passing(asked, plugin)
+            lasting[plugin] = rejected_n & ~passing(inquiry, plugin)
     return {plugin: lasting_n for plugin, lasting_n in lasting.items() if lasting_n.any()}
 
 
-def one_cordon(asked: Asked, rejects: Mapping[str, BoolArray]) -> dict[str, BoolArray]:
+def one_cordon(inquiry: Inquiry, rejects: Mapping[str, BoolArray]) -> dict[str, BoolArray]:
     """Return rejections with a cordon and the taint that comes with it counted as one."""
-    _, cordons_n = closing_conditions(asked)
-    twice_n = cordons_n & asked.rejects_about(Subject.CORDON)
+    _, cordons_n = closing_conditions(inquiry)
+    twice_n = cordons_n & inquiry.rejects_about(Subject.CORDON)
     found = {
-        plugin: rejected_n & ~twice_n if asked.subject(plugin) is Subject.TAINTS else rejected_n
+        plugin: rejected_n & ~twice_n if inquiry.subject(plugin) is Subject.TAINTS else rejected_n
         for plugin, rejected_n in rejects.items()
     }
     return {plugin: rejected_n for plugin, rejected_n in found.items() if rejected_n.any()}
 
 
-def _all(asked: Asked, plugin: str) -> BoolArray:
+def _all(inquiry: Inquiry, plugin: str) -> BoolArray:
     del plugin
-    return np.ones(asked.snapshot.num_nodes, np.bool_)
+    return np.ones(inquiry.snapshot.num_nodes, np.bool_)
 
 
-def _taints(asked: Asked, plugin: str) -> BoolArray:
+def _taints(inquiry: Inquiry, plugin: str) -> BoolArray:
     del plugin
-    conditions_n, _ = closing_conditions(asked)
+    conditions_n, _ = closing_conditions(inquiry)
     return conditions_n
 
 
-def _affinity(asked: Asked, plugin: str) -> BoolArray:
+def _affinity(inquiry: Inquiry, plugin: str) -> BoolArray:
     """Return bool, (nodes,): rows with the labels of all terms, which lack only a partner."""
-    answer, snapshot = asked.answers.get(plugin), asked.snapshot
+    answer, snapshot = inquiry.answers.get(plugin), inquiry.snapshot
     if answer is None:
         return np.zeros(snapshot.num_nodes, np.bool_)
     passing_n: BoolArray = answer.code_n == np.uint8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
-    keys = [term.topology_key for term in affinity_terms(asked.attempt.pod.pod)]
+    keys = [term.topology_key for term in affinity_terms(inquiry.attempt.pod.pod)]
     for row in np.flatnonzero(passing_n).tolist():
         labels = snapshot.node(row).metadata.labels
         passing_n[row] = all(key in labels for key in keys)
     return passing_n
 
 
-def _devices(asked: Asked, plugin: str) -> BoolArray:
+def _devices(inquiry: Inquiry, plugin: str) -> BoolArray:
     """Return bool, (nodes,): rows for which no driver offers any device."""
-    claims = claims_of(asked.attempt.pod.pod, asked.snapshot)
+    claims = claims_of(inquiry.attempt.pod.pod, inquiry.snapshot)
     if not claims or any(each.status.allocation is not None for each in claims):
-        return np.zeros(asked.snapshot.num_nodes, np.bool_)
-    return rows_without_class(asked, plugin)
+        return np.zeros(inquiry.snapshot.num_nodes, np.bool_)
+    return rows_without_class(inquiry, plugin)
 
 
-def _resources(asked: Asked, plugin: str) -> BoolArray:
+def _resources(inquiry: Inquiry, plugin: str) -> BoolArray:
     del plugin
-    return offers_may_come(asked)
+    return offers_may_come(inquiry)
 
 
-def _volumes(asked: Asked, plugin: str) -> BoolArray:
+def _volumes(inquiry: Inquiry, plugin: str) -> BoolArray:
     """Return bool, (nodes,): rows whose reasons are about volumes that may still come."""
-    answer, n = asked.answers.get(plugin), asked.snapshot.num_nodes
+    answer, n = inquiry.answers.get(plugin), inquiry.snapshot.num_nodes
     if answer is None:
         return np.zeros(n, np.bool_)
-    table = asked.attempt.profile.handle.reasons
+    table = inquiry.attempt.profile.handle.reasons
     ids = np.unique(answer.reason_n).tolist()
-    coming = [each for each in ids if volumes_may_come(asked, table.reasons(each))]
+    coming = [each for each in ids if volumes_may_come(inquiry, table.reasons(each))]
     coming_n: BoolArray = np.isin(answer.reason_n, coming)
     return coming_n
 
 
-_PASSING: Final[dict[Subject, Callable[[Asked, str], BoolArray]]] = {
+_PASSING: Final[dict[Subject, Callable[[Inquiry, str], BoolArray]]] = {
     Subject.CORDON: _all,
     Subject.TAINTS: _taints,
     Subject.POD_AFFINITY: _affinity,

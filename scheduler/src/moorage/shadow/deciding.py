@@ -1,7 +1,7 @@
 """Decides about a pod beside the node it really got: whether that node is as good, and why not.
 
-The cycle of the profile decides, as in a scheduler. Where it takes another node, the search is made
-once more; the scores of both nodes, or the rejection of the real one, are read from it.
+The cycle of the profile decides, as in a scheduler. Where it takes another node, an inquiry gives
+the scores of both nodes, or the rejection of the real one.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ import msgspec
 from moorage.engine.attempt import CycleError
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision
+from moorage.engine.inquiry import Inquiry, inquire
 from moorage.engine.sampling import ALL
-from moorage.engine.scoring import run_scores
-from moorage.engine.search import Search
 from moorage.engine.select_node import TiedRows
 from moorage.shadow.comparison import PluginScores
 from moorage.snapshot.pod_info import PodInfo
@@ -122,11 +121,12 @@ class Decider:
 
     def _starts(self, cycle: Cycle, pod: PodInfo, row: int) -> list[int]:
         """Return the starts of a search that may take a row, as positions in the order of nodes."""
-        search = self._whole_search(cycle, pod)
-        rows = search.answers.feasible(search.view, search.filtered)
-        totals = dict(zip(rows.tolist(), cycle.totals(search, rows).tolist(), strict=True))
-        if row not in totals:
+        inquiry = inquire(cycle.profile, self._snapshot, pod)
+        rows = inquiry.feasible
+        scores = inquiry.scores(rows)
+        if scores is None or row not in rows:
             return []
+        totals = dict(zip(rows.tolist(), scores.total_n.tolist(), strict=True))
         order = self._snapshot.search_order().tolist()
         own = order.index(row)
         found = [own]
@@ -139,29 +139,26 @@ class Decider:
 
     def why_not(self, pod: PodInfo, real: str, decision: Decision) -> Why:
         """Return why the configuration takes another node, or none."""
-        cycle, row = self._cycle(pod), self._snapshot.row_of(real)
+        row = self._snapshot.row_of(real)
         assert row is not None, f"node {real} is known"
-        start = cycle.rotation.start
         try:
-            return self._why_not(cycle, pod, row, decision)
+            inquiry = inquire(self._cycle(pod).profile, self._snapshot, pod)
+            return self._why_not(inquiry, row, decision)
         except CycleError as broken:
             return Why(reason=f"{_BROKEN}: {broken.status.message}", plugin=broken.status.plugin)
-        finally:
-            cycle.rotation.start = start
 
-    def _why_not(self, cycle: Cycle, pod: PodInfo, row: int, decision: Decision) -> Why:
-        search = self._whole_search(cycle, pod)
-        real, shadow = self._snapshot.names[row], decision.node_name
-        rejected = self._rejection(search, row)
-        if rejected:
-            plugin, reasons = next(iter(rejected.items()))
+    def _why_not(self, inquiry: Inquiry, row: int, decision: Decision) -> Why:
+        pod, real, shadow = inquiry.attempt.pod, self._snapshot.names[row], decision.node_name
+        status = inquiry.status_at(row)
+        if not status.ok:
+            plugin, reasons = status.plugin, status.reasons
             told = f"{plugin} rejects {real}: {'; '.join(reasons)}"
-            return Why(reason=told, plugin=plugin, rejections=rejected)
+            return Why(reason=told, plugin=plugin, rejections={plugin: reasons})
         if not shadow:
             return Why(reason=decision.message or "no node takes it", plugin=decision.status.plugin)
         if pod.pod.status.nominated_node_name == shadow:
             return Why(reason=f"the pod is nominated for {shadow}, and that node takes it")
-        scores = self._scores(search, row, shadow)
+        scores = self._scores(inquiry, row, shadow)
         if not scores:
             return Why(reason=f"{shadow} is the only node that takes it")
         real_total, total = sum(each.real for each in scores), sum(each.shadow for each in scores)
@@ -172,37 +169,12 @@ class Decider:
         )
         return Why(reason=told, plugin=best.plugin, scores=scores)
 
-    def _whole_search(self, cycle: Cycle, pod: PodInfo) -> Search:
-        """Search every node, also where the profile looks at a part of them."""
-        search = cycle.search(cycle.begin(pod), shortcut=False)
-        outcome = search.pre_filter
-        if cycle.profile.percentage_of_nodes_to_score >= ALL or outcome.node_names is not None:
-            return search
-        if outcome.status.rejected:
-            return search
-        view = self._snapshot.all()
-        filtered = search.answers.filter_view(view)
-        return msgspec.structs.replace(search, view=view, filtered=filtered, known=None)
-
-    def _rejection(self, search: Search, row: int) -> dict[str, tuple[str, ...]]:
-        """Return the plugin that rejects a row, with its reasons; empty where none does."""
-        outcome, profile = search.pre_filter, search.attempt.profile
-        if outcome.status.rejected:
-            return {outcome.status.plugin: outcome.status.reasons}
-        name = self._snapshot.names[row]
-        for plugin, names in outcome.restricted_by.items():
-            if name not in names:
-                return {plugin: search.absent_status.reasons}
-        status = search.answers.filter_row(row).status(profile, 0)
-        return {} if status.ok else {status.plugin: status.reasons}
-
-    def _scores(self, search: Search, row: int, shadow: str) -> tuple[PluginScores, ...]:
+    def _scores(self, inquiry: Inquiry, row: int, shadow: str) -> tuple[PluginScores, ...]:
         """Return the weighted scores of both nodes; empty where nothing is scored."""
-        rows = search.answers.feasible(search.view, search.filtered)
-        other = self._snapshot.row_of(shadow)
-        if len(rows) < 2 or other is None:
+        rows, other = inquiry.feasible, self._snapshot.row_of(shadow)
+        scores = inquiry.scores(rows) if len(rows) > 1 else None
+        if scores is None or other is None:
             return ()
-        found = run_scores(search.attempt, self._snapshot.rows(rows))
         real_at, shadow_at = int(rows.searchsorted(row)), int(rows.searchsorted(other))
         return tuple(
             PluginScores(
@@ -210,7 +182,7 @@ class Decider:
                 each.weight * each.normalized_n.item(real_at),
                 each.weight * each.normalized_n.item(shadow_at),
             )
-            for name, each in found.plugins.items()
+            for name, each in scores.plugins.items()
         )
 
     def _cycle(self, pod: PodInfo) -> Cycle:

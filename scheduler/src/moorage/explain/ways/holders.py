@@ -27,20 +27,20 @@ _TRIALS_MOST: Final = 8
 
 def users_of_data(trying: Trying) -> Iterator[Found]:
     """Yield the pod that has a claim of the pod which only one pod may use."""
-    if not trying.asked.rejects_about(Subject.VOLUME_USE).any():
+    if not trying.inquiry.rejects_about(Subject.VOLUME_USE).any():
         return
-    for user in users_of_claims(trying.asked.snapshot, trying.asked.attempt.pod)[:1]:
+    for user in users_of_claims(trying.inquiry.snapshot, trying.inquiry.attempt.pod)[:1]:
         yield from _tried(trying, user, (), has="its claim")
 
 
 def users_of_devices(trying: Trying) -> Iterator[Found]:
     """Yield the least important pod without whose devices the pod gets its own."""
     if (
-        not trying.asked.rejects_about(Subject.DEVICES).any()
+        not trying.inquiry.rejects_about(Subject.DEVICES).any()
         or trying.causes.reach is not Reach.PODS
     ):
         return
-    snapshot = trying.asked.snapshot
+    snapshot = trying.inquiry.snapshot
     users = nsmallest(
         _TRIALS_MOST,
         _alone(trying),
@@ -59,7 +59,7 @@ def users_of_devices(trying: Trying) -> Iterator[Found]:
 
 def _alone(trying: Trying) -> Iterator[tuple[PodInfo, tuple[ResourceClaim, ...]]]:
     """Yield the pods that alone have some claims with devices, with these claims."""
-    table, snapshot = trying.asked.snapshot.table, trying.asked.snapshot
+    table, snapshot = trying.inquiry.snapshot.table, trying.inquiry.snapshot
     by_user: dict[str, list[ResourceClaim]] = {}
     for claim in snapshot.listers.resource_claims.all():
         users = claim.status.reserved_for
@@ -77,7 +77,7 @@ def _tried(
     trying: Trying, user: PodInfo, claims: tuple[ResourceClaim, ...], *, has: str
 ) -> Iterator[Found]:
     """Yield the user's leaving, if some node takes the pod then."""
-    snapshot = trying.asked.snapshot
+    snapshot = trying.inquiry.snapshot
     node_name = snapshot.table.node_of_pod(user.uid)
     near = rows_near(snapshot, claims) if claims else None
     with ExitStack() as undone:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.api.pod import MIRROR
+from moorage.engine.inquiry import Inquiry
 from moorage.engine.trials.what_if import NodeStatuses, SearchWhatIf
 from moorage.explain.answer import WayOut
-from moorage.explain.asking import Asked
 from moorage.explain.trying import Trying
 from moorage.explain.ways.budgets import eviction_text, is_protected
 from moorage.explain.ways.found import AGAINST_BUDGET, EVICT, WAIT, Found
@@ -30,50 +30,52 @@ _REPLACING: Final = frozenset({"ReplicaSet", "ReplicationController", "StatefulS
 
 def leaving_pods(trying: Trying) -> Iterator[Found]:
     """Yield a pod to wait for, and the least important pods whose eviction would do."""
-    if trying.asked.pre_filter.status.rejected:
+    inquiry = trying.inquiry
+    if inquiry.pre_filter.status.rejected:
         return
     rows = lacking_least(trying)
-    for row, pod in _enough(trying, _leaving(trying.asked, rows)):
-        text = (
-            f"wait for pod {pod.key} to leave {trying.asked.snapshot.names[row]}: it is terminating"
-        )
+    for row, pod in _enough(trying, _leaving(inquiry, rows)):
+        name = inquiry.snapshot.names[row]
+        text = f"wait for pod {pod.key} to leave {name}: it is terminating"
         yield Found(WAIT, _way(trying, "wait", text, row, pod))
         break
-    staying = _staying(trying.asked, rows[:_SEARCHED_MOST])
+    staying = _staying(inquiry, rows[:_SEARCHED_MOST])
     found = next(_enough(trying, staying), None)
     if found is not None:
         row, pod = found
         owner = _owner(pod)
         makes = owner in _REPLACING
         again = f"; its {owner} makes another, which needs a place of its own" if makes else ""
-        snapshot = trying.asked.snapshot
+        snapshot = trying.inquiry.snapshot
         text, allowed = eviction_text(snapshot, pod.pod, f"from {snapshot.names[row]}{again}")
         size = EVICT if allowed else AGAINST_BUDGET
         yield Found(size, _way(trying, "evict", text, row, pod))
 
 
 def _way(trying: Trying, kind: str, text: str, row: int, pod: PodInfo) -> WayOut:
-    name = trying.asked.snapshot.names[row]
+    name = trying.inquiry.snapshot.names[row]
     return WayOut(kind=kind, text=text, nodes=1, node=name, delete=pod.key)
 
 
 def lacking_least(trying: Trying) -> Rows:
     """Return int64: the rows that would take the pod empty, those that lack least first."""
-    asked, open_n = trying.asked, ~trying.emptied.never_n & ~trying.asked.fits_n
+    inquiry, open_n = trying.inquiry, ~trying.emptied.never_n & ~trying.inquiry.fits_n
     rows = np.flatnonzero(open_n)
     number_n = np.zeros(len(rows), np.int64)
-    for rejected_n in asked.rejects.values():
+    for rejected_n in inquiry.rejects.values():
         number_n += rejected_n[rows]
-    order = np.lexsort((rows, _lack(asked, rows), number_n))
+    order = np.lexsort((rows, _lack(inquiry, rows), number_n))
     return rows[order][:_ROWS_MOST]
 
 
-def _lack(asked: Asked, rows: Rows) -> NDArray[np.float64]:
+def _lack(inquiry: Inquiry, rows: Rows) -> NDArray[np.float64]:
     """Return float64, (rows,): the share of the pod's requests that is missing, added up."""
     lack_n = np.zeros(len(rows), np.float64)
-    for name, wanted in asked.attempt.pod.part(RESOURCES).value.filter.items():
+    for name, wanted in inquiry.attempt.pod.part(RESOURCES).value.filter.items():
         if wanted:
-            free_n = asked.snapshot.allocatable(name)[rows] - asked.snapshot.requested(name)[rows]
+            free_n = (
+                inquiry.snapshot.allocatable(name)[rows] - inquiry.snapshot.requested(name)[rows]
+            )
             lack_n += np.maximum(0, wanted - free_n) / wanted
     return lack_n
 
@@ -81,23 +83,23 @@ def _lack(asked: Asked, rows: Rows) -> NDArray[np.float64]:
 Placed = tuple[int, PodInfo]
 
 
-def _leaving(asked: Asked, rows: Rows) -> list[Placed]:
+def _leaving(inquiry: Inquiry, rows: Rows) -> list[Placed]:
     """Return the terminating pods of some rows."""
     return [
         (row, pod)
         for row in rows.tolist()
-        for pod in asked.snapshot.pods(row)
+        for pod in inquiry.snapshot.pods(row)
         if pod.pod.metadata.deletion_timestamp
     ]
 
 
-def _staying(asked: Asked, rows: Rows) -> list[Placed]:
+def _staying(inquiry: Inquiry, rows: Rows) -> list[Placed]:
     """Return pods that may be evicted, the least important of each row first."""
     found: list[Placed] = []
     for row in rows.tolist():
-        here = sorted(asked.snapshot.pods(row), key=lambda pod: (pod.priority, pod.key))
+        here = sorted(inquiry.snapshot.pods(row), key=lambda pod: (pod.priority, pod.key))
         found += [
-            (row, pod) for pod in here if _may_be_evicted(pod) and _frees_enough(asked, row, pod)
+            (row, pod) for pod in here if _may_be_evicted(pod) and _frees_enough(inquiry, row, pod)
         ]
         if len(found) >= _LOOKED_AT_MOST:
             break
@@ -106,7 +108,7 @@ def _staying(asked: Asked, rows: Rows) -> list[Placed]:
     return sorted(
         found,
         key=lambda placed: (
-            is_protected(asked.snapshot, placed[1].pod),
+            is_protected(inquiry.snapshot, placed[1].pod),
             placed[1].priority,
             bool(_owner(placed[1])),
         ),
@@ -123,10 +125,10 @@ def _owner(pod: PodInfo) -> str:
     return "" if controller is None else controller.kind
 
 
-def _frees_enough(asked: Asked, row: int, pod: PodInfo) -> bool:
+def _frees_enough(inquiry: Inquiry, row: int, pod: PodInfo) -> bool:
     """Whether a pod's requests cover what the row lacks; only to choose what is worth a trial."""
-    snapshot, frees = asked.snapshot, pod.part(RESOURCES).value.balanced
-    for name, wanted in asked.attempt.pod.part(RESOURCES).value.filter.items():
+    snapshot, frees = inquiry.snapshot, pod.part(RESOURCES).value.balanced
+    for name, wanted in inquiry.attempt.pod.part(RESOURCES).value.filter.items():
         free = snapshot.allocatable(name).item(row) - snapshot.requested(name).item(row)
         if wanted > max(0, free + frees.get(name, 0)):
             return False
@@ -137,7 +139,7 @@ def _enough(trying: Trying, placed: list[Placed]) -> Iterator[Placed]:
     """Yield the pods whose leaving lets every Filter pass their row."""
     if not placed:
         return
-    what_if = SearchWhatIf(trying.asked.search, NodeStatuses(trying.asked.search))
+    what_if = SearchWhatIf(trying.inquiry.search, NodeStatuses(trying.inquiry.search))
     for row, pod in placed[:_TRIALS_MOST]:
         with what_if.on_row(row) as trial:
             if trial.take_off(pod).ok and trial.judge().ok:

@@ -12,8 +12,8 @@ import numpy as np
 from moorage.api.codec import to_dict
 from moorage.api.node import Node
 from moorage.api.quantity import canonical
+from moorage.engine.inquiry import Inquiry
 from moorage.explain.answer import WayOut
-from moorage.explain.asking import Asked
 from moorage.explain.trying import Trying
 from moorage.explain.ways.found import NODE, UNCORDON, Found
 from moorage.framework.subjects import Subject
@@ -29,11 +29,11 @@ _CORDONED_MOST: Final = 3
 
 def more_nodes(trying: Trying) -> Iterator[Found]:
     """Yield a node of an existing shape, where a further node of that shape takes the pod."""
-    for row, count in _shapes(trying.asked.snapshot)[:_SHAPES_MOST]:
-        example = trying.asked.snapshot.node(row)
-        new = _like(example, _free_name(trying.asked.snapshot))
-        with _added(trying.asked.snapshot, new, row) as row_added:
-            takes = len(trying.rows_of(trying.pod, trying.asked.snapshot.rows([row_added]))) > 0
+    for row, count in _shapes(trying.inquiry.snapshot)[:_SHAPES_MOST]:
+        example = trying.inquiry.snapshot.node(row)
+        new = _like(example, _free_name(trying.inquiry.snapshot))
+        with _added(trying.inquiry.snapshot, new, row) as row_added:
+            takes = len(trying.rows_of(trying.pod, trying.inquiry.snapshot.rows([row_added]))) > 0
         if takes:
             amounts = ", ".join(
                 f"{canonical(example.status.allocatable.get(name, 0))} {name}"
@@ -48,8 +48,8 @@ def more_nodes(trying: Trying) -> Iterator[Found]:
 
 def uncordoned(trying: Trying) -> Iterator[Found]:
     """Yield a cordoned node that takes the pod when it is uncordoned."""
-    snapshot = trying.asked.snapshot
-    for name in cordoned(trying.asked):
+    snapshot = trying.inquiry.snapshot
+    for name in cordoned(trying.inquiry):
         with opened(snapshot, name) as row:
             takes = len(trying.rows_of(trying.pod, snapshot.rows([row]))) > 0
         if takes:
@@ -59,14 +59,14 @@ def uncordoned(trying: Trying) -> Iterator[Found]:
             return
 
 
-def cordoned(asked: Asked) -> list[str]:
+def cordoned(inquiry: Inquiry) -> list[str]:
     """Return a few cordoned nodes, those first that the fewest plugins reject."""
-    others_n = np.zeros(asked.snapshot.num_nodes, np.int64)
-    for each_n in asked.rejects.values():
+    others_n = np.zeros(inquiry.snapshot.num_nodes, np.int64)
+    for each_n in inquiry.rejects.values():
         others_n += each_n
-    rows = np.flatnonzero(asked.rejects_about(Subject.CORDON))
+    rows = np.flatnonzero(inquiry.rejects_about(Subject.CORDON))
     rows = rows[np.argsort(others_n[rows], kind="stable")][:_CORDONED_MOST]
-    return [asked.snapshot.names[row] for row in rows.tolist()]
+    return [inquiry.snapshot.names[row] for row in rows.tolist()]
 
 
 def _shapes(snapshot: Snapshot) -> list[tuple[int, int]]:

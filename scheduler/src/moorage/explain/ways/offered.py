@@ -12,8 +12,8 @@ from moorage.framework.relaxations import Ladder, Relaxation
 
 def offered(trying: Trying) -> Iterator[Found]:
     """Yield the smallest change of each ladder of the rejecting plugins that lets the pod fit."""
-    attempt = trying.asked.attempt
-    for plugin in trying.asked.rejects:
+    attempt = trying.inquiry.attempt
+    for plugin in trying.inquiry.rejects:
         declared = attempt.profile.capabilities.get(plugin)
         if declared is None or declared.relaxations is None:
             continue

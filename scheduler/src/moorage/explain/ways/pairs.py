@@ -15,8 +15,8 @@ import msgspec
 
 from moorage.api.patch_operations import Operation
 from moorage.engine.attempt import CycleError
+from moorage.engine.inquiry import inquire
 from moorage.explain.answer import WayOut
-from moorage.explain.asking import ask
 from moorage.explain.causes import find_causes
 from moorage.explain.emptied import empty_nodes
 from moorage.explain.patches import patched
@@ -61,7 +61,7 @@ def find_pairs(trying: Trying, kinds: Sequence[Kind], *, nodes_most: int) -> Pai
         How many nodes are asked about for all first changes, at most.
     """
     firsts = list(_firsts(trying))
-    count = min(len(firsts), nodes_most // max(1, trying.asked.snapshot.num_nodes))
+    count = min(len(firsts), nodes_most // max(1, trying.inquiry.snapshot.num_nodes))
     found: list[Found] = []
     seen: set[frozenset[str]] = set()
     for first in firsts[:count]:
@@ -79,25 +79,25 @@ def _firsts(trying: Trying) -> Iterator[_First]:
     for change in (*taint_changes(trying), *part_changes(trying)):
         yield _First(change.text, change.size, change.patch)
     if trying.group is None:
-        for name in cordoned(trying.asked):
+        for name in cordoned(trying.inquiry):
             yield _First(f"uncordon node {name}", UNCORDON, uncordon=name)
 
 
 def _seconds(trying: Trying, first: _First, kinds: Sequence[Kind]) -> Iterator[Found]:
     """Yield the second changes that help after a first one."""
-    at, before = trying.asked.attempt, trying.pod
+    at, before = trying.inquiry.attempt, trying.pod
     made: AbstractContextManager[object] = nullcontext()
     if first.uncordon:
         made = opened(at.snapshot, first.uncordon)
     with made:
         try:
             pod = patched(before, first.patch)
-            asked = ask(at.profile, at.snapshot, PodInfo(pod))
-            if asked.fits_n.any():
+            inquiry = inquire(at.profile, at.snapshot, PodInfo(pod))
+            if inquiry.fits_n.any():
                 return
-            emptied = empty_nodes(asked, rows_most=_EMPTIED_MOST)
-            causes = find_causes(asked, emptied)
-            after = Trying(asked, emptied, causes, tries=_TRIES, group=trying.group)
+            emptied = empty_nodes(inquiry, rows_most=_EMPTIED_MOST)
+            causes = find_causes(inquiry, emptied)
+            after = Trying(inquiry, emptied, causes, tries=_TRIES, group=trying.group)
             for kind in kinds:
                 for each in kind(after):
                     if after.group is None or _group_fits(after, each):

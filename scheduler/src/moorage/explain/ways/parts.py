@@ -54,8 +54,8 @@ def taint_changes(trying: Trying) -> Iterator[Change]:
     Taints that tell the condition of a node, such as not ready, are left out: tolerating them gets
     the pod a node on which it does not run.
     """
-    asked = trying.asked
-    found = untolerated(asked, np.flatnonzero(asked.rejects_about(Subject.TAINTS)))
+    inquiry = trying.inquiry
+    found = untolerated(inquiry, np.flatnonzero(inquiry.rejects_about(Subject.TAINTS)))
     present = [to_dict(each) for each in trying.pod.spec.tolerations]
     own = [taint for taint, _ in found if not condition_of(taint)]
     for taint in own[:_TAINTS_MOST]:
@@ -80,14 +80,14 @@ def relaxations(trying: Trying) -> Iterator[Found]:
 
 def part_changes(trying: Trying) -> Iterator[Change]:
     """Yield the changes that drop a part of the pod which a rejecting plugin compares."""
-    pod, asked = trying.pod, trying.asked
+    pod, inquiry = trying.pod, trying.inquiry
     for subject, changes in (
         (Subject.NODE_AFFINITY, (*_selector(pod), *_node_affinity(pod))),
         (Subject.POD_AFFINITY, tuple(_pod_terms(pod))),
         (Subject.SPREAD, tuple(_spread(pod))),
         (Subject.PORTS, tuple(_ports(pod))),
     ):
-        if asked.rejects_about(subject).any():
+        if inquiry.rejects_about(subject).any():
             yield from changes
 
 

@@ -42,8 +42,8 @@ class Preempted(msgspec.Struct, frozen=True):
 
 def preempt(trying: Trying, pod: Pod) -> Preempted | None:
     """Run the profile's PostFilter for a pod that fits nowhere; None where it finds no victims."""
-    profile, snapshot = trying.asked.attempt.profile, trying.asked.snapshot
-    if not profile.post_filters or trying.asked.pre_filter.status.rejected:
+    profile, snapshot = trying.inquiry.attempt.profile, trying.inquiry.snapshot
+    if not profile.post_filters or trying.inquiry.pre_filter.status.rejected:
         return None
     rows = lacking_least(trying)[:_NODES_MOST]
     if not any(other.priority < pod.priority for row in rows for other in snapshot.pods(int(row))):
@@ -87,7 +87,7 @@ def priorities(trying: Trying) -> Iterator[Found]:
 
 def _class_of(trying: Trying, needed: int) -> PriorityClass | None:
     """Return the lowest PriorityClass of a priority or more with which the pod preempts."""
-    known = trying.asked.snapshot.listers.priority_classes.all()
+    known = trying.inquiry.snapshot.listers.priority_classes.all()
     classes = [
         each
         for each in known
@@ -98,7 +98,7 @@ def _class_of(trying: Trying, needed: int) -> PriorityClass | None:
 
 
 def _class_names(trying: Trying) -> frozenset[str]:
-    return frozenset(each.name for each in trying.asked.snapshot.listers.priority_classes.all())
+    return frozenset(each.name for each in trying.inquiry.snapshot.listers.priority_classes.all())
 
 
 def _new_class(value: int, taken: frozenset[str] = frozenset()) -> PriorityClass:
@@ -120,7 +120,7 @@ def _patch(chosen: PriorityClass) -> tuple[Operation, ...]:
 
 
 def _told(trying: Trying, chosen: PriorityClass, found: Preempted, *, create: bool) -> Found:
-    snapshot = trying.asked.snapshot
+    snapshot = trying.inquiry.snapshot
     victims = [victim.full_name for victim in found.victims]
     named = ", ".join(victims[:_VICTIMS_NAMED])
     more = f" and {len(victims) - _VICTIMS_NAMED} more" if len(victims) > _VICTIMS_NAMED else ""

@@ -12,8 +12,8 @@ from moorage.api.patch_operations import Operation, escaped, put
 from moorage.api.pod import Container, Pod
 from moorage.api.quantity import parse_quantity
 from moorage.api.requests import pod_requests, to_units
+from moorage.engine.inquiry import Inquiry
 from moorage.explain.answer import WayOut
-from moorage.explain.asking import Asked
 from moorage.explain.patches import patched
 from moorage.explain.trying import Trying
 from moorage.explain.ways.found import REQUEST, REQUEST_SHARE, Found
@@ -32,8 +32,8 @@ def smaller_requests(trying: Trying) -> Iterator[Found]:
 
     Where no single resource is enough, the only answer lowers every resource that is too large.
     """
-    wanted = trying.asked.attempt.pod.part(RESOURCES).value.filter
-    if not any(each for each in wanted.values()) or not _may_be_about_requests(trying.asked):
+    wanted = trying.inquiry.attempt.pod.part(RESOURCES).value.filter
+    if not any(each for each in wanted.values()) or not _may_be_about_requests(trying.inquiry):
         return
     found = False
     for resource in sorted(name for name, units in wanted.items() if units):
@@ -51,16 +51,16 @@ def smaller_requests(trying: Trying) -> Iterator[Found]:
         yield from _told(trying, _all_too_large(trying, wanted), wanted)
 
 
-def _may_be_about_requests(asked: Asked) -> bool:
+def _may_be_about_requests(inquiry: Inquiry) -> bool:
     """Whether some rejection is about requests, or does not say what it is about."""
-    if asked.pre_filter.status.rejected:
+    if inquiry.pre_filter.status.rejected:
         return True
-    return any(asked.subject(plugin) in (None, Subject.RESOURCES) for plugin in asked.rejects)
+    return any(inquiry.subject(plugin) in (None, Subject.RESOURCES) for plugin in inquiry.rejects)
 
 
 def _all_too_large(trying: Trying, wanted: Mapping[str, int]) -> dict[str, int]:
     """Return the most of each resource that is too large, on the node that leaves most of them."""
-    snapshot, rows = trying.asked.snapshot, trying.rows_of(_with_all(trying.pod, wanted, 1))
+    snapshot, rows = trying.inquiry.snapshot, trying.rows_of(_with_all(trying.pod, wanted, 1))
     if not len(rows):
         return {}
     names = sorted(name for name, units in wanted.items() if units)
@@ -88,7 +88,7 @@ def _told(trying: Trying, most: Mapping[str, int], wanted: Mapping[str, int]) ->
             return
         operations += found
         pod = patched(pod, found)
-    rows = trying.rows_of(pod, trying.asked.snapshot.all())
+    rows = trying.rows_of(pod, trying.inquiry.snapshot.all())
     if not most or not len(rows):
         return
     spec = trying.pod.spec
@@ -122,7 +122,7 @@ def _most(trying: Trying, resource: str, rows: Rows, wanted: int) -> int | None:
     The columns give a first guess. Filters say whether it fits, and that one unit more does not;
     where that is not so, the interval is halved.
     """
-    snapshot = trying.asked.snapshot
+    snapshot = trying.inquiry.snapshot
     free = int((snapshot.allocatable(resource)[rows] - snapshot.requested(resource)[rows]).max())
     view = snapshot.rows(rows)
 

@@ -1,45 +1,43 @@
-"""The answers of PreFilter and of every Filter about one pod, for every node.
+"""An inquiry: what PreFilter and every Filter say about one pod, for every node.
 
-The cycle stops at the first Filter that rejects a node. Here each Filter is asked about every node,
-without sampling and without the answers that a cycle has cached.
+The cycle stops at the first Filter that rejects a node, and looks at a part of the nodes if it is
+told to. Here each Filter is asked about every node, and no cached answer is used. What explains a
+decision, compares it with another scheduler's, or checks it against a recording is based on this.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Final, TypeAlias
+from typing import Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.api.devices import ResourceClaim
 from moorage.api.pod import Pod
 from moorage.engine.answers import Answers
 from moorage.engine.attempt import Attempt, CycleError
 from moorage.engine.filters.asking import ask_filter
 from moorage.engine.filters.filter_pass import FilterResults
-from moorage.engine.filters.nominated import nominated_first
+from moorage.engine.scoring import ScoreTable, run_scores
 from moorage.engine.search import Search
-from moorage.framework.capabilities import Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.forms import FilterForms
 from moorage.framework.profile import Profile
 from moorage.framework.runner import PreFilterOutcome
-from moorage.framework.status import Code, FilterAnswer, Status
+from moorage.framework.status import FilterAnswer, Status
 from moorage.framework.subjects import Subject
-from moorage.framework.what_if import GIVEN_BACK
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 
 BoolArray = NDArray[np.bool_]
-Returned: TypeAlias = Callable[[ResourceClaim], bool] | None
+Rows = NDArray[np.int64]
 NEXT_TO_NOMINATED: Final = ", next to nominated pods"
 """The end of a reason where a row takes the pod alone, and not with the pods nominated first."""
 
 
-class Asked(msgspec.Struct, frozen=True):
+class Inquiry(msgspec.Struct, frozen=True):
     """The answers of all plugins about one pod.
 
     Parameters
@@ -82,6 +80,30 @@ class Asked(msgspec.Struct, frozen=True):
             fits_n &= ~rejected_n
         return fits_n
 
+    @property
+    def feasible(self) -> Rows:
+        """int64: the rows that take the pod, ascending."""
+        return np.flatnonzero(self.fits_n)
+
+    def scores(self, rows: Rows) -> ScoreTable | None:
+        """Return all scores of some rows that take the pod, in this order; None for no row.
+
+        Raises
+        ------
+        CycleError
+            A Score plugin failed.
+        """
+        return run_scores(self.attempt, self.snapshot.rows(rows)) if len(rows) else None
+
+    def status_at(self, row: int) -> Status:
+        """Return what an attempt finds about a row: Success, or the first plugin's rejection."""
+        if self.pre_filter.status.rejected:
+            return self.pre_filter.status
+        for plugin, names in self.pre_filter.restricted_by.items():
+            if self.snapshot.names[row] not in names:
+                return self.search.absent_status.by(plugin)
+        return self.search.filtered.status(self.attempt.profile, row)
+
     def subject(self, plugin: str) -> Subject | None:
         """Return the subject of a plugin's rejections; None where the plugin does not name one."""
         declared = self.attempt.profile.capabilities.get(plugin)
@@ -119,150 +141,6 @@ class Asked(msgspec.Struct, frozen=True):
         return tuple(f"{reason}{NEXT_TO_NOMINATED}" for reason in status.reasons)
 
 
-class Rejection(msgspec.Struct, frozen=True, kw_only=True):
-    """A plugin's rejection of some rows, to be told in words.
-
-    Parameters
-    ----------
-    asked
-        All answers.
-    plugin
-        The plugin.
-    rows
-        int64: the rows that it rejects; empty where it rejects the pod at PreFilter.
-    reasons
-        Its reasons on these rows.
-    never
-        Whether it rejects these rows even when they are empty.
-    in_question
-        int64: all rows of which one would do, whichever plugins reject them; None for these rows.
-    """
-
-    asked: Asked
-    plugin: str
-    rows: NDArray[np.int64]
-    reasons: tuple[str, ...]
-    never: bool
-    in_question: NDArray[np.int64] | None = None
-
-    @property
-    def pod(self) -> Pod:
-        """The pod."""
-        return self.asked.attempt.pod.pod
-
-    def failed(self, pod: Pod, *, because: str = "") -> BoolArray:
-        """Ask the plugin about these rows for a changed pod, also next to nominated pods.
-
-        Parameters
-        ----------
-        pod
-            The changed pod.
-        because
-            Text of a reason; rows that fail for another reason are left out. "" takes every reason.
-
-        Returns
-        -------
-        numpy.ndarray
-            bool, (rows,): where the plugin rejects the pod. Of a rejection of empty rows, what
-            evictions would cure is left out.
-        """
-        failed_n = self._failed(pod, because)
-        if not self.never and self.plugin not in self.asked.attempt.profile.count_nominated:
-            with nominated_placed(self.asked, self.rows) as placed:
-                if placed:
-                    failed_n = failed_n | self._failed(pod, because)
-        return failed_n
-
-    def _failed(self, pod: Pod, because: str) -> BoolArray:
-        status, answer = ask_again(self.asked, self.plugin, self.rows, pod)
-        if not status.ok:
-            return np.ones(len(self.rows), np.bool_)
-        if answer is None:
-            return np.zeros(len(self.rows), np.bool_)
-        failed_n = answer.failed_n.copy()
-        forms = self.asked.forms(self.plugin)
-        if self.never and forms is not None and Reads.CLUSTER in forms.reads:
-            failed_n &= answer.code_n == np.uint8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
-        if because:
-            table = self.asked.attempt.profile.handle.reasons
-            about = [
-                each
-                for each in np.unique(answer.reason_n).tolist()
-                if any(because in reason for reason in table.reasons(each))
-            ]
-            failed_n &= np.isin(answer.reason_n, about)
-        return failed_n
-
-    def again(self, pod: Pod | None = None) -> tuple[str, ...]:
-        """Ask the plugin about these rows again, for a changed pod or a changed cluster.
-
-        Returns
-        -------
-        tuple of str
-            Its reasons where it still rejects every row; empty where it takes one.
-        """
-        status, answer = ask_again(self.asked, self.plugin, self.rows, pod or self.pod)
-        if not status.ok:
-            return status.reasons
-        if answer is None or not answer.failed_n.all():
-            return ()
-        return self.asked.attempt.profile.handle.reasons.reasons(int(answer.reason_n[0]))
-
-
-def ask_again(
-    asked: Asked, plugin: str, rows: NDArray[np.int64], pod: Pod, *, given_back: Returned = None
-) -> tuple[Status, FilterAnswer | None]:
-    """Ask one plugin about some rows again, for a changed pod or a changed cluster.
-
-    Parameters
-    ----------
-    given_back
-        The claims whose devices count as free (`GIVEN_BACK`).
-
-    Returns
-    -------
-    tuple
-        The status of PreFilter. The plugin's answer about the rows; None where it takes them all,
-        or PreFilter rejects the pod.
-    """
-    at = asked.attempt
-    state = CycleState()
-    if given_back is not None:
-        state.write(GIVEN_BACK, given_back)
-    attempt = Attempt(at.profile, at.snapshot, state, PodInfo(pod))
-    status = Answers(attempt).pre_filter().status
-    forms = asked.forms(plugin)
-    if not status.ok or forms is None or plugin in attempt.state.skip_filter:
-        return status, None
-    return status, ask_filter(attempt, forms, at.snapshot.rows(rows))
-
-
-@contextmanager
-def nominated_placed(asked: Asked, rows: NDArray[np.int64]) -> Iterator[bool]:
-    """Put the pods that are nominated first on some rows on trial; yields whether there are any."""
-    snapshot = asked.snapshot
-    with snapshot.trial() as trial:
-        placed = False
-        for row, other in nominated_at(asked, rows):
-            trial.add_pod(other, row)
-            placed = True
-        yield placed
-
-
-def nominated_at(asked: Asked, rows: NDArray[np.int64]) -> list[tuple[int, PodInfo]]:
-    """Return the pods for which a pod has to leave room on some rows, each with its row."""
-    snapshot = asked.snapshot
-    if not snapshot.nominations:
-        return []
-    among = frozenset(rows.tolist())
-    return [
-        (row, other)
-        for name, nominated in sorted(snapshot.nominations.items())
-        if (row := snapshot.row_of(name)) is not None and row in among
-        for other in nominated_first(snapshot, asked.attempt.pod, nominated)
-    ]
-
-
 @contextmanager
 def in_question(profile: Profile, pod: Pod) -> Iterator[None]:
     """Open a question about a pod: no plugin acts, remembers or draws numbers until it ends."""
@@ -274,7 +152,7 @@ def in_question(profile: Profile, pod: Pod) -> Iterator[None]:
         yield
 
 
-def ask(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> Asked:
+def inquire(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> Inquiry:
     """Ask every plugin about a pod for every node.
 
     Raises
@@ -286,7 +164,7 @@ def ask(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> Asked:
     answers = Answers(attempt)
     outcome = answers.pre_filter()
     if outcome.status.rejected:
-        return Asked(Search(answers, outcome, snapshot.rows([]), FilterResults(0)), {}, {})
+        return Inquiry(Search(answers, outcome, snapshot.rows([]), FilterResults(0)), {}, {})
     if not outcome.status.ok:
         raise CycleError(outcome.status)
     view = snapshot.all()
@@ -294,7 +172,7 @@ def ask(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> Asked:
     return _every_filter(search)
 
 
-def _every_filter(search: Search) -> Asked:
+def _every_filter(search: Search) -> Inquiry:
     attempt = search.answers.attempt
     restricted = search.pre_filter.restricted_by
     found: dict[str, FilterAnswer] = {}
@@ -314,7 +192,7 @@ def _every_filter(search: Search) -> Asked:
         outside_n = _outside(attempt.snapshot, names)
         if plugin not in rejects and outside_n.any():
             rejects[plugin] = outside_n
-    return Asked(search, found, rejects)
+    return Inquiry(search, found, rejects)
 
 
 def _about_all(search: Search, forms: FilterForms) -> FilterAnswer | None:
