@@ -86,7 +86,7 @@ class Search:
         self._runs = DryRuns(around, what_if, pod, now_ns=now_ns, rules=rules)
         self.tried = 0
         self._tried: list[IntArray] = []
-        self._found: list[IntArray] = []
+        self._candidate_rows: list[IntArray] = []
         self._all_clean = True
         self._wanted = 0
         self._kept: tuple[IntArray, IntArray] | None = None
@@ -106,24 +106,25 @@ class Search:
         """
         self._wanted = wanted
         self._runs.begin_rows(rows)
-        at = clean = total = 0
+        clean = total = 0
         in_order = self._around.twice(rows)[first : first + len(rows)]
-        while at < len(rows) and not (clean and total >= wanted):
-            at_once = self._rows_at_once(wanted - total, at, total)
-            lot, states, text = self._lot(in_order[at : at + at_once * _LOOKED_AT], at_once)
-            found = (states >= BREAKING).nonzero()[0]
-            size = len(lot)
-            at += size
-            if total + len(found) >= wanted and (clean or CLEAN in text):
-                missing = wanted - total
-                last = found.item(missing - 1) if missing > 0 else 0
-                size = max(last, 0 if clean else text.index(CLEAN)) + 1
-                found = found[: found.searchsorted(size)]
-            clean += text.count(CLEAN, 0, size) if BREAKING in text else len(found)
-            total += len(found)
-            self.tried += size
-            self._tried.append(lot[:size])
-            self._found.append(lot[found])
+        # kube-scheduler stops as soon as it has `wanted` candidates, of which one breaks no budget
+        # (preemption.go, DryRunPreemption). Rows are tried in lots. In the last lot only the rows
+        # up to the one that completes the search count as tried.
+        while self.tried < len(rows) and not (clean and total >= wanted):
+            missing = wanted - total
+            at_once = self._rows_at_once(missing, self.tried, total)
+            next_rows = in_order[self.tried : self.tried + at_once * _LOOKED_AT]
+            lot, states, text = self._lot(next_rows, at_once)
+            candidates = (states >= BREAKING).nonzero()[0]
+            end = _end_of_search(text, candidates, missing, has_clean=clean > 0)
+            if end < len(lot):
+                candidates = candidates[: candidates.searchsorted(end)]
+            clean += text.count(CLEAN, 0, end) if BREAKING in text else len(candidates)
+            total += len(candidates)
+            self.tried += end
+            self._tried.append(lot[:end])
+            self._candidate_rows.append(lot[candidates])
         self._all_clean = clean == total
         if total:
             self._around.rows_for_candidates = (self.tried, total)
@@ -241,8 +242,8 @@ class Search:
 
     def _joined(self) -> IntArray:
         """Return the rows of all candidates in the order tried."""
-        found = self._found
-        return found[0] if len(found) == 1 else np.concatenate([_NO_ROWS, *found])
+        lots = self._candidate_rows
+        return lots[0] if len(lots) == 1 else np.concatenate([_NO_ROWS, *lots])
 
     def _capped(self) -> tuple[IntArray, IntArray]:
         rows = self._joined()
@@ -267,6 +268,27 @@ class Search:
 
     def _name(self, row: int) -> str:
         return self._around.snapshot.names[row]
+
+
+def _end_of_search(states: bytes, candidates: IntArray, missing: int, *, has_clean: bool) -> int:
+    """Return how many rows of a lot are needed: all, unless the search ends within the lot.
+
+    Parameters
+    ----------
+    states
+        The states of the rows.
+    candidates
+        Positions of the candidates among them, ascending.
+    missing
+        How many candidates are still wanted; 0 or less if there are enough.
+    has_clean
+        Whether an earlier lot has a candidate that breaks no budget.
+    """
+    if len(candidates) < missing or not (has_clean or CLEAN in states):
+        return len(states)
+    last_wanted = candidates.item(missing - 1) if missing > 0 else 0
+    first_clean = 0 if has_clean else states.index(CLEAN)
+    return max(last_wanted, first_clean) + 1
 
 
 def _without_victims(node_name: str) -> Status:
