@@ -104,28 +104,27 @@ def test_no_candidate_is_better_than_one_with_lesser_victims() -> None:
     assert best_nodes(candidates) == ["n1"]
 
 
+PRIORITY_CLASS: Manifest = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "high"},
+    "value": 100,
+}
+
+
+def allocatable_cpu(at: float, milli: int) -> acts.Patch:
+    changes = {"status": {"allocatable": {"cpu": f"{milli}m"}}}
+    return acts.Patch(at=at, kind="Node", name="n", changes=changes, subresource="status")
+
+
 SCRIPT = Script(
     seed=1,
     nodes=[node_manifest("n", cpu="2")],
     acts=[
         acts.Create(at=2.0, object=pod_manifest("small", cpu="1")),
         acts.Create(at=3.0, object=pod_manifest("large", cpu="2")),
-        acts.Patch(
-            at=6.0,
-            kind="Node",
-            name="n",
-            changes={"status": {"allocatable": {"cpu": "3"}}},
-            subresource="status",
-        ),
-        acts.Create(
-            at=8.0,
-            object={
-                "apiVersion": "scheduling.k8s.io/v1",
-                "kind": "PriorityClass",
-                "metadata": {"name": "high"},
-                "value": 100,
-            },
-        ),
+        allocatable_cpu(6.0, 3000),
+        acts.Create(at=8.0, object=PRIORITY_CLASS),
         acts.Create(at=9.0, object=pod_manifest("urgent", cpu="1", priorityClassName="high")),
         acts.Create(at=15.0, object=pod_manifest("last", cpu="1")),
         acts.Delete(at=20.0, kind="Pod", name="urgent"),
@@ -238,3 +237,24 @@ def test_an_assumed_pod_counts_as_it_was_when_it_was_decided() -> None:
     assert [(each.invariant, each.text) for each in outcome.breaches] == []
     assert any("held/resize -> 200" in line for line in outcome.lines)
     assert outcome.bound == 1
+
+
+def test_a_pod_may_sleep_until_the_end_of_a_nomination_is_announced() -> None:
+    """A preemptor gives its nomination up, and the update of its status wakes the smaller pod."""
+    victim = pod_manifest("victim", cpu="2", annotations={"moorage.dev/stop-seconds": "12"})
+    script = Script(
+        seed=1,
+        nodes=[node_manifest("n", cpu="2")],
+        acts=[
+            acts.Create(at=1.0, object=PRIORITY_CLASS),
+            acts.Create(at=2.0, object=victim),
+            acts.Create(at=4.0, object=pod_manifest("large", cpu="2", priorityClassName="high")),
+            *(allocatable_cpu(at, milli) for at, milli in ((6.0, 2100), (8.0, 2200), (12.0, 2300))),
+            acts.Create(at=13.0, object=pod_manifest("small", cpu="1")),
+            allocatable_cpu(14.0, 1000),
+        ],
+        rest_seconds=30.0,
+    )
+    outcome = play(script)
+    assert [(each.invariant, each.text) for each in outcome.breaches] == []
+    assert any("pods/small/binding -> 201" in line for line in outcome.lines)

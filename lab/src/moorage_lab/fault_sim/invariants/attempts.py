@@ -59,6 +59,9 @@ class Belief(msgspec.Struct, frozen=True):
     announced
         The same without what wakes no pod, as upstream: the assumption of a pod, the begin of its
         deletion, and the end of its node. The events of its binding and of its end come later.
+    nominated
+        The pods whose status names a node, each as if it were there. When an attempt withdraws a
+        nomination, other pods wake at the update of this status, as upstream.
     promised
         The pods to which it has promised a node, each as if it were there.
     unqueued
@@ -67,6 +70,7 @@ class Belief(msgspec.Struct, frozen=True):
 
     history: History
     announced: History
+    nominated: tuple[Obj, ...]
     promised: tuple[Obj, ...]
     unqueued: frozenset[str]
 
@@ -145,6 +149,7 @@ class AttemptOracle:
         return Belief(
             known,
             announced,
+            tuple(_on(pod, node) for pod in pods if (node := _nominated_node(pod))),
             tuple(_on(known.pods[uid], node) for uid, node in promises),
             frozenset(uid for uid, _ in promises if nominator.queued_version(uid) is None),
         )
@@ -169,10 +174,12 @@ class AttemptOracle:
     # -- decisions -----------------------------------------------------------------------------
 
     def _judge(self, pod: Obj, decision: Decision, profile: Profile, belief: Belief) -> None:
-        promised = list(_weighty(pod, belief))
+        promised = list(_weighty(pod, belief.promised))
         if any(each["metadata"]["uid"] in belief.unqueued for each in promised):
             return  # such a pod counts without its requests, as upstream
-        feasible = [name for name in belief.history.nodes if _passes(pod, name, belief, promised)]
+        feasible = [
+            name for name in belief.history.nodes if _passes(pod, name, belief.history, promised)
+        ]
         if decision.outcome is Outcome.REJECT and not feasible:
             self._judge_victims(pod, decision, profile, belief)
             return
@@ -209,7 +216,9 @@ class AttemptOracle:
         for name in belief.history.nodes:
 
             def fits(gone: Iterable[str], name: str = name) -> bool:
-                return _passes(pod, name, belief, list(_weighty(pod, belief)), gone)
+                return _passes(
+                    pod, name, belief.history, list(_weighty(pod, belief.promised)), gone
+                )
 
             candidate = candidate_on(name, pod, belief.history, budgets.values(), fits)
             if candidate is not None:
@@ -244,9 +253,12 @@ class AttemptOracle:
             pod = belief.history.pods.get(uid)
             if pod is None or uid in self._asleep or not self._is_plain(pod) or _is_deaf(pod):
                 continue
-            promised = list(_weighty(pod, belief))
+            promised = list(_weighty(pod, belief.promised))
+            nominated = list(_weighty(pod, belief.nominated))
             for name in belief.history.nodes:
-                if _passes(pod, name, belief, promised) and _fits(pod, name, belief.announced):
+                if _passes(pod, name, belief.history, promised) and _passes(
+                    pod, name, belief.announced, nominated
+                ):
                     self._asleep.add(uid)
                     self._breach("attempt-wakeup", f"{name_of(pod)} sleeps, and fits {name}")
                     break
@@ -282,16 +294,21 @@ def _of_gang(pod: Obj) -> bool:
     return GROUP_LABEL in pod["metadata"].get("labels", {})
 
 
-def _weighty(pod: Obj, belief: Belief) -> Iterator[Obj]:
+def _nominated_node(pod: Obj) -> str:
+    """Return the node that the status of a pod without a node names."""
+    return "" if node_of(pod) else pod.get("status", {}).get("nominatedNodeName", "")
+
+
+def _weighty(pod: Obj, promised: Iterable[Obj]) -> Iterator[Obj]:
     """Yield the pods whose promises a pod has to heed."""
-    for each in belief.promised:
+    for each in promised:
         other = each["metadata"]["uid"] != pod["metadata"]["uid"]
         if other and priority_of(each) >= priority_of(pod):
             yield each
 
 
 def _passes(
-    pod: Obj, node: str, belief: Belief, promised: list[Obj], gone: Iterable[str] = ()
+    pod: Obj, node: str, history: History, promised: list[Obj], gone: Iterable[str] = ()
 ) -> bool:
     """Return whether a node takes a pod, with the promised pods on their nodes and without.
 
@@ -299,11 +316,11 @@ def _passes(
     """
     gone = list(gone)
     if promised:
-        more = copy.copy(belief.history)
+        more = copy.copy(history)
         more.pods = more.pods | {each["metadata"]["uid"]: each for each in promised}
         if not _fits(pod, node, more, gone):
             return False
-    return _fits(pod, node, belief.history, gone)
+    return _fits(pod, node, history, gone)
 
 
 def _fits(pod: Obj, node: str, history: History, gone: Iterable[str] = ()) -> bool:
