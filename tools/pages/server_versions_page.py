@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from moorage.config.gate_table import GATES, V1_36, V1_37, Gate
-from moorage.service.kinds import POD_GROUP, SERVER_VERSIONS, WATCHED, WatchedKind
+from moorage.service.kinds import (
+    DEVICE_TAINT_RULE,
+    POD_GROUP,
+    SERVER_VERSIONS,
+    WATCHED,
+    WatchedKind,
+)
 
 _HEADER = """# Versions of the API server
 
@@ -28,6 +34,10 @@ moorage looks for it only with the gate GenericWorkload. moorage uses the versio
 serves, also when that changes while it runs. It reads of 1.37's groups what 1.36 has:
 `parentCompositePodGroupName` and `preemptionPolicy` have no effect, composite groups are not read,
 and groups are placed and preempt as in 1.36, also with `--emulated-version 1.37`.
+
+DeviceTaintRule is stable in 1.37. 1.36 has it as `v1beta2`, off by default, and moorage reads that
+version where `v1` is not served. Both are read only with the gate DRADeviceTaintRules, which is on
+in 1.37 and off in 1.36. Earlier versions have other fields and are not read.
 
 Tests compare the table with what each version serves: groups, versions, resources and verbs. They
 also run every part of the scheduler's work against a server that answers 404 to everything else.
@@ -64,6 +74,7 @@ These gates have another default in {V1_37} than in {V1_36}, or exist in one of 
 """
 _CONSEQUENCES = {
     "resource_claims": "Pods with resource claims stay pending.",
+    "device_taint_rules": "DeviceTaintRules taint no device.",
     "pod_groups": "Groups of Kubernetes are not found; groups by labels and Coscheduling work.",
 }
 
@@ -93,25 +104,15 @@ def _built(gate: Gate) -> str:
     state = gate.states.get(V1_37)
     if state is None:
         return f"a part of `{gate.merged_into}`"
-    if state.default not in gate.built:
-        return "refused until it is implemented"
     return "as kube-scheduler" if len(gate.built) > 1 else "`true` is refused: not implemented"
 
 
 def _row(version: str) -> str:
-    lacking = [kind for kind in (*WATCHED, POD_GROUP) if not kind.served_by(version)]
+    known = (*WATCHED, DEVICE_TAINT_RULE, POD_GROUP)
+    lacking = [kind for kind in known if not kind.served_by(version)]
     told = [_CONSEQUENCES[kind.lister] for kind in lacking if kind.lister in _CONSEQUENCES]
     names = ", ".join(map(_named, lacking)) or "-"
-    return f"| {version} | {names} | {' '.join(told) or _otherwise(version)} |\n"
-
-
-def _otherwise(version: str) -> str:
-    if version == V1_36:
-        return "Everything works."
-    return (
-        "Works as with 1.36. kube-scheduler of this version "
-        "[decides otherwise](#what-is-decided-otherwise) in some things."
-    )
+    return f"| {version} | {names} | {' '.join(told) or 'Everything works.'} |\n"
 
 
 def _named(kind: WatchedKind) -> str:

@@ -1,4 +1,4 @@
-"""Calls about pod groups in the API version that a server serves, also when that changes."""
+"""Calls about some kinds in the API version that a server serves, also when that changes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from moorage.api.resources import POD_GROUPS, PODS
+from moorage.api.resources import DEVICE_TAINT_RULES, POD_GROUPS, PODS, RESOURCE_SLICES
 from moorage.client import requests
 from moorage.client.served_version import ServedVersion
 from moorage.client.transport import Answer, Call, LineStream
@@ -24,11 +24,12 @@ class Server:
 
     def __init__(self, *versions: str) -> None:
         self.versions = versions
+        self.plural = "podgroups"
         self.paths: list[str] = []
 
     def _code(self, call: Call) -> int:
         self.paths.append(call.path)
-        lists = call.path.endswith("/podgroups")
+        lists = call.path.endswith(f"/{self.plural}")
         return 200 if lists and any(f"/{each}/" in call.path for each in self.versions) else 404
 
     async def request(self, call: Call) -> Answer:
@@ -92,3 +93,28 @@ def test_an_upgrade_of_the_server_is_followed_and_other_calls_are_left_alone() -
         "/apis/scheduling.k8s.io/v1beta1/namespaces/n/podgroups/g",
         "/api/v1/pods",
     ]
+
+
+@pytest.mark.parametrize(
+    ("versions", "listed"),
+    [
+        pytest.param(["v1", "v1beta2"], ["v1"], id="1.37: the newest version"),
+        pytest.param(["v1beta2"], ["v1", "v1beta2"], id="1.36"),
+    ],
+)
+def test_rules_that_taint_devices_are_read_in_the_newest_version(
+    versions: list[str], listed: list[str]
+) -> None:
+    server = Server(*versions)
+    server.plural = "devicetaintrules"
+    transport = ServedVersion(server)
+
+    async def main() -> None:
+        rules = requests.list_objects(DEVICE_TAINT_RULES, requests.Selection())
+        assert (await transport.request(rules)).status == 200
+        # Other kinds of the same group keep their version.
+        await transport.request(requests.list_objects(RESOURCE_SLICES, requests.Selection()))
+
+    asyncio.run(main())
+    paths = [f"/apis/resource.k8s.io/{each}/devicetaintrules" for each in listed]
+    assert server.paths == [*paths, "/apis/resource.k8s.io/v1/resourceslices"]

@@ -14,7 +14,7 @@ from moorage.config.feature_gates import (
     feature_gates,
     parse_feature_gates,
 )
-from moorage.config.gate_table import GATES, gates_of_version
+from moorage.config.gate_table import GATES, VERSIONS, gates_of_version
 
 REFERENCE = Path(__file__).parents[3] / "lab/tests/conformance/data/reference.json"
 
@@ -128,6 +128,15 @@ def test_every_gate_of_1_37_has_the_default_that_kube_scheduler_gives_it():
     }
     gone = {gate.name for gate in GATES if "1.37" not in gate.states}
     assert gone == {"GangScheduling", "WorkloadAwarePreemption"}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_default_is_built(version: str):
+    gates = FeatureGates({}, version)
+    missing = [
+        gate.name for gate in gates_of_version(version) if gates(gate.name) not in gate.built
+    ]
+    assert missing == []
 
 
 @pytest.mark.parametrize("gate", ["GangScheduling", "WorkloadAwarePreemption"])

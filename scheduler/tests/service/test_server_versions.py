@@ -22,7 +22,7 @@ from moorage.client.served_version import VERSIONS
 from moorage.client.transport import Answer, Call, LineStream, Transport
 from moorage.config.feature_gates import feature_gates
 from moorage.config.own import LoadedConfiguration
-from moorage.service.kinds import JOB, POD_GROUP, SERVER_VERSIONS, WATCHED
+from moorage.service.kinds import DEVICE_TAINT_RULE, JOB, POD_GROUP, SERVER_VERSIONS, WATCHED
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from moorage_sandbox.testing.virtual_loop import run_virtual
@@ -50,7 +50,7 @@ ABSENT = Answer(404, {}, msgspec.json.encode(failure(404, "NotFound")))
 
 def served_with_groups(version: str) -> Served:
     """Return what a version serves by default, and PodGroups if it has them."""
-    return Served(version, more=[f"{POD_GROUPS.group}/{each}" for each in VERSIONS])
+    return Served(version, more=[f"{POD_GROUPS.group}/{each}" for each in VERSIONS[POD_GROUPS]])
 
 
 class ServerOf:
@@ -109,8 +109,8 @@ def test_the_table_has_every_supported_version():
 @pytest.mark.parametrize("version", SERVER_VERSIONS)
 def test_the_table_of_watched_kinds_agrees_with_what_was_recorded(version: str):
     served = served_with_groups(version)
-    groups = {f"{POD_GROUPS.group}/{each}" for each in VERSIONS}
-    for kind in (*WATCHED, JOB, POD_GROUP):
+    groups = {f"{POD_GROUPS.group}/{each}" for each in VERSIONS[POD_GROUPS]}
+    for kind in (*WATCHED, JOB, POD_GROUP, DEVICE_TAINT_RULE):
         names = groups if kind is POD_GROUP else {kind.resource.api_version}
         found = any(served.has(name, kind.resource.plural, "list") for name in names)
         assert kind.served_by(version) == found, kind.resource.qualified

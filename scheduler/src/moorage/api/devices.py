@@ -126,6 +126,27 @@ class ResourceSlice(ApiObject, frozen=True, kw_only=True):
     spec: ResourceSliceSpec = ResourceSliceSpec()
 
 
+class DeviceTaintSelector(ApiStruct, frozen=True, kw_only=True):
+    """The devices that a rule taints; a field that is None matches every device."""
+
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class DeviceTaintRuleSpec(ApiStruct, frozen=True, kw_only=True):
+    """A taint, and the devices that get it."""
+
+    device_selector: DeviceTaintSelector | None = None
+    taint: DeviceTaint = DeviceTaint()
+
+
+class DeviceTaintRule(ApiObject, frozen=True, kw_only=True):
+    """resource.k8s.io DeviceTaintRule, of v1beta2 or v1: an administrator's taint of devices."""
+
+    spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()
+
+
 # --- what people ask for -------------------------------------------------------------------------
 
 

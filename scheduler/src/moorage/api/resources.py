@@ -177,6 +177,10 @@ MUTATING_WEBHOOK_CONFIGURATIONS = _type(
 )
 API_SERVICES = _type("apiregistration.k8s.io/v1", "APIService", "apiservices", scope="cluster")
 
+DEVICE_TAINT_RULES = _type(
+    "resource.k8s.io/v1", "DeviceTaintRule", "devicetaintrules", scope="cluster"
+)
+"""Served by 1.37; 1.36 has v1beta2, so it is not one of `RESOURCES`."""
 ELASTIC_QUOTAS = _type("scheduling.x-k8s.io/v1alpha1", "ElasticQuota", "elasticquotas", short="eq")
 """A custom resource, so not one of `RESOURCES`: a server serves it by its definition."""
 

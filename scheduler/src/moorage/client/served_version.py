@@ -1,84 +1,121 @@
-"""A transport that speaks of pod groups in the API version that the server serves.
+"""A transport that speaks of some kinds in the API version that the server serves.
 
-Kubernetes 1.36 has PodGroup in v1alpha2, 1.37 in v1beta1, and no release has both. The verbs and
-the reflector name v1alpha2; here the path gets the version that was answered last.
-`moorage.api.pod_group` reads the objects of both.
+No version of these kinds is served by all supported releases. The verbs and the reflector name one
+version; here the path gets the version that was answered last. The structs of `moorage.api` read
+the objects of each version.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Final
 
 import msgspec
 
-from moorage.api.resources import POD_GROUPS
+from moorage.api.resources import (
+    DEVICE_TAINT_RULES,
+    POD_GROUPS,
+    ResourceType,
+    group_version_path,
+    resource_path,
+)
 from moorage.client.transport import Answer, Call, LineStream, Transport
 
-VERSIONS: Final = ("v1alpha2", "v1beta1")
-"""The known versions, in the order in which they are tried."""
+VERSIONS: Final = {
+    POD_GROUPS: ("v1alpha2", "v1beta1"),
+    DEVICE_TAINT_RULES: ("v1", "v1beta2"),
+}
+"""The known versions by kind, in the order in which they are tried.
 
-_GROUP: Final = f"/apis/{POD_GROUPS.group}/"
-_NAMED: Final = f"{_GROUP}{VERSIONS[0]}/"
-_LISTED: Final = f"{_NAMED}{POD_GROUPS.plural}"
+PodGroup is v1alpha2 in 1.36 and v1beta1 in 1.37, and no release has both. DeviceTaintRule is
+v1beta2 in 1.36, and also v1 in 1.37."""
+
 _ABSENT: Final = 404
 
 
+class _Kind:
+    """The paths of a kind, and the version that was served last."""
+
+    def __init__(self, resource: ResourceType) -> None:
+        self._resource = resource
+        self._base = f"{group_version_path(resource.group, resource.version)}/"
+        self.list_path = resource_path(resource)
+        self.version = VERSIONS[resource][0]
+
+    def names(self, call: Call) -> bool:
+        """Whether a call is about the kind."""
+        if not call.path.startswith(self._base):
+            return False
+        parts = call.path.removeprefix(self._base).split("/")
+        return self._resource.plural in (parts[0], *parts[2:3])
+
+    def in_version(self, call: Call, version: str) -> Call:
+        """Return a call about the kind with a version in its path."""
+        base = group_version_path(self._resource.group, version)
+        path = f"{base}/{call.path.removeprefix(self._base)}"
+        return msgspec.structs.replace(call, path=path)
+
+    def others(self) -> list[str]:
+        """Return the versions that may be served instead."""
+        return [each for each in VERSIONS[self._resource] if each != self.version]
+
+
 class ServedVersion:
-    """Sends calls about pod groups in the served version; carries every other call unchanged.
+    """Sends calls about some kinds in the served version; carries every other call unchanged.
 
     Parameters
     ----------
     inner
         Carries the calls.
+    kinds
+        Some kinds of `VERSIONS`.
     """
 
-    def __init__(self, inner: Transport) -> None:
+    def __init__(self, inner: Transport, kinds: Iterable[ResourceType] = tuple(VERSIONS)) -> None:
         self._inner = inner
-        self._version = VERSIONS[0]
+        self._kinds = [_Kind(each) for each in kinds]
 
     async def request(self, call: Call) -> Answer:
         """Send a call and read the whole answer."""
-        answer = await self._inner.request(self._named(call, self._version))
-        if answer.status != _ABSENT or call.path != _LISTED:
+        kind = self._kind_of(call)
+        if kind is None:
+            return await self._inner.request(call)
+        answer = await self._inner.request(kind.in_version(call, kind.version))
+        if answer.status != _ABSENT or call.path != kind.list_path:
             return answer
-        for version in self._others():
-            other = await self._inner.request(self._named(call, version))
+        for version in kind.others():
+            other = await self._inner.request(kind.in_version(call, version))
             if other.status != _ABSENT:
-                self._version = version
+                kind.version = version
                 return other
         return answer
 
     def stream(self, call: Call) -> AbstractAsyncContextManager[LineStream]:
         """Send a call and read its answer line by line inside the context."""
-        if call.path != _LISTED:
-            return self._inner.stream(self._named(call, self._version))
-        return self._stream(call)
+        kind = self._kind_of(call)
+        if kind is None:
+            return self._inner.stream(call)
+        if call.path != kind.list_path:
+            return self._inner.stream(kind.in_version(call, kind.version))
+        return self._stream(call, kind)
 
     async def close(self) -> None:
         """Close the transport inside."""
         await self._inner.close()
 
     @asynccontextmanager
-    async def _stream(self, call: Call) -> AsyncIterator[LineStream]:
+    async def _stream(self, call: Call, kind: _Kind) -> AsyncIterator[LineStream]:
         """Open a stream in the first version that is served; in the last one if none is."""
         async with AsyncExitStack() as stack:
-            for version in (self._version, *self._others()):
+            for version in (kind.version, *kind.others()):
                 await stack.aclose()
-                call_now = self._named(call, version)
+                call_now = kind.in_version(call, version)
                 lines = await stack.enter_async_context(self._inner.stream(call_now))
                 if lines.status != _ABSENT:
-                    self._version = version
+                    kind.version = version
                     break
             yield lines
 
-    def _others(self) -> list[str]:
-        return [version for version in VERSIONS if version != self._version]
-
-    def _named(self, call: Call, version: str) -> Call:
-        """Return the call with another version in its path, if it is about pod groups."""
-        if version == VERSIONS[0] or not call.path.startswith(_NAMED):
-            return call
-        path = f"{_GROUP}{version}/{call.path.removeprefix(_NAMED)}"
-        return msgspec.structs.replace(call, path=path)
+    def _kind_of(self, call: Call) -> _Kind | None:
+        return next((kind for kind in self._kinds if kind.names(call)), None)

@@ -1,8 +1,8 @@
 """Feature gates: which are on in the version that is emulated, and which of them can be switched.
 
 A gate is switched by ``--feature-gates``; every other one has its default of the version
-(`gate_table`). Moorage refuses a value that is not built, instead of ignoring it, also where the
-value is the default of the version.
+(`gate_table`). Moorage refuses a value that is not built, instead of ignoring it; every default is
+built.
 """
 
 from __future__ import annotations
@@ -146,19 +146,6 @@ def _elsewhere(gate: Gate, version: str) -> str:
     if gate.merged_into:
         return f": in {version} it is a part of {gate.merged_into}: set {gate.merged_into} alone"
     return f": {version} does not have it, {', '.join(gate.states)} has"
-
-
-def unbuilt_defaults(gates: FeatureGates) -> Iterator[str]:
-    """Yield a fault for each gate whose default is in force and not built."""
-    for gate in GATES:
-        if gate.name in _DEFAULTS[gates.version] and gates.version in gate.states:
-            on = gates(gate.name)
-            if on not in gate.built:
-                yield (
-                    f"featureGates.{gate.name}: moorage does not implement "
-                    f"{gate.name}={str(on).lower()} yet, which {gates.version} has by default; "
-                    f"set {gate.name}={str(not on).lower()}"
-                )
 
 
 def _missing_requirements(gates: FeatureGates) -> Iterator[str]:

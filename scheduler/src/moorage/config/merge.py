@@ -17,7 +17,7 @@ from moorage.base.errors import ConfigError
 from moorage.config.args import default_args, read_foreign_args
 from moorage.config.defaults import default_multi_point
 from moorage.config.extenders import ignored_resources
-from moorage.config.feature_gates import DEFAULT_GATES, FeatureGates, unbuilt_defaults
+from moorage.config.feature_gates import DEFAULT_GATES, FeatureGates
 from moorage.config.past import instead_of
 from moorage.config.plugin_args import NodeResourcesFitArgs
 from moorage.config.types import KubeSchedulerConfiguration, PluginRef, Plugins, PluginSet, Profile
@@ -162,7 +162,7 @@ def read_profiles(
     config, known, gates
         As `expand_profiles` takes them.
     """
-    faults = list(unbuilt_defaults(gates))
+    faults: list[str] = []
     specs = [
         _Expansion(profile, config, known, faults, gates=gates).spec()
         for profile in config.profiles

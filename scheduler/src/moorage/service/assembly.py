@@ -29,7 +29,7 @@ from moorage.client.traced import TracedTransport
 from moorage.client.transport import Transport
 from moorage.client.writes import Client
 from moorage.config.feature_gates import FeatureGates
-from moorage.config.gate_table import GANG_SCHEDULING, GENERIC_WORKLOAD
+from moorage.config.gate_table import DEVICE_TAINT_RULES, GANG_SCHEDULING, GENERIC_WORKLOAD
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.observe.records.recorder import Recorder
@@ -49,8 +49,8 @@ from moorage.service.first_failure import FirstFailure
 from moorage.service.group_attempt import GroupAttempts
 from moorage.service.group_status import GroupReports
 from moorage.service.incomplete_groups import IncompleteGroups
-from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest, SucceededIngest
-from moorage.service.kinds import watched
+from moorage.service.ingest import NodeIngest, PodIngest, SucceededIngest
+from moorage.service.kinds import lister_ingest, watched
 from moorage.service.leader import Elector
 from moorage.service.lean_pods import LeanPods, trim_succeeded
 from moorage.service.outcomes import Outcomes
@@ -128,7 +128,7 @@ def assemble(  # noqa: PLR0913 - one keyword for each part it is given
     failure, ready, store = FirstFailure(), asyncio.Event(), PodStore()
     edge = _edge(
         config,
-        ServedVersion(transport) if config.gates(GENERIC_WORKLOAD) else transport,
+        ServedVersion(transport),
         clock=clock,
         streams=streams,
         host=host,
@@ -393,13 +393,11 @@ def _reflectors(
     kinds = watched(
         core.profiles.values(),
         pod_groups=gates(GENERIC_WORKLOAD),
+        taint_rules=gates(DEVICE_TAINT_RULES),
         jobs=bool(core.hold_back_after_seconds),
     )
     for kind in kinds:
-        lister = getattr(core.snapshot.listers, kind.lister)
-        handler: ListerIngest[Any] = ListerIngest(
-            kind.resource.kind, lister, resource=kind.event, queue=core.queue, facts=facts
-        )
+        handler = lister_ingest(kind, core.snapshot.listers, queue=core.queue, facts=facts)
         others.append(made.reflector_of(kind.resource, kind.type_, handler, optional=True))
     return nodes, tuple(others)
 

@@ -1,4 +1,4 @@
-"""The kinds that are watched besides nodes and pods: one row a kind.
+"""The kinds that are watched besides nodes and pods: one row a kind, and what takes them in.
 
 Pods and nodes have handlers of their own (`moorage.service.ingest`); the rest goes to its lister,
 and to the queue where some plugin may wait for it. An API server of an older version may lack a
@@ -13,13 +13,14 @@ from typing import Any, Final
 import msgspec
 
 from moorage.api import resources
-from moorage.api.changes import Resource
+from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS, CoschedulingGroup
-from moorage.api.devices import DeviceClass, ResourceClaim, ResourceSlice
+from moorage.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from moorage.api.elastic_quota import ElasticQuota
 from moorage.api.pod_group import PodGroup
 from moorage.api.policy import PodDisruptionBudget, PriorityClass
 from moorage.api.resources import ResourceType
+from moorage.api.taints import concerns_slice, with_rule_taints
 from moorage.api.volume import (
     CSIDriver,
     CSINode,
@@ -38,6 +39,10 @@ from moorage.api.workloads import (
     StatefulSet,
 )
 from moorage.framework.profile import Profile
+from moorage.service.facts import Facts
+from moorage.service.ingest import ListerIngest
+from moorage.snapshot.listers import Listers
+from moorage.state.queue import SchedulingQueue
 
 
 class WatchedKind(msgspec.Struct, frozen=True):
@@ -137,6 +142,12 @@ POD_GROUP: Final = _K(resources.POD_GROUPS, PodGroup, "pod_groups", "1.36", Reso
 """Watched only with the feature gate GenericWorkload; a server needs its own gate to serve it. 1.36
 serves v1alpha2, 1.37 v1beta1 (`moorage.client.served_version`)."""
 
+DEVICE_TAINT_RULE: Final = _K(
+    resources.DEVICE_TAINT_RULES, DeviceTaintRule, "device_taint_rules", "1.37"
+)
+"""Watched only with the feature gate DRADeviceTaintRules. A server without v1 is asked for v1beta2.
+A change of a rule is an event of the slices that it concerns (`TaintRuleIngest`)."""
+
 CUSTOM: Final[tuple[WatchedKind, ...]] = (
     _K(resources.ELASTIC_QUOTAS, ElasticQuota, "elastic_quotas", "1.16", Resource.ELASTIC_QUOTA),
     _K(
@@ -156,7 +167,11 @@ JOB: Final = _K(resources.JOBS, Job, "jobs", "1.21")
 
 
 def watched(
-    profiles: Iterable[Profile], *, pod_groups: bool, jobs: bool = False
+    profiles: Iterable[Profile],
+    *,
+    pod_groups: bool,
+    taint_rules: bool = False,
+    jobs: bool = False,
 ) -> list[WatchedKind]:
     """Return the kinds to watch for these profiles.
 
@@ -166,6 +181,8 @@ def watched(
         The profiles whose plugins look at the kinds.
     pod_groups
         Whether pods may be in groups.
+    taint_rules
+        Whether rules may taint devices.
     jobs
         Whether the deadlines of Jobs matter.
     """
@@ -178,6 +195,77 @@ def watched(
     return [
         *WATCHED,
         *((POD_GROUP,) if pod_groups else ()),
+        *((DEVICE_TAINT_RULE,) if taint_rules else ()),
         *((JOB,) if jobs else ()),
         *(kind for kind in CUSTOM if kind.event in awaited),
     ]
+
+
+# --- what takes their objects in -----------------------------------------------------------------
+
+_SLICE_UPDATE = ClusterEvent(Resource.RESOURCE_SLICE, Action.UPDATE)
+
+
+def lister_ingest(
+    kind: WatchedKind, listers: Listers, *, queue: SchedulingQueue, facts: Facts
+) -> ListerIngest[Any]:
+    """Return what takes in the objects of a kind."""
+    if kind is DEVICE_TAINT_RULE:
+        return TaintRuleIngest(listers, queue=queue, facts=facts)
+    return ListerIngest(
+        kind.resource.kind,
+        getattr(listers, kind.lister),
+        resource=kind.event,
+        queue=queue,
+        facts=facts,
+    )
+
+
+class TaintRuleIngest(ListerIngest[DeviceTaintRule]):
+    """DeviceTaintRules to their lister, and the slices that they change to the queue.
+
+    The queue gets an update of each slice whose taints change, and no event of the rule, as from
+    kubernetes v1.37 ``resourceslice/tracker/tracker.go``.
+
+    Parameters
+    ----------
+    listers
+        Receives the rules, and has the slices.
+    queue, facts
+        As for other kinds.
+    """
+
+    def __init__(self, listers: Listers, *, queue: SchedulingQueue, facts: Facts) -> None:
+        lister = listers.device_taint_rules
+        super().__init__("DeviceTaintRule", lister, resource=None, queue=queue, facts=facts)
+        self._slices = listers.resource_slices
+
+    def on_add(self, obj: DeviceTaintRule) -> None:
+        """Take in a rule that appeared."""
+        super().on_add(obj)
+        self._move_by_slices(None, obj)
+
+    def on_update(self, old: DeviceTaintRule, new: DeviceTaintRule) -> None:
+        """Take in a changed rule."""
+        super().on_update(old, new)
+        self._move_by_slices(old, new)
+
+    def on_delete(self, obj: DeviceTaintRule, *, missed: bool) -> None:
+        """Take in that a rule is gone."""
+        super().on_delete(obj, missed=missed)
+        self._move_by_slices(obj, None)
+
+    def _move_by_slices(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None) -> None:
+        """Report each slice whose taints differ between two versions of a rule."""
+        changed = [rule for rule in (old, new) if rule is not None]
+        names = {rule.name for rule in changed}
+        others = [rule for rule in self._lister.all() if rule.name not in names]
+        for slice_ in self._slices.all():
+            if not any(concerns_slice(rule, slice_) for rule in changed):
+                continue
+            before = with_rule_taints(slice_, others if old is None else [*others, old])
+            after = with_rule_taints(slice_, others if new is None else [*others, new])
+            if before != after:
+                began_ns = self._events.now_ns()
+                self._queue.move_all(_SLICE_UPDATE, before, after)
+                self._events.handled(_SLICE_UPDATE.label, since_ns=began_ns)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Generic, Protocol, TypeVar
 
 from moorage.api.coscheduling import CoschedulingGroup
-from moorage.api.devices import DeviceClass, ResourceClaim, ResourceSlice
+from moorage.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from moorage.api.elastic_quota import ElasticQuota
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod_group import PodGroup
@@ -107,6 +107,7 @@ class Listers:
         self.priority_classes: Lister[PriorityClass] = Lister()
         self.device_classes: Lister[DeviceClass] = Lister()
         self.resource_slices: Lister[ResourceSlice] = Lister()
+        self.device_taint_rules: Lister[DeviceTaintRule] = Lister()
         self.resource_claims: Lister[ResourceClaim] = Lister()
         self.pod_groups: Lister[PodGroup] = Lister()
         self.coscheduling_groups: Lister[CoschedulingGroup] = Lister()

@@ -20,7 +20,7 @@ from moorage.api.pod import Pod
 from moorage.api.quantity import parse_quantity
 from moorage.base.errors import DecodeError, UsageError
 from moorage.config.defaults import DEFAULT_SCHEDULER_NAME
-from moorage.service.kinds import CUSTOM, JOB, POD_GROUP, WATCHED, WatchedKind
+from moorage.service.kinds import CUSTOM, DEVICE_TAINT_RULE, JOB, POD_GROUP, WATCHED, WatchedKind
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
 
@@ -28,7 +28,8 @@ Key = tuple[str, str]
 """Namespace and name; the namespace of cluster-scoped objects is ""."""
 
 KINDS: Final[dict[tuple[str, str], WatchedKind]] = {
-    (kind.resource.group, kind.resource.kind): kind for kind in (*WATCHED, POD_GROUP, JOB, *CUSTOM)
+    (kind.resource.group, kind.resource.kind): kind
+    for kind in (*WATCHED, POD_GROUP, DEVICE_TAINT_RULE, JOB, *CUSTOM)
 }
 """(group, kind) of every watched kind besides nodes and pods."""
 

@@ -15,14 +15,14 @@ from moorage.api.meta import ApiObject
 from moorage.base.clock import ManualClock
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
-from moorage.config.gate_table import GANG_SCHEDULING, GENERIC_WORKLOAD
+from moorage.config.gate_table import DEVICE_TAINT_RULES, GANG_SCHEDULING, GENERIC_WORKLOAD
 from moorage.config.own import LoadedConfiguration
 from moorage.engine.select_node import TieBreak
 from moorage.framework.registry import Registry
 from moorage.service.core import Core, CoreInputs, build_core
 from moorage.service.facts import Facts
 from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest
-from moorage.service.kinds import WatchedKind, watched
+from moorage.service.kinds import WatchedKind, lister_ingest, watched
 from moorage.service.waiting import WaitingPods
 from moorage.what_if.lists import Objects
 
@@ -154,17 +154,12 @@ def _ingests(
         for kind in watched(
             profiles,
             pod_groups=config.gates(GENERIC_WORKLOAD),
+            taint_rules=config.gates(DEVICE_TAINT_RULES),
             jobs=bool(core.hold_back_after_seconds),
         )
     }
     others: dict[str, ListerIngest[Any]] = {
-        name: ListerIngest(
-            kind.resource.kind,
-            getattr(core.snapshot.listers, name),
-            resource=kind.event,
-            queue=core.queue,
-            facts=facts,
-        )
+        name: lister_ingest(kind, core.snapshot.listers, queue=core.queue, facts=facts)
         for name, kind in kinds.items()
     }
     holds = any(profile.group_holders for profile in profiles)

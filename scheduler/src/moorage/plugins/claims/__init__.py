@@ -14,5 +14,6 @@
 - `releasing`: deallocates devices and undoes writes after a failed attempt.
 - `extended`: the special claim of a pod, for extended resources that devices provide.
 - `books`: offered and allocated devices, kept from one attempt to the next.
+- `tainted_slices`: the slices with the taints of DeviceTaintRules.
 - `counts`: counters for the metrics.
 """

@@ -17,6 +17,7 @@ from moorage.plugins.claims.devices.allocator import Allocator
 from moorage.plugins.claims.devices.contract import Features
 from moorage.plugins.claims.devices.inventory import Inventory
 from moorage.plugins.claims.rows import DeviceRows
+from moorage.plugins.claims.tainted_slices import TaintedSlices
 from moorage.snapshot.claim_table import ClaimTable, Key, allocation_of
 
 
@@ -150,9 +151,8 @@ class Books:
         self._handle = handle
         self._timeout_seconds = filter_timeout_seconds
         self._features = features_of(handle.gates)
-        self._slices = handle.snapshot.listers.resource_slices
+        self._slices = TaintedSlices(handle.snapshot.listers)
         self._inventory = self._offered()
-        self._slices_at = self._slices.log.position
         by_capacity = self._features.consumable_capacity
         self._holdings = Holdings(handle.snapshot.claims, consumable_capacity=by_capacity)
         self._rng = handle.streams.stream("shares of devices")
@@ -188,21 +188,18 @@ class Books:
         )
 
     def _offered(self) -> Inventory:
-        return Inventory(self._slices.all(), features=self._features)
+        return Inventory(self._slices.every(), features=self._features)
 
     def _follow_slices(self) -> None:
-        log = self._slices.log
-        changed = log.since(self._slices_at)
-        self._slices_at = log.position
+        changed = self._slices.changes()
         if changed is None:
             self._inventory = self._offered()
             return
-        for _, name in changed:
-            found = self._slices.get(name)
-            if found is None:
+        for name, slice_ in changed.items():
+            if slice_ is None:
                 self._inventory.remove(name)
             else:
-                self._inventory.put_slice(found)
+                self._inventory.put_slice(slice_)
 
 
 def features_of(gates: FeatureGates) -> Features:
