@@ -20,11 +20,13 @@ from moorage.api.devices import (
     DeviceRequest,
     DeviceRequestAllocationResult,
     DeviceTaint,
+    DeviceTaintRule,
     DeviceToleration,
     ResourceClaim,
     ResourceSlice,
 )
 from moorage.api.pod import Pod
+from moorage.api.taints import SCHEDULING_EFFECTS, concerns_slice, taints_device
 from moorage.engine.inquiry import Inquiry
 from moorage.explain.rejections import Rejection, ask_again
 from moorage.explain.words import listed, terms_text
@@ -32,7 +34,6 @@ from moorage.snapshot.listers import Lister
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
-_KEEPING_OFF: Final = frozenset({"NoSchedule", "NoExecute"})
 _Pool = tuple[str, str]
 """Driver and name of a pool."""
 _ASKED_MOST: Final = 64
@@ -96,7 +97,7 @@ def _fact(rejection: Rejection, claim: ResourceClaim, *, wanting: Pod) -> str:
         asks = f"it asks for {_count_text(claim)}{taken}"
         return f"{its}, whose devices on these nodes other pods have ({asks})"
     with given_back(snapshot, _released(snapshot, rejection.pod, pools)):
-        taints = _taints_told(slices)
+        taints = _taints_text(slices, snapshot.listers.device_taint_rules.all())
         with _untainted(snapshot, slices):
             if taints and not rejection.again(wanting):
                 return f"{its}, which does not tolerate {taints} of devices"
@@ -214,11 +215,19 @@ def _unallocated(claim: ResourceClaim) -> ResourceClaim:
 
 
 @contextmanager
-def _untainted(snapshot: Snapshot, slices: Iterable[ResourceSlice]) -> Iterator[None]:
-    """Take the taints off the devices of some slices on trial."""
+def _untainted(snapshot: Snapshot, slices: Sequence[ResourceSlice]) -> Iterator[None]:
+    """Take the taints off the devices of some slices on trial, those of rules as well."""
     tainted = [each for each in slices if any(device.taints for device in each.spec.devices)]
     changes = [(each, _without_taints(each)) for each in tainted]
-    with _changed(snapshot.listers.resource_slices, changes):
+    rules = [
+        (rule, _without_effect(rule))
+        for rule in snapshot.listers.device_taint_rules.all()
+        if any(concerns_slice(rule, each) for each in slices)
+    ]
+    with (
+        _changed(snapshot.listers.resource_slices, changes),
+        _changed(snapshot.listers.device_taint_rules, rules),
+    ):
         yield
 
 
@@ -227,9 +236,15 @@ def _without_taints(each: ResourceSlice) -> ResourceSlice:
     return msgspec.structs.replace(each, spec=msgspec.structs.replace(each.spec, devices=devices))
 
 
+def _without_effect(rule: DeviceTaintRule) -> DeviceTaintRule:
+    taint = msgspec.structs.replace(rule.spec.taint, effect="None")
+    return msgspec.structs.replace(rule, spec=msgspec.structs.replace(rule.spec, taint=taint))
+
+
 @contextmanager
 def _changed(
-    lister: Lister[ResourceClaim] | Lister[ResourceSlice], changes: Iterable[tuple[object, object]]
+    lister: Lister[ResourceClaim] | Lister[ResourceSlice] | Lister[DeviceTaintRule],
+    changes: Iterable[tuple[object, object]],
 ) -> Iterator[None]:
     """Put other versions of objects into a lister, and the known ones back."""
     changes = list(changes)
@@ -314,17 +329,23 @@ def _devices_of(claim: ResourceClaim) -> Sequence[DeviceRequestAllocationResult]
     return () if allocation is None else allocation.devices.results
 
 
-def _taints_told(slices: Iterable[ResourceSlice]) -> str:
-    """Return the taints that keep pods off devices of some slices; "" for none."""
-    found = dict.fromkeys(
-        _taint_text(taint)
-        for each in slices
-        for device in each.spec.devices
-        for taint in device.taints
-        if taint.effect in _KEEPING_OFF
-    )
-    plural = "s" if len(found) > 1 else ""
-    return f"the taint{plural} {listed(found)}" if found else ""
+def _taints_text(slices: Iterable[ResourceSlice], rules: Iterable[DeviceTaintRule]) -> str:
+    """Return the taints that keep pods off devices of some slices, with the rules; "" for none."""
+    rules = sorted(rules, key=lambda rule: rule.name)
+    texts = dict.fromkeys(text for each in slices for text in _taint_texts(each, rules))
+    plural = "s" if len(texts) > 1 else ""
+    return f"the taint{plural} {listed(texts)}" if texts else ""
+
+
+def _taint_texts(slice_: ResourceSlice, rules: Iterable[DeviceTaintRule]) -> Iterator[str]:
+    rules = [rule for rule in rules if concerns_slice(rule, slice_)]
+    for device in slice_.spec.devices:
+        for taint in device.taints:
+            if taint.effect in SCHEDULING_EFFECTS:
+                yield _taint_text(taint)
+        for rule in rules:
+            if rule.spec.taint.effect in SCHEDULING_EFFECTS and taints_device(rule, device):
+                yield f"{_taint_text(rule.spec.taint)} (DeviceTaintRule {rule.name})"
 
 
 def _taint_text(taint: DeviceTaint) -> str:
