@@ -1,7 +1,7 @@
 """The kinds of ``resource.k8s.io``, for dynamic resource allocation.
 
-`slices` has the resource slices. Mirrors kubernetes v1.36 pkg/apis/resource/validation and
-pkg/registry/resource.
+`slices` has the resource slices, `taint_rules` the DeviceTaintRules. Mirrors kubernetes v1.36
+pkg/apis/resource/validation and pkg/registry/resource.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from moorage.kinds.devices.shared_rules import (
     members,
 )
 from moorage.kinds.devices.slices import RESOURCE_SLICE
+from moorage.kinds.devices.taint_rules import DEVICE_TAINT_RULE
 from moorage.kinds.fields import kept, named, one_of, rules, within
 from moorage.kinds.kind import Context, FieldError, Obj, forbidden, invalid, required
 from moorage.kinds.metadata import check_template_metadata
@@ -182,6 +183,7 @@ KINDS = (
         ),
     ),
     RESOURCE_SLICE,
+    DEVICE_TAINT_RULE,
     ServedKind(
         resource=resources.RESOURCE_CLAIMS,
         acted_on_by="the scheduler, the claim controller",

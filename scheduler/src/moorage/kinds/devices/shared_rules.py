@@ -10,8 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from moorage.api.names import c_identifier_faults, dns_label_faults, dns_subdomain_faults
+from moorage.base.clock import rfc3339
 from moorage.kinds.fields import Rule, driver_name, duplicates, named, one_of, rules
 from moorage.kinds.kind import (
+    Context,
     FieldError,
     invalid,
     not_supported,
@@ -131,6 +133,12 @@ def check_taint(taint: Json, where: str) -> list[FieldError]:
     errors = label_name(taint.get("key"), f"{where}.key")
     errors += value_faults(taint.get("value"), f"{where}.value")
     return errors + one_of(*_EFFECTS, empty="required")(taint.get("effect"), f"{where}.effect")
+
+
+def set_time_added(taint: Json, ctx: Context) -> None:
+    """Give a taint of a device without a time the time of this write (v1/defaults.go)."""
+    if not taint.get("timeAdded"):
+        taint["timeAdded"] = rfc3339(ctx.clock.now_ns())
 
 
 def check_toleration(toleration: Json, where: str) -> list[FieldError]:

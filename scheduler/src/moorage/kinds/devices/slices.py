@@ -23,10 +23,13 @@ from moorage.kinds.devices.shared_rules import (
     pool_name,
     qualified_name,
     required_label,
+    set_time_added,
 )
 from moorage.kinds.fields import driver_name, kept, named, rules, selectable, within
 from moorage.kinds.kind import (
+    Context,
     FieldError,
+    Obj,
     duplicate,
     forbidden,
     invalid,
@@ -339,6 +342,13 @@ _slice = rules(
     ("sharedCounters", _shared_counters),
 )
 
+
+def _set_times(obj: Obj, ctx: Context) -> None:
+    for device in objects(obj, "spec", "devices"):
+        for taint in objects(device, "taints"):
+            set_time_added(taint, ctx)
+
+
 RESOURCE_SLICE = ServedKind(
     resource=resources.RESOURCE_SLICES,
     acted_on_by="the scheduler",
@@ -350,6 +360,8 @@ RESOURCE_SLICE = ServedKind(
         AGE,
     ),
     fields=selectable("spec.nodeName", "spec.driver"),
+    on_create=lambda obj, ctx, resource: _set_times(obj, ctx),
+    on_update=lambda new, old, ctx: _set_times(new, ctx),
     counts_generations=True,
     check=check_changed_spec(rules(("spec", _slice))),
     change=kept("spec.pool.name spec.driver spec.nodeName"),

@@ -1,0 +1,57 @@
+"""DeviceTaintRule: an administrator's taint of devices of any driver.
+
+Place in the flow: `served` lists the kind. Mirrors kubernetes v1.37
+pkg/apis/resource/validation/validation.go (ValidateDeviceTaintRule) and
+pkg/registry/resource/devicetaintrule/strategy.go.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moorage.kinds.built_in import resource_type
+from moorage.kinds.cells import AGE, NAME
+from moorage.kinds.devices.shared_rules import (
+    check_changed_spec,
+    check_taint,
+    device_name,
+    pool_name,
+    set_time_added,
+)
+from moorage.kinds.fields import driver_name, given, rules
+from moorage.kinds.kind import Context, Obj
+from moorage.kinds.served import ServedKind
+from moorage.kinds.tree import child, text
+
+
+def _prepare(obj: Obj, ctx: Context, resource: Any) -> None:
+    del resource
+    set_time_added(child(obj, "spec", "taint"), ctx)
+
+
+def _complete(new: Obj, old: Obj, ctx: Context) -> None:
+    """Set the time anew with another effect, unless the client sets it."""
+    taint, before = child(new, "spec", "taint"), child(old, "spec", "taint")
+    same_time = taint.get("timeAdded") == before.get("timeAdded")
+    if same_time and text(taint, "effect") != text(before, "effect"):
+        taint.pop("timeAdded", None)
+    set_time_added(taint, ctx)
+
+
+_selector = rules(
+    ("driver", given(driver_name)), ("pool", given(pool_name)), ("device", given(device_name))
+)
+
+DEVICE_TAINT_RULE = ServedKind(
+    resource=resource_type("resource.k8s.io/v1beta2", "devicetaintrules"),
+    acted_on_by="the scheduler",
+    columns=(NAME, AGE),
+    on_create=_prepare,
+    on_update=_complete,
+    counts_generations=True,
+    open_status=(),
+    check=check_changed_spec(
+        rules(("spec.deviceSelector", given(_selector)), ("spec.taint", check_taint))
+    ),
+)
+"""The kind DeviceTaintRule."""
