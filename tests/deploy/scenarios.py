@@ -20,7 +20,7 @@ from moorage.client.transport import Answer, Call
 from moorage.config.feature_gates import feature_gates
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
-from moorage.service.kinds import CUSTOM, JOB, POD_GROUP, WATCHED
+from moorage.service.kinds import CUSTOM, DEVICE_TAINT_RULE, JOB, POD_GROUP, WATCHED
 from moorage.service.leader import elector_of
 from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
@@ -87,6 +87,7 @@ def _object(kind: Any, number: int) -> Manifest:
         },
         "DeviceClass": {"spec": {}},
         "ResourceSlice": {"spec": offered("n1", "g0")["spec"]},
+        "DeviceTaintRule": {"spec": {"taint": {"key": "k", "effect": "None"}}},
         "ResourceClaim": {"spec": {}},
         "PodDisruptionBudget": {
             "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": name}}}
@@ -121,7 +122,8 @@ def _controller(selector: Any) -> Manifest:
 def _kinds(cluster: VirtualCluster) -> list[Any]:
     parts = cluster.scheduler.parts
     names = {each._resource for each in parts.others}
-    return [kind for kind in (*WATCHED, POD_GROUP, JOB, *CUSTOM) if kind.resource in names]
+    known = (*WATCHED, POD_GROUP, DEVICE_TAINT_RULE, JOB, *CUSTOM)
+    return [kind for kind in known if kind.resource in names]
 
 
 async def sees_every_change(cluster: VirtualCluster) -> None:
@@ -377,6 +379,10 @@ _FURTHER: dict[str, tuple[str, LoadedConfiguration]] = {
     "podGroups": ("PodGroups of Kubernetes", _GROUPS),
     "coscheduling": ("PodGroups of scheduler-plugins", with_plugin("Coscheduling", "PrioritySort")),
     "elasticQuotas": ("elastic quotas", with_plugin("CapacityScheduling", "DefaultPreemption")),
+    "deviceTaintRules": (
+        "DeviceTaintRules",
+        msgspec.structs.replace(PLAIN, gates=feature_gates({}, "1.37")),
+    ),
     "jobs": ("Jobs", _HOLDING),
 }
 

@@ -36,10 +36,12 @@ class Cluster:
         clock: Any = None,
         bootstrapped: bool = True,
         rbac: bool = False,
+        of_1_37: bool = False,
     ) -> None:
         self.clock = clock or ManualClock()
+        kinds = served_kinds(of_1_37=of_1_37)
         self.server = ApiServer(
-            served_kinds(), clock=self.clock, streams=Streams(1), limits=limits, rbac=rbac
+            kinds, clock=self.clock, streams=Streams(1), limits=limits, rbac=rbac
         )
         if bootstrapped:
             self.bootstrap()

@@ -33,6 +33,7 @@ def manifest(resource: ResourceType, name: str = "x", **fields: Any) -> dict[str
     """The least object that the rules of every kept kind let through."""
     known = {
         "resourceslices": SLICE,
+        "devicetaintrules": RULE,
         "resourceclaims": CLAIM,
         "resourceclaimtemplates": TEMPLATE,
         "mutatingadmissionpolicies": POLICY,
@@ -64,6 +65,7 @@ CONSTRAINTS = {
         }
     ],
 }
+RULE: dict[str, Any] = {"spec": {"taint": {"key": "k", "effect": "None"}}}
 CLAIM: dict[str, Any] = {"spec": {}}
 TEMPLATE: dict[str, Any] = {"spec": {"spec": {}}}
 POLICY: dict[str, Any] = {

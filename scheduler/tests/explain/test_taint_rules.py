@@ -45,8 +45,7 @@ def cluster(*more: Manifest, **device: object) -> list[Manifest]:
         ),
         pytest.param(
             cluster(rule("b", pool="n2"), rule("a", pool="n1")),
-            "the taints broken:NoExecute (DeviceTaintRule a), "
-            "broken:NoExecute (DeviceTaintRule b)",
+            "the taints broken:NoExecute (DeviceTaintRule a), broken:NoExecute (DeviceTaintRule b)",
             id="a rule for each node",
         ),
         pytest.param(

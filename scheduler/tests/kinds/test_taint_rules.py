@@ -21,7 +21,7 @@ from scheduler.tests.kinds.builders import (
     named,
     update_errors,
 )
-from scheduler.tests.kinds.test_pod_validation import LABEL
+from scheduler.tests.kinds.test_pod_validation import LABEL, QUALIFIED
 from scheduler.tests.kinds.test_scheduling_rules import SUBDOMAIN
 
 BAD = "!@#$%^"
@@ -81,6 +81,15 @@ def rule(name: str = "x", taint: dict[str, Any] = TAINT, **selector: Any) -> Obj
         ),
         pytest.param(
             named("devicetaintrules", spec={"taint": TAINT}), [], id="a rule without a selector"
+        ),
+        pytest.param(
+            named("devicetaintrules", spec={}),
+            [
+                'spec.taint.key: Invalid value: "": name part must be non-empty',
+                f'spec.taint.key: Invalid value: "": {QUALIFIED}',
+                "spec.taint.effect: Required value",
+            ],
+            id="a rule without a taint",
         ),
         pytest.param(
             rule(driver="", pool="", device=""),

@@ -33,6 +33,8 @@ from moorage.base.rng import Streams
 from moorage.base.timeline import Timeline
 from moorage.client.transport import Transport
 from moorage.client.writes import Client
+from moorage.config.emulation import DEFAULT_VERSION
+from moorage.config.gate_table import V1_37
 from moorage.nodeshapes.templates import NodeTemplate
 from moorage_sandbox.apiserver.bootstrap import bootstrap
 from moorage_sandbox.apiserver.served_kinds import served_kinds
@@ -84,6 +86,8 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
         Key for the tokens of service accounts; derived from the seed if empty.
     authority
         Certificate of the cluster's authority, PEM; empty if nobody speaks TLS to the server.
+    version
+        The version of Kubernetes that the server plays: 1.36 or 1.37.
     on_failure
         Called with the name and the exception of a program that fails.
     """
@@ -96,6 +100,7 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     rbac: bool = False
     secret: bytes = b""
     authority: bytes = b""
+    version: str = DEFAULT_VERSION
     on_failure: OnFailure = _ignore
 
 
@@ -134,7 +139,7 @@ def open_server(settings: ClusterSettings, journal: Journal | None = None) -> Op
         The journal is damaged.
     """
     api = ApiServer(
-        served_kinds(),
+        served_kinds(of_1_37=settings.version == V1_37),
         clock=settings.clock,
         streams=settings.streams,
         rbac=settings.rbac,

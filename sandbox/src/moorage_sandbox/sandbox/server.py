@@ -85,6 +85,7 @@ class SandboxServer:
             rbac=settings.rbac,
             secret=hmac.digest(identity.key, b"tokens of service accounts", "sha256"),
             authority=self._authority.certificate,
+            version=settings.version,
         )
         self._audit: AuditLog | None = None
         self._http: HttpServer | None = None

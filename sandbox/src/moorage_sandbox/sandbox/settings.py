@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from moorage.base.process import Pace
+from moorage.config.emulation import DEFAULT_VERSION
 
 SANDBOX_CONTEXT = "moorage"
 """Name of the context in a sandbox's kubeconfig; other contexts are not the sandbox's."""
@@ -35,6 +36,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         Users may only make the calls that roles allow.
     audit_log
         File to write every call to; empty for none.
+    version
+        The version of Kubernetes that the server plays: 1.36 or 1.37.
     pace
         Speed and start of the cluster's time.
     """
@@ -49,6 +52,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     salvage: bool = False
     rbac: bool = False
     audit_log: str = ""
+    version: str = DEFAULT_VERSION
     pace: Pace = Pace()
 
 

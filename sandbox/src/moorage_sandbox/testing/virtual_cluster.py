@@ -115,6 +115,7 @@ class VirtualCluster:
             controllers=controllers,
             renew_seconds=renew_seconds,
             authority=authority,
+            version=(config or LoadedConfiguration()).gates.version,
         )
         self._has_controllers = bool(controllers)
         self._adopting = False

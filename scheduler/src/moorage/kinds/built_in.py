@@ -117,7 +117,8 @@ def subresource_body(resource: ResourceType, name: str) -> tuple[ResourceType, t
 
 @cache
 def _facts() -> Mapping[tuple[str, str, str], ResourceFact]:
-    return {(_api_version(each), each.plural, each.subresource): each for each in facts.resources()}
+    every = (*facts.resources(), *facts.resources_of_1_37())
+    return {(_api_version(each), each.plural, each.subresource): each for each in every}
 
 
 def _api_version(fact: ResourceFact) -> str:

@@ -43,9 +43,20 @@ def kept_kind(resource: ResourceType) -> ServedKind:
     )
 
 
-def other_version(resource: ResourceType, stored: ServedKind) -> ServedKind:
+def other_version(
+    resource: ResourceType, stored: ServedKind, *, needs_version: bool | None = None
+) -> ServedKind:
     """Return the rules of a kind in a version that is not the stored one.
 
+    Parameters
+    ----------
+    resource, stored
+        The version, and the rules of the stored version.
+    needs_version
+        Whether an update has to carry a resourceVersion; None for as in the stored version.
+
+    Notes
+    -----
     Objects are validated in the stored version. The two forms differ in the version's name, and in
     the fields of `CONVERSIONS`.
     """
@@ -63,7 +74,7 @@ def other_version(resource: ResourceType, stored: ServedKind) -> ServedKind:
         has_status=stored.has_status,
         parts=stored.parts,
         created_by_put=stored.created_by_put,
-        needs_version=stored.needs_version,
+        needs_version=stored.needs_version if needs_version is None else needs_version,
         shown_when_deleted=stored.shown_when_deleted,
         acted_on_by=stored.acted_on_by,
         warn=stored.warn,

@@ -6,6 +6,7 @@ A kind with behaviour has a module here, or shares one with its neighbours, with
 
 from __future__ import annotations
 
+from moorage.api.resources import DEVICE_TAINT_RULES
 from moorage.kinds.built_in import stored_resources
 from moorage.kinds.cluster import (
     certificate_request,
@@ -20,7 +21,8 @@ from moorage.kinds.cluster import (
     runtime_class,
 )
 from moorage.kinds.devices import served as devices
-from moorage.kinds.kept import with_other_versions
+from moorage.kinds.devices.taint_rules import DEVICE_TAINT_RULE
+from moorage.kinds.kept import other_version, with_other_versions
 from moorage.kinds.network import addresses, networking, service
 from moorage.kinds.pod import kind as pod
 from moorage.kinds.quotas import limit_range, resource_quota
@@ -61,13 +63,22 @@ _MODULES = (
 GROUPS: tuple[tuple[ServedKind, ...], ...] = tuple(module.KINDS for module in _MODULES)
 
 
-def all_kinds(*more: ServedKind) -> list[ServedKind]:
+def all_kinds(*more: ServedKind, of_1_37: bool = False) -> list[ServedKind]:
     """Every built-in kind, in the order of `moorage.kinds.built_in.stored_resources`.
 
     Parameters
     ----------
     more
         Kinds with behaviour that a room above knows; without them they follow from the facts.
+    of_1_37
+        Whether the versions of kinds are there that 1.37 has and 1.36 lacks.
     """
     own = {kind.resource: kind for group in (*GROUPS, more) for kind in group}
-    return with_other_versions(own, stored_resources())
+    kinds = with_other_versions(own, stored_resources())
+    return [*_KINDS_OF_1_37, *kinds] if of_1_37 else kinds
+
+
+_KINDS_OF_1_37 = (
+    # Objects stay stored in v1beta2, so that a data directory can go back to 1.36.
+    other_version(DEVICE_TAINT_RULES, DEVICE_TAINT_RULE, needs_version=True),
+)

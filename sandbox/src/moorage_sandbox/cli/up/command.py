@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from moorage.cli.options import config_option, emulation_options, plugin_option, seed_option
+from moorage.config.emulation import DEFAULT_VERSION
 from moorage_sandbox.cli.up.life import live_through
 from moorage_sandbox.cli.up.life_options import LifeOptions, kubeconfig_path, life_options
 from moorage_sandbox.cli.up.node_options import (
@@ -136,7 +137,7 @@ def up(  # noqa: PLR0913 - one parameter an option
     from moorage.cli.run.scheduler_options import SchedulerOptions
     from moorage_sandbox.sandbox.up import UpPlan
 
-    served = _checked(config, plugins, emulation)
+    served, server["version"] = _checked(config, plugins, emulation)
     chosen_seed = Streams(seed).seed if seed is None else seed
     nodes = templates_of(wanted)
     settings = server_settings(server, nodes, chosen_seed, default_nodes=are_default(wanted))
@@ -228,20 +229,26 @@ def _emulation(others: dict[str, Any]) -> dict[str, object]:
 
 def _checked(
     config: Path | None, plugins: tuple[str, ...], emulation: Mapping[str, object]
-) -> frozenset[str]:
-    """Return the schedulerNames to be served; mistakes are reported before any process starts."""
+) -> tuple[frozenset[str], str]:
+    """Return the schedulerNames to be served, and the version of Kubernetes that is played.
+
+    Mistakes are reported before any process starts.
+    """
+    version = ""
     if emulation:
         from moorage.cli.run.overrides import with_flags
         from moorage.config.load import load_config
 
-        with_flags(load_config(config), emulation, has_config=config is not None)
+        loaded = with_flags(load_config(config), emulation, has_config=config is not None)
+        version = loaded.gates.version
     if config is None and not plugins:
         # The scheduler's modules take a second to import; the defaults have no mistakes.
-        return DEFAULT_NAMES
+        return DEFAULT_NAMES, version or DEFAULT_VERSION
     from moorage.cli.checking import check_config
 
     loaded = check_config(config, plugins)
-    return frozenset(profile.scheduler_name for profile in loaded.scheduler.profiles)
+    names = frozenset(profile.scheduler_name for profile in loaded.scheduler.profiles)
+    return names, version or loaded.gates.version
 
 
 def _scheduler_kubeconfig(kubeconfig: Path) -> Path:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ServerOptions(TypedDict):
-    """The values that `server_options` passes to the command."""
+    """The values that `server_options` passes to the command, and the version that is played."""
 
     listen: str
     names: tuple[str, ...]
@@ -29,6 +29,7 @@ class ServerOptions(TypedDict):
     rbac: bool
     speed: float
     audit_log: Path | None
+    version: str
 
 
 _OPTIONS = (
@@ -136,6 +137,7 @@ def server_settings(
         salvage=options["salvage"],
         rbac=options["rbac"],
         audit_log=str(audit_log.absolute()) if audit_log else "",
+        version=options["version"],
         pace=_pace(speed, data),
     )
 

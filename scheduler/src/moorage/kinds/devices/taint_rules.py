@@ -51,7 +51,10 @@ DEVICE_TAINT_RULE = ServedKind(
     counts_generations=True,
     open_status=(),
     check=check_changed_spec(
-        rules(("spec.deviceSelector", given(_selector)), ("spec.taint", check_taint))
+        rules(
+            ("spec.deviceSelector", given(_selector)),
+            ("spec.taint", lambda taint, where: check_taint(taint or {}, where)),
+        )
     ),
 )
 """The kind DeviceTaintRule."""

@@ -14,7 +14,7 @@ import gzip
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -41,6 +41,7 @@ _SCALARS: Mapping[tuple[str, str], str] = {
     ("boolean", ""): "boolean",
 }
 
+T = TypeVar("T")
 Shape = Literal["scalar", "object", "list", "map"]
 
 
@@ -186,14 +187,37 @@ class _KindEntry(msgspec.Struct, frozen=True):
 def definitions() -> Mapping[str, Definition]:
     """Return every definition by its full name, ``io.k8s.api.core.v1.Pod``; they have no names."""
     found: dict[str, Definition] = _decode("schema", dict[str, Definition])
-    return found
+    return found | _in_v1(found, _RULE_DEFINITIONS, dict[str, Definition])
 
 
 @cache
 def resources() -> tuple[ResourceFact, ...]:
     """Return every resource and subresource, ordered by group, version and name."""
-    found = _decode("kinds", dict[str, _KindEntry])
+    return tuple(_resource(path, entry) for path, entry in sorted(_entries().items()))
+
+
+@cache
+def resources_of_1_37() -> tuple[ResourceFact, ...]:
+    """Return the resources and subresources that 1.37 serves besides those of `resources`."""
+    found = _in_v1(_entries(), _RULE_PATHS, dict[str, _KindEntry])
     return tuple(_resource(path, entry) for path, entry in sorted(found.items()))
+
+
+@cache
+def _entries() -> Mapping[str, _KindEntry]:
+    found: dict[str, _KindEntry] = _decode("kinds", dict[str, _KindEntry])
+    return found
+
+
+# DeviceTaintRule has the same form in v1beta2, which 1.36 has, and in v1, which 1.37 has as well.
+_RULE_PATHS = "resource.k8s.io/v1beta2/devicetaintrules"
+_RULE_DEFINITIONS = "io.k8s.api.resource.v1beta2.DeviceTaint"
+
+
+def _in_v1(found: Mapping[str, T], prefix: str, form: type[dict[str, T]]) -> dict[str, T]:
+    """Return the facts whose names begin so, with v1 in the place of v1beta2 everywhere."""
+    older = {name: fact for name, fact in found.items() if name.startswith(prefix)}
+    return msgspec.json.decode(msgspec.json.encode(older).replace(b"v1beta2", b"v1"), type=form)
 
 
 def _resource(path: str, entry: _KindEntry) -> ResourceFact:
