@@ -39,6 +39,9 @@ DeviceTaintRule is stable in 1.37. 1.36 has it as `v1beta2`, off by default, and
 version where `v1` is not served. Both are read only with the gate DRADeviceTaintRules, which is on
 in 1.37 and off in 1.36. Earlier versions have other fields and are not read.
 
+The server of `moorage up` is one of 1.36. With `--emulated-version 1.37` it serves DeviceTaintRule
+in `v1` as well, and nothing else of 1.37.
+
 Tests compare the table with what each version serves: groups, versions, resources and verbs. They
 also run every part of the scheduler's work against a server that answers 404 to everything else.
 What a version serves is read from the OpenAPI description of its release, as the official Python
@@ -63,8 +66,19 @@ default, and moorage does not use them where they are switched on. 1.37 also has
 - **Configuration**: `kubescheduler.config.k8s.io/v1`. Files of earlier versions are
   [renewed](../how-to/renew-a-configuration.md).
 """
-_OTHERWISE = f"""
+_DECISIONS = f"""
 ## What is decided otherwise
+
+Decisions follow the emulated version (`--emulated-version`, {V1_36} by default), whichever version
+the API server has. With {V1_36} and with every older server they are those of kube-scheduler
+{V1_36}; what an older server does not serve is in the table above. {V1_37} decides in these cases
+otherwise:
+
+| Plugin | Decision of {V1_37} | Gate |
+|---|---|---|
+"""
+_OTHERWISE = f"""
+## Gates that differ
 
 These gates have another default in {V1_37} than in {V1_36}, or exist in one of both only.
 [The table of gates](feature-gates.md) has all of them.
@@ -82,7 +96,16 @@ _CONSEQUENCES = {
 def server_versions_page() -> str:
     """Return the page: one row for each version of the API server."""
     table = "".join(map(_row, SERVER_VERSIONS))
-    return _HEADER + table + _FOOTER + _OTHERWISE + "".join(_differences())
+    decisions = "".join(_decisions())
+    differences = "".join(_differences())
+    return f"{_HEADER}{table}{_FOOTER}{_DECISIONS}{decisions}{_OTHERWISE}{differences}"
+
+
+def _decisions() -> Iterator[str]:
+    """Yield a row for each decision that differs between the two versions."""
+    for gate in GATES:
+        if gate.decision:
+            yield f"| {gate.plugin} | {gate.decision} | `{gate.name}` |\n"
 
 
 def _differences() -> Iterator[str]:

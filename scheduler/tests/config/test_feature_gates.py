@@ -139,6 +139,18 @@ def test_every_default_is_built(version: str):
     assert missing == []
 
 
+def test_a_decision_is_described_where_a_default_that_a_plugin_follows_differs():
+    """A gate that is off in both versions, or has no plugin, changes no decision by itself."""
+    differing = {
+        gate.name
+        for gate in GATES
+        if gate.plugin
+        and FeatureGates({}, "1.37")(gate.name)
+        and not ("1.36" in gate.states and gate.states["1.36"].default)
+    }
+    assert {gate.name for gate in GATES if gate.decision} == differing
+
+
 @pytest.mark.parametrize("gate", ["GangScheduling", "WorkloadAwarePreemption"])
 @pytest.mark.parametrize("on", [True, False], ids=["on", "off"])
 def test_a_gate_that_1_37_has_merged_is_on_with_its_successor(gate, on):

@@ -13,6 +13,7 @@ from moorage.base.errors import UsageError
 from moorage.base.verbosity import V0
 from moorage.cli.completing import complete_contexts, complete_namespaces, complete_shapes
 from moorage.cli.render import Form
+from moorage.config.emulation import DEFAULT_VERSION, EMULATED_TEXT, OLDEST_TEXT
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -167,15 +168,15 @@ def emulation_options(function: F) -> F:
         "oldest",
         default="",
         metavar="VERSION",
-        help="Oldest Kubernetes version in the cluster. Default: the emulated one.",
+        help=f"{OLDEST_TEXT}. Default: the emulated one.",
     )(function)
     return click.option(
         "--emulated-version",
         "version",
         default="",
         metavar="VERSION",
-        help="Kubernetes version whose decisions are made: 1.36 or 1.37. Default: emulatedVersion "
-        "of the configuration, or 1.36.",
+        help=f"{EMULATED_TEXT}. Default: emulatedVersion of the configuration, or "
+        f"{DEFAULT_VERSION}.",
     )(function)
 
 

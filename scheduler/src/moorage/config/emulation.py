@@ -12,6 +12,14 @@ DEFAULT_VERSION: Final = V1_36
 """The version that is emulated if nobody names one."""
 COMPATIBLE_VERSIONS: Final = ("1.35", *VERSIONS)
 """The versions that may be the oldest one in a cluster."""
+_SPELLINGS: Final = ", ".join(f"{prefix}{VERSIONS[-1]}" for prefix in ("v", "kube=", "kube=v"))
+EMULATED_TEXT: Final = (
+    f"Kubernetes version whose decisions are made: {' or '.join(VERSIONS)}; also {_SPELLINGS}"
+)
+OLDEST_TEXT: Final = (
+    f"Oldest Kubernetes version in the cluster: {COMPATIBLE_VERSIONS[0]} to the emulated one"
+)
+"""What the two flags mean, for the help of every command that has them."""
 _FIELDS: Final = ("emulatedVersion", "minCompatibilityVersion")
 
 

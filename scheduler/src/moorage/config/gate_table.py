@@ -63,6 +63,9 @@ class Gate(msgspec.Struct, frozen=True):
         The argument that only works with the gate, as ``Plugin.field``; "" for none.
     merged_into
         The gate that replaces this one in the versions without it; "" for none.
+    decision
+        The decision that the gate changes, as a sentence; "" unless its default differs between
+        two versions.
     """
 
     name: str
@@ -73,6 +76,7 @@ class Gate(msgspec.Struct, frozen=True):
     plugin: str = ""
     argument: str = ""
     merged_into: str = ""
+    decision: str = ""
 
 
 COMPONENT_FLAGZ: Final = "ComponentFlagz"
@@ -136,6 +140,8 @@ GATES: Final[tuple[Gate, ...]] = (
         _BOTH,
         "DRADeviceTaints",
         plugin="DynamicResources",
+        decision="A claim that does not tolerate the taint of a DeviceTaintRule gets no device "
+        "that the rule selects.",
     ),
     _G("DRADeviceTaints", _changed(_BETA, _GA), "taints of devices", _BOTH),
     _G(
@@ -150,6 +156,8 @@ GATES: Final[tuple[Gate, ...]] = (
         "ranges of shared capacity in thousandths",
         _BOTH,
         plugin="DynamicResources",
+        decision="An amount of shared capacity is rounded to a step in thousandths, not to whole "
+        "units, where the range of the device has fractions.",
     ),
     _G("DRAListTypeAttributes", _always(_ALPHA), "attributes of devices that are lists", _OFF),
     _G("DRANodeAllocatableResources", _always(_ALPHA), "devices that take cpu or memory", _OFF),
@@ -218,6 +226,8 @@ GATES: Final[tuple[Gate, ...]] = (
         _BOTH,
         plugin="VolumeBinding",
         argument="VolumeBinding.shape",
+        decision="Nodes are scored by the share of their free storage that the claims of the pod "
+        "would use.",
     ),
     _G("TaintTolerationComparisonOperators", _always(_ALPHA), "tolerations by Lt and Gt", _OFF),
     _G(
@@ -234,6 +244,8 @@ GATES: Final[tuple[Gate, ...]] = (
         "nodes without a driver are left out",
         _BOTH,
         plugin="NodeVolumeLimits",
+        decision="A node that lacks a CSI driver gets no pod with volumes of that driver, if the "
+        "CSIDriver sets `preventPodSchedulingIfMissing`.",
     ),
     _G(
         WORKLOAD_PREEMPTION,

@@ -15,6 +15,7 @@ import msgspec
 
 from moorage.api.schedules.durations import parse_duration
 from moorage.base.errors import UsageError
+from moorage.config.emulation import EMULATED_TEXT, OLDEST_TEXT
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -152,8 +153,7 @@ FLAGS: Final[tuple[Flag, ...]] = (
         "strings",
         "",
         _ON,
-        "Kubernetes version whose decisions are made: 1.36 or 1.37; also v1.37, kube=1.37 and "
-        "kube=v1.37",
+        EMULATED_TEXT,
     ),
     Flag("feature-gates", "strings", "", _ON, "Gates to switch: A=true,B=false"),
     Flag("help", "bool", "false", _ON, "This help", own=True),
@@ -189,7 +189,7 @@ FLAGS: Final[tuple[Flag, ...]] = (
         "strings",
         "",
         _ON,
-        "Oldest Kubernetes version in the cluster: 1.35 to the emulated one",
+        OLDEST_TEXT,
     ),
     Flag(
         "permit-address-sharing",

@@ -1,0 +1,116 @@
+"""The rows of the table of differences that are about nominations, and victims that stop."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tools.pages.deviation import Deviation
+
+NOMINATIONS: Final[tuple[Deviation, ...]] = (
+    Deviation(
+        subject=(
+            "Nominated pods in InterPodAffinity, PodTopologySpread, VolumeRestrictions, "
+            "VolumeBinding and DynamicResources"
+        ),
+        upstream=(
+            "count only on the node that they are nominated to, and not at all where PreFilter "
+            "skips by what the placed pods ask for (kubernetes issue 114889), nor with their claims"
+        ),
+        here=(
+            "those of equal or higher priority count on every node: by their own anti-affinity, in "
+            "their topology domain, by a ReadWriteOncePod claim, and by the volumes and devices "
+            "that their claims would get"
+        ),
+        why=(
+            "a nominated pod would lose what its victims are evicted for to any pod that is tried "
+            "while they stop, and evict again"
+        ),
+    ),
+    Deviation(
+        subject="A pod that a node takes once nominated pods are placed elsewhere (hard spread)",
+        upstream="evicts pods on another node, or on the same",
+        here="evicts nobody and waits for these pods; its nomination to such a node stays",
+        why="nobody is evicted for nothing",
+    ),
+    Deviation(
+        subject="Events that wake a pod for which no eviction helps",
+        upstream="those of the plugins that rejected it in Filter",
+        here="also those of the plugins that rejected it on nodes tried for preemption",
+        why="what kept the pod from evicting may change, and no other event would come",
+    ),
+    Deviation(
+        subject="Members of a pod group whose victims stop",
+        upstream=(
+            "are tried one by one or in parts as their own victims leave; an attempt with too few "
+            "members gives up the places of all"
+        ),
+        here=(
+            "wait in PreEnqueue until all victims of the group have left, at most 30 s longer than "
+            "a victim's grace; their nominations hold the room meanwhile"
+        ),
+        why="the pods that controllers make in place of the victims took it: evictions without end",
+    ),
+    Deviation(
+        subject="Victims that still stop, when CapacityScheduling seeks victims for another pod",
+        upstream="count as used, next to the nominated pods that they leave for",
+        here="do not count as used; the nominated pods do. A nominated pod that lacks only their "
+        "share waits for them",
+        why="of pods that come at one moment, each evicted one pod more than the one before it, "
+        "and once more as soon as its own victim was gone",
+    ),
+    Deviation(
+        subject="A member of a pod group on whose nominated node pods still stop",
+        upstream="has no place, so the group is rejected, and all members give up their places",
+        here="keeps it if it fits without them and no more is evicted; the group waits for them",
+        why="the room of the other members went to other pods, and the group evicted again",
+    ),
+    Deviation(
+        subject="Nominations of a pod group that preempts as a whole",
+        upstream="v1.36 nominates no member (kubernetes#138967, in 1.37)",
+        here="each member is nominated to its place after the evictions",
+        why="the room is kept for the group, as for a pod",
+    ),
+    Deviation(
+        subject="A member that preempts by itself (groupMode permit)",
+        upstream="evicts for itself, whether or not the group fits",
+        here="evicts only if enough members would have a node next to each other after evictions",
+        why="a group that cannot fit evicted without end",
+    ),
+    Deviation(
+        subject="A pod that PreEnqueue rejects when it is first seen, with a nominated node",
+        upstream="is nominated once PreEnqueue lets it in",
+        here="is nominated at once",
+        why="after a restart the victims of its group are still stopping, and others took the room",
+    ),
+    Deviation(
+        subject="A group that preempts as a whole while other pods leave",
+        upstream="may evict pods that stay in place of pods that leave anyway",
+        here="evicts those that leave anyway last of all to be spared",
+        why="nobody is evicted for nothing",
+    ),
+    Deviation(
+        subject="A member of a pod group that is tried after a member with victims",
+        upstream="is tried while these victims are still on their nodes",
+        here="is tried as if these victims were gone",
+        why="several members were nominated to what a node has once, such as a host port, and "
+        "evicted without end; members that need GPUs of their victims never got any",
+    ),
+    Deviation(
+        subject="A preemptor whose nominated node has a victim that is not terminating yet",
+        upstream="evicts again where the watch has not shown the deletion yet",
+        here="waits for a victim as soon as its eviction is decided, also for another preemptor's",
+        why="one or two pods too many were evicted, and deletions were sent twice",
+    ),
+    Deviation(
+        subject="A member at Permit (groupMode permit) while another member's victims stop",
+        upstream="is rejected once the other member is tried again and has no room yet",
+        here="stays at Permit",
+        why="its room would be lost to other pods, and be evicted again",
+    ),
+    Deviation(
+        subject="Order of PostFilter plugins (groupMode permit)",
+        upstream="as configured",
+        here="as configured, but Coscheduling comes last",
+        why="Coscheduling would take the members off their nodes before victims are chosen",
+    ),
+)
