@@ -22,7 +22,7 @@ from moorage.snapshot.shape import (
 
 T = TypeVar("T")
 
-# Recently used pods: several modules handle one event. A guess, below a megabyte.
+# Pods used lately. A guess, below a megabyte.
 _LATELY_MOST: Final = 256
 # Sets of replicas whose last pod is remembered. A guess: some megabytes, where they are gone.
 _REPLICAS_MOST: Final = 1024
@@ -110,50 +110,63 @@ class PodInfo:
         """Return the pod with its future node; `info_of` then finds the new pod."""
         spec = msgspec.structs.replace(self.pod.spec, node_name=node_name)
         pod = msgspec.structs.replace(self.pod, spec=spec)
-        return _met(PodInfo(pod, spec=self._spec))
+        return _keep_lately(PodInfo(pod, spec=self._spec))
 
     def part(self, kind: PartKind[T]) -> Part[T]:
-        """Return the shared, compiled part of this kind."""
-        parts = self._spec.value
-        found = parts.get(kind)
-        if found is not None:
-            return found
-        if kind.beside_volumes:
-            found = parts[kind] = self._part_of_others(kind)
-            return found
-        return self._part_of_its_own(kind)
+        """Return the shared, compiled part of this kind.
 
-    def _part_of_others(self, kind: PartKind[T]) -> Part[T]:
-        """Return a part that no pod with the same spec has asked for yet."""
-        if not self.pod.spec.volumes:
+        Notes
+        -----
+        A part of fields within the spec is compiled once for all pods of that spec, and, as it
+        rests on no volume, once for all pods that differ in their volumes only. A part of other
+        fields, such as an annotation, is compiled once for each pod.
+        """
+        parts = self._spec.value
+        part = parts.get(kind)
+        if part is not None:
+            return part
+        if kind.beside_volumes:
+            part = parts[kind] = self._part_beside_volumes(kind)
+            return part
+        return self._own_part(kind)
+
+    def _part_beside_volumes(self, kind: PartKind[T]) -> Part[T]:
+        """Return a part that no pod of the same spec has asked for yet."""
+        if not self.pod.spec.volumes:  # only specs with volumes are also kept without them
             return kind.part_of(self.pod)
         beside: dict[PartKind[Any], Part[Any]] = self._spec.value[SPEC_BESIDE_VOLUMES].value
-        found: Part[T] | None = beside.get(kind)
-        if found is None:
-            found = beside[kind] = kind.part_of(self.pod)
-        return found
+        part: Part[T] | None = beside.get(kind)
+        if part is None:
+            part = beside[kind] = kind.part_of(self.pod)
+        return part
 
-    def _part_of_its_own(self, kind: PartKind[T]) -> Part[T]:
+    def _own_part(self, kind: PartKind[T]) -> Part[T]:
         """Return a part that replicas need not share: a node name, an annotation."""
         if kind is NODE_NAME:  # compiled at no cost, so not worth keeping for every pod
             return kind.part_of(self.pod)
         if self._own is None:
             self._own = {}
-        found = self._own.get(kind)
-        if found is None:
-            found = self._own[kind] = kind.part_of(self.pod)
-        return found
+        part = self._own.get(kind)
+        if part is None:
+            part = self._own[kind] = kind.part_of(self.pod)
+        return part
 
 
+# How a pod gets its `PodInfo`, the quickest way first. Each way finds what has been compiled.
+# 1. A pod object that was used lately still has its own: several modules handle one event.
+# 2. A later version of a known pod takes the parts of the version before, if the specs agree.
+# 3. An unknown pod takes those of the last pod with its namespace and generateName, if the specs
+#    agree: it mostly is a replica. Pods without a generateName are compared with each other, as
+#    they often come in rows. A comparison takes a third of the time of way 4.
+# 4. Any other pod finds the parts of its spec by the encoded spec (`spec_of`).
 _lately: dict[int, PodInfo] = {}
-# The last replica, by namespace and generateName: most replicas share all parts. Pods without the
-# name have one, too: they often come in rows, and a comparison takes a third of the time that
-# finding a spec takes.
+"""Way 1: the pods used lately, by the identity of the object."""
 _replicas: dict[tuple[str, str], PodInfo] = {}
+"""Way 3: the last pod by namespace and generateName."""
 
 
 def info_of(pod: Pod, *, like: PodInfo | None = None) -> PodInfo:
-    """Return the `PodInfo` of a pod; the same object for a recently used pod.
+    """Return the `PodInfo` of a pod; the same object for a pod used lately.
 
     Parameters
     ----------
@@ -162,38 +175,38 @@ def info_of(pod: Pod, *, like: PodInfo | None = None) -> PodInfo:
     like
         An earlier version of the pod, if known: most versions share all parts with the one before.
     """
-    found = _lately.get(id(pod))
-    if found is None or found.pod is not pod:
-        found = _met(_like_a_replica(pod) if like is None else like.version(pod))
-    return found
+    info = _lately.get(id(pod))
+    if info is None or info.pod is not pod:
+        info = _keep_lately(_like_a_replica(pod) if like is None else like.version(pod))
+    return info
+
+
+def keep_lately(info: PodInfo) -> None:
+    """Note that a pod is about to be used, so that `info_of` finds it."""
+    if _lately.get(id(info.pod)) is not info:
+        _keep_lately(info)
+
+
+def forget_lately() -> None:
+    """Forget the pods used lately, and so what plugins that have gone compiled from them."""
+    _lately.clear()
+    _replicas.clear()
+
+
+def _keep_lately(info: PodInfo) -> PodInfo:
+    if len(_lately) >= _LATELY_MOST:
+        for oldest in list(_lately)[: _LATELY_MOST // 4]:
+            del _lately[oldest]
+    _lately[id(info.pod)] = info
+    return info
 
 
 def _like_a_replica(pod: Pod) -> PodInfo:
-    """Return a pod that nobody has seen, with the parts of the replica before it."""
+    """Return an unknown pod, with the parts of the replica before it where they agree."""
     metadata = pod.metadata
     made_as = metadata.namespace, metadata.generate_name
     replica = _replicas.get(made_as)
     if len(_replicas) >= _REPLICAS_MOST:
         _replicas.clear()
     info = _replicas[made_as] = PodInfo(pod) if replica is None else replica.version(pod)
-    return info
-
-
-def meet(info: PodInfo) -> None:
-    """Note that a pod is about to be used, so that `info_of` finds it."""
-    if _lately.get(id(info.pod)) is not info:
-        _met(info)
-
-
-def forget_lately() -> None:
-    """Forget the recently used pods, and so what plugins that have gone compiled from them."""
-    _lately.clear()
-    _replicas.clear()
-
-
-def _met(info: PodInfo) -> PodInfo:
-    if len(_lately) >= _LATELY_MOST:
-        for oldest in list(_lately)[: _LATELY_MOST // 4]:
-            del _lately[oldest]
-    _lately[id(info.pod)] = info
     return info

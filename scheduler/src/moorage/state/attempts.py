@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 
 from moorage.base.clock import Clock
-from moorage.snapshot.pod_info import meet
+from moorage.snapshot.pod_info import keep_lately
 from moorage.state.in_flight import InFlight
 from moorage.state.lifecycle import Lifecycle, PodState
 from moorage.state.queued_pod import QueuedPod
@@ -62,7 +62,7 @@ class Attempts:
     def begin_attempt(self, queued: QueuedPod, *, cause: str) -> bool:
         """Mark a pod just taken out of its sub-queue; False if its uid is in flight already."""
         queued.attempts += 1
-        meet(queued.info)
+        keep_lately(queued.info)
         if queued.uid in self._in_flight:
             _log.error(
                 "the same pod is tracked in multiple places in the scheduler: %s/%s", *queued.key

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from moorage.api.changes import WILDCARD, ClusterEvent, matches
 from moorage.api.claims import ClaimUsers
 from moorage.api.pod import Pod
-from moorage.snapshot.pod_info import meet
+from moorage.snapshot.pod_info import keep_lately
 from moorage.state.contracts import (
     BROKEN_HINT,
     Hint,
@@ -266,7 +266,7 @@ class HintIndex:
         began_ns = self._observer.observer_now_ns()
         answer, told = _TRY_AGAIN, _TOLD_AGAIN
         if registered.hint is not None:
-            meet(queued.info)  # a hint that reads what was compiled of the pod finds it
+            keep_lately(queued.info)  # a hint that reads what was compiled of the pod finds it
             try:
                 answer = registered.hint(queued.pod, old, new)
                 told = _TOLD_AGAIN if answer is _TRY_AGAIN else _TOLD_WAITING
