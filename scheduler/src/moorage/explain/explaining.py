@@ -104,39 +104,44 @@ def explain(core: Core, pod: Pod, effort: Effort = QUICK) -> Explanation:
     effort
         Bounds of the number of trials.
     """
-    found = standing(core, pod)
+    position = standing(core, pod)  # None: the pod is to get a node
     profile = core.profiles.get(pod.spec.scheduler_name)
-    if found is not None and found.where is not Where.BOUND:
-        told = _told(core, pod, found.where, found.sentence)
-        if profile is None or found.where not in _WITH_NODES:
-            return told
-        return _with_nodes(core, profile, pod, told, effort)
+    # 1. The pod is past the search for a node, or held before it: that is the answer.
+    if position is not None and position.where is not Where.BOUND:
+        explanation = _explanation(core, pod, position.where, position.sentence)
+        if profile is None or position.where not in _WITH_NODES:
+            return explanation
+        return _with_nodes(core, profile, pod, explanation, effort)
+    # 2. No profile here decides about the pod: only its node is known.
     if profile is None:
-        return _told(core, pod, Where.BOUND, f"bound to {pod.spec.node_name}")
+        return _explanation(core, pod, Where.BOUND, f"bound to {pod.spec.node_name}")
+    # 3. The plugins are asked why the pod is on its node, or what its next attempt would find.
+    explain_nodes = _explain_choice if position is not None else _explain_search
     try:
         with in_question(profile, pod):
-            return _bound(core, pod, effort) if found is not None else _pending(core, pod, effort)
+            return explain_nodes(core, profile, pod, effort)
     except CycleError as broken:
-        return _told(core, pod, Where.BROKEN, f"cannot be decided: {broken.status.message}")
+        text = f"cannot be decided: {broken.status.message}"
+        return _explanation(core, pod, Where.BROKEN, text)
 
 
 def _with_nodes(
-    core: Core, profile: Profile, pod: Pod, told: Explanation, effort: Effort
+    core: Core, profile: Profile, pod: Pod, explanation: Explanation, effort: Effort
 ) -> Explanation:
     """Add the answers about nodes, as if the pod were tried now, and what a group lacks."""
-    own = core.cache.get_pod(pod.uid).spec.node_name if told.where is not Where.HELD else ""
+    own = core.cache.get_pod(pod.uid).spec.node_name if explanation.where is not Where.HELD else ""
     try:
         with in_question(profile, pod), without(core.snapshot, pod) as free:
             inquiry = inquire(profile, core.snapshot, PodInfo(free))
             nodes = best_nodes(inquiry, most=effort.nodes, named=(own, effort.node))
-        notes = _of_group(core, profile, pod, effort) if told.where is Where.PERMIT else ()
+        notes = _of_group(core, profile, pod, effort) if explanation.where is Where.PERMIT else ()
     except CycleError:
-        return told  # what holds the pod is known, though a plugin fails about nodes
+        return explanation  # what holds the pod is known, though a plugin fails about nodes
     feasible = int(inquiry.fits_n.sum())
-    told = msgspec.structs.replace(told, feasible=feasible, nodes=nodes, notes=notes)
-    if told.where is not Where.HELD or not effort.ways:
-        return told
-    return msgspec.structs.replace(told, ways_out=_completing(core, profile, pod))
+    explanation = msgspec.structs.replace(explanation, feasible=feasible, nodes=nodes, notes=notes)
+    if explanation.where is not Where.HELD or not effort.ways:
+        return explanation
+    return msgspec.structs.replace(explanation, ways_out=_completing(core, profile, pod))
 
 
 def _of_group(core: Core, profile: Profile, pod: Pod, effort: Effort) -> tuple[str, ...]:
@@ -157,7 +162,7 @@ def _completing(core: Core, profile: Profile, pod: Pod) -> tuple[WayOut, ...]:
         return tuple(each.way for each in missing_members(group))
 
 
-def _told(core: Core, pod: Pod, where: Where, sentence: str) -> Explanation:
+def _explanation(core: Core, pod: Pod, where: Where, sentence: str) -> Explanation:
     return Explanation(
         namespace=pod.metadata.namespace,
         name=pod.name,
@@ -168,47 +173,58 @@ def _told(core: Core, pod: Pod, where: Where, sentence: str) -> Explanation:
     )
 
 
-def _bound(core: Core, pod: Pod, effort: Effort) -> Explanation:
+def _explain_choice(core: Core, profile: Profile, pod: Pod, effort: Effort) -> Explanation:
     """Explain a pod on a node: its score there, with the pod itself taken off."""
-    profile, snapshot = core.profiles[pod.spec.scheduler_name], core.snapshot
+    snapshot = core.snapshot
     with without(snapshot, pod) as free:
         inquiry = inquire(profile, snapshot, PodInfo(free))
         named = (pod.spec.node_name, effort.node)
         nodes = best_nodes(inquiry, most=effort.nodes, named=named)
     extended = (NOT_COUNTED,) if take_part(profile.extenders, pod) else ()
     return msgspec.structs.replace(
-        _told(core, pod, Where.BOUND, chosen_sentence(core, pod, nodes)),
+        _explanation(core, pod, Where.BOUND, chosen_sentence(core, pod, nodes)),
         notes=(*chosen_notes(core, pod), *extended),
         feasible=int(inquiry.fits_n.sum()),
         nodes=nodes,
     )
 
 
-def _pending(core: Core, pod: Pod, effort: Effort) -> Explanation:
-    inquiry = inquire(core.profiles[pod.spec.scheduler_name], core.snapshot, PodInfo(pod))
-    feasible = int(inquiry.fits_n.sum())
+def _explain_search(core: Core, profile: Profile, pod: Pod, effort: Effort) -> Explanation:
+    """Explain a pod that is to get a node: what its next attempt would find."""
+    inquiry = inquire(profile, core.snapshot, PodInfo(pod))
     nodes = best_nodes(inquiry, most=effort.nodes, named=(effort.node,))
-    group = together(core.profiles[pod.spec.scheduler_name], core.snapshot, pod)
-    small = group is not None and group.terms.minimum <= MEMBERS_MOST
-    outside = _outside_its_group(inquiry, group) if feasible else ""
+    group = together(profile, core.snapshot, pod)
+    if len(inquiry.feasible):
+        explanation = _explain_fitting(core, inquiry, effort, group=group)
+    else:
+        explanation = _rejected(core, pod, inquiry, effort, group=group)
+        explanation = _with_group(explanation, inquiry, group, effort)
+    return msgspec.structs.replace(explanation, feasible=len(inquiry.feasible), nodes=nodes)
+
+
+def _explain_fitting(
+    core: Core, inquiry: Inquiry, effort: Effort, *, group: Together | None
+) -> Explanation:
+    """Explain a pod that some node takes: its group may forbid it, and it may wait for its turn."""
+    pod, feasible = inquiry.attempt.pod.pod, len(inquiry.feasible)
+    # 1. The pod has no part in an attempt of its group.
+    outside = _outside_its_group(inquiry, group)
     if outside:
-        told = _told(core, pod, Where.REJECTED, outside)
-        return msgspec.structs.replace(told, feasible=feasible, nodes=nodes)
-    if feasible and group is not None and (group.is_short or (small and not group.fits())):
+        return _explanation(core, pod, Where.REJECTED, outside)
+    # 2. The group lacks members, or not all of them find a node. Large groups are not tried.
+    small = group is not None and group.terms.minimum <= MEMBERS_MOST
+    if group is not None and (group.is_short or (small and not group.fits())):
         text = group_sentence(group, feasible, rows_most=effort.emptied)
-        told = _told(core, pod, Where.REJECTED, text)
         ways = tuple(each.way for each in missing_members(group)) if effort.ways else ()
-        return msgspec.structs.replace(told, feasible=feasible, nodes=nodes, ways_out=ways)
-    if feasible:
-        found, notes = fitting(core, pod, feasible)
-        told = _told(core, pod, found.where, found.sentence)
-        if group is not None and not small:
-            of = f"Its group {group.terms.key.full_name} of {group.terms.minimum} pods"
-            notes = (*notes, f"{of} was not tried as a whole: it has more than {MEMBERS_MOST}.")
-        return msgspec.structs.replace(told, feasible=feasible, nodes=nodes, notes=notes)
-    told = _rejected(core, pod, inquiry, effort, group=group)
-    told = _with_group(told, inquiry, group, effort)
-    return msgspec.structs.replace(told, nodes=nodes)
+        explanation = _explanation(core, pod, Where.REJECTED, text)
+        return msgspec.structs.replace(explanation, ways_out=ways)
+    # 3. The pod only waits for its turn in the queue, or for extenders.
+    position, notes = fitting(core, pod, feasible)
+    if group is not None and not small:
+        of = f"Its group {group.terms.key.full_name} of {group.terms.minimum} pods"
+        notes = (*notes, f"{of} was not tried as a whole: it has more than {MEMBERS_MOST}.")
+    explanation = _explanation(core, pod, position.where, position.sentence)
+    return msgspec.structs.replace(explanation, notes=notes)
 
 
 def _outside_its_group(inquiry: Inquiry, group: Together | None) -> str:
@@ -230,24 +246,24 @@ def _outside_its_group(inquiry: Inquiry, group: Together | None) -> str:
 
 
 def _with_group(
-    told: Explanation, inquiry: Inquiry, group: Together | None, effort: Effort
+    explanation: Explanation, inquiry: Inquiry, group: Together | None, effort: Effort
 ) -> Explanation:
     """Add what the group of a rejected pod lacks; in the sentence if PreFilter said so."""
     if group is None:
-        return told
+        return explanation
     status = inquiry.pre_filter.status
     of_group = status.plugin in {each.name for each in inquiry.attempt.profile.group_gates}
     if status.rejected and of_group and not group.is_short:
         terms, why = group.terms, status.message
         text = turned_away_sentence(terms.key.full_name, terms, why, feasible=None)
-        return msgspec.structs.replace(told, sentence=text)
+        return msgspec.structs.replace(explanation, sentence=text)
     if not group.is_short:
-        return told
+        return explanation
     if not (status.rejected and of_group):
-        notes = (*told.notes, f"Besides, {incomplete_group(group)}.")
-        return msgspec.structs.replace(told, notes=notes)
+        notes = (*explanation.notes, f"Besides, {incomplete_group(group)}.")
+        return msgspec.structs.replace(explanation, notes=notes)
     ways = tuple(each.way for each in missing_members(group)) if effort.ways else ()
-    return msgspec.structs.replace(told, sentence=incomplete(group), ways_out=ways)
+    return msgspec.structs.replace(explanation, sentence=incomplete(group), ways_out=ways)
 
 
 def _rejected(
@@ -273,7 +289,7 @@ def _rejected(
         where, notes = Where.NOMINATED, (f"{sentence}.", *notes)
         sentence = leaving
     return msgspec.structs.replace(
-        _told(core, pod, where, sentence), causes=told, ways_out=ways.ways, notes=notes
+        _explanation(core, pod, where, sentence), causes=told, ways_out=ways.ways, notes=notes
     )
 
 
