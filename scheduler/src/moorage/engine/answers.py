@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from moorage.engine.attempt import Attempt
 from moorage.engine.filters.asking import run_filters
-from moorage.engine.filters.filter_pass import FilterResults
+from moorage.engine.filters.filter_results import FilterResults
 from moorage.engine.filters.nominated import filter_nominated
 from moorage.engine.notes.score_log import ScoreLog
 from moorage.engine.scoring import run_scores

@@ -19,7 +19,8 @@ from moorage.base.no_names import NO_NAMES
 from moorage.engine.answers import Answers, Rejection, Rows, ScoreNotes
 from moorage.engine.attempt import WHOLE, Attempt, CycleError, Preemption, Scope
 from moorage.engine.decision import Decision, Outcome, failed, rejected
-from moorage.engine.filters.filter_pass import PASSED, FilterResults
+from moorage.engine.filters.filter_results import FilterResults
+from moorage.engine.filters.tally import PASSED
 from moorage.engine.groups.whole_gangs import with_whole_gangs
 from moorage.engine.notes.attempt_note import NoteWriter
 from moorage.engine.notes.best_nodes import NearNodes

@@ -19,7 +19,7 @@ from moorage.api.pod import Pod
 from moorage.engine.answers import Answers
 from moorage.engine.attempt import Attempt, CycleError
 from moorage.engine.filters.asking import ask_filter
-from moorage.engine.filters.filter_pass import FilterResults
+from moorage.engine.filters.filter_results import FilterResults
 from moorage.engine.scoring import ScoreTable, run_scores
 from moorage.engine.search import Search
 from moorage.framework.cycle_state import CycleState

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.engine.attempt import CycleError
-from moorage.engine.filters.filter_pass import FilterResults
+from moorage.engine.filters.filter_results import FilterResults
 from moorage.framework.profile import Profile
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView

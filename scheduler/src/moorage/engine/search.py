@@ -13,7 +13,8 @@ import numpy as np
 from moorage.base.no_names import NO_NAMES
 from moorage.engine.answers import Answers, KnownRows, ScoreNotes
 from moorage.engine.attempt import Attempt, CycleError
-from moorage.engine.filters.filter_pass import FilterResults, Tally
+from moorage.engine.filters.filter_results import FilterResults
+from moorage.engine.filters.tally import Tally
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.profile import Profile
 from moorage.framework.runner import PreFilterOutcome

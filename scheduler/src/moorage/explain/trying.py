@@ -14,7 +14,7 @@ from moorage.api.patch_operations import Operation
 from moorage.api.pod import Pod
 from moorage.engine.answers import Answers
 from moorage.engine.attempt import Attempt, CycleError
-from moorage.engine.filters.filter_pass import FilterResults
+from moorage.engine.filters.filter_results import FilterResults
 from moorage.engine.inquiry import Inquiry
 from moorage.engine.search import Search
 from moorage.explain.causes import Causes

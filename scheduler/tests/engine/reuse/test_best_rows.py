@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from moorage.base.rng import Streams
 from moorage.engine.cycle import Cycle
-from moorage.engine.filters.filter_pass import PASSED, FilterResults
+from moorage.engine.filters.filter_results import FilterResults
+from moorage.engine.filters.tally import PASSED
 from moorage.engine.reuse.best_rows import BestRows
 from moorage.engine.select_node import seeded
 from moorage.framework.caches import ROWS_MOST, Changes

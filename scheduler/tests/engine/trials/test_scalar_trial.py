@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.engine.attempt import Attempt
-from moorage.engine.filters.filter_pass import PASSES, RowResult
+from moorage.engine.filters.filter_results import PASSES
+from moorage.engine.filters.tally import RowResult
 from moorage.engine.trials.scalar_trial import ScalarTrial
 from moorage.framework.capabilities import Reads
 from moorage.framework.cycle_state import CycleState

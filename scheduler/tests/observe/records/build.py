@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from moorage.engine.answers import CachedPart, ScoreNotes
-from moorage.engine.filters.filter_pass import FilterResults, RecordedAnswer
+from moorage.engine.filters.filter_results import FilterResults, RecordedAnswer
 from moorage.engine.notes.attempt_note import AttemptNote, ShapeNote
 from moorage.engine.notes.filtered_nodes import FilteredNodes, MoreRejections, NodeNames
 from moorage.engine.notes.score_log import ScoreLog

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.engine.attempt import Attempt, CycleError
-from moorage.engine.filters.filter_pass import FilterResults
+from moorage.engine.filters.filter_results import FilterResults
 from moorage.framework.containment import contained
 from moorage.framework.forms import FilterForms
 from moorage.framework.meter import FILTER, NOT_TIMED

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from moorage.engine.attempt import Attempt
 from moorage.engine.filters.asking import ask_filters, raise_first_error, run_filters
-from moorage.engine.filters.filter_pass import PASSES, FilterResults, RowResult
+from moorage.engine.filters.filter_results import PASSES, FilterResults
 from moorage.engine.filters.moving import nominate_on_row
+from moorage.engine.filters.tally import RowResult
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shifted import RowSums, ShiftedSums
 from moorage.snapshot.snapshot import Snapshot

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 
 from moorage.engine.answers import CachedPart, OpenedPart, Rows, ScoreNotes
-from moorage.engine.filters.filter_pass import FilterResults, RecordedAnswer
+from moorage.engine.filters.filter_results import FilterResults, RecordedAnswer
 from moorage.engine.notes.best_nodes import BestNodes, NearNodes, NearTop, Ranking
 from moorage.engine.notes.extender_answers import ExtenderAnswer
 from moorage.engine.notes.filtered_nodes import (

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.engine.filters.filter_pass import EXTENDED, FilterResults, RecordedAnswer
+from moorage.engine.filters.filter_results import EXTENDED, FilterResults, RecordedAnswer
 from moorage.framework.profile import Profile
 from moorage.framework.status import Code, FilterAnswer, ReasonTable
 

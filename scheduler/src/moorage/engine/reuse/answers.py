@@ -10,7 +10,7 @@ from typing import Final
 
 from moorage.engine.answers import Answers, Best, KnownRows, Rejection, Rows, ScoreNotes
 from moorage.engine.attempt import Attempt
-from moorage.engine.filters.filter_pass import FilterResults
+from moorage.engine.filters.filter_results import FilterResults
 from moorage.engine.filters.nominated import comes_first, filter_nominated
 from moorage.engine.reuse.shapes import BUDGET_BYTES, Shape, ShapeCache
 from moorage.framework.points import ScoreArray

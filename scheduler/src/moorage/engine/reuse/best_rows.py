@@ -17,7 +17,8 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from moorage.engine.filters.filter_pass import PASSED, FilterResults
+from moorage.engine.filters.filter_results import FilterResults
+from moorage.engine.filters.tally import PASSED
 from moorage.engine.reuse.filters import FilterCache
 from moorage.engine.reuse.scores import ScoreCache
 from moorage.framework.caches import Changes

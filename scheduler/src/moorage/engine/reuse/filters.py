@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from moorage.engine.attempt import Attempt
 from moorage.engine.filters.asking import ask_beside, ask_filters, raise_first_error
-from moorage.engine.filters.filter_pass import PASSED, PASSES, FilterResults
+from moorage.engine.filters.filter_results import PASSES, FilterResults
+from moorage.engine.filters.tally import PASSED
 from moorage.engine.reuse.scalar_filters import ScalarFilters
 from moorage.framework.caches import Changes
 from moorage.framework.cycle_state import CycleState

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from moorage.engine.attempt import Attempt
-from moorage.engine.filters.filter_pass import PASSES, FilterResults
+from moorage.engine.filters.filter_results import PASSES, FilterResults
 from moorage.engine.filters.nominated import filter_beside_sums, filter_nominated, judge_row
 from moorage.framework.caches import ROWS_MOST, Changes
 from moorage.snapshot.nominated_rows import NominatedLevel

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moorage.engine.attempt import Attempt
-from moorage.engine.filters.filter_pass import PASSES, RowResult
+from moorage.engine.filters.filter_results import PASSES
+from moorage.engine.filters.tally import RowResult
 from moorage.framework.forms import FilterForms
 from moorage.snapshot.shifted import NOTHING_MORE
 

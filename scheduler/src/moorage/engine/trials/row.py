@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from moorage.engine.attempt import Attempt, CycleError
 from moorage.engine.filters.asking import ask_filter, broken_filter
-from moorage.engine.filters.filter_pass import PASSES, RowResult, result_status
+from moorage.engine.filters.filter_results import PASSES, result_status
 from moorage.engine.filters.moving import put_on_row, take_off_row
 from moorage.engine.filters.nominated import filter_beside, judge_row, nominated_first
+from moorage.engine.filters.tally import RowResult
 from moorage.framework.status import SUCCESS, Status
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shifted import NOTHING_MORE

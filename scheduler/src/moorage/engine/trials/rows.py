@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from moorage.engine.attempt import Attempt
 from moorage.engine.filters.asking import ask_filters, ask_into, broken_filter
-from moorage.engine.filters.filter_pass import FilterResults
+from moorage.engine.filters.filter_results import FilterResults
 from moorage.engine.filters.nominated import nominated_first
 from moorage.framework.pods_seen import PodsSeen
 from moorage.framework.profile import Profile

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from moorage.engine.attempt import Attempt
-from moorage.engine.filters.filter_pass import PASSED, PASSES, RowResult, result_status
+from moorage.engine.filters.filter_results import PASSES, result_status
 from moorage.engine.filters.nominated import judge_row
+from moorage.engine.filters.tally import PASSED, RowResult
 from moorage.framework.status import SUCCESS, Status
 from moorage.framework.what_if import TakesArraysError
 from moorage.snapshot.shifted import RowSums

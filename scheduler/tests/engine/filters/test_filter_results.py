@@ -10,7 +10,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.engine.filters.filter_pass import PASSED, PASSES, FilterResults
+from moorage.engine.filters.filter_results import PASSES, FilterResults
+from moorage.engine.filters.tally import PASSED
 from moorage.framework.profile import Profile
 from moorage.framework.status import Code, FilterAnswer, ReasonTable
 

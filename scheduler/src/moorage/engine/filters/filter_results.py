@@ -1,7 +1,6 @@
 """The filter result on every row of a view: the first failing plugin decides a row.
 
-Place in the flow: between answers and search. Passing is known at once; codes and
-reasons are computed when they are read. A pod that finds a node seldom needs them.
+Place in the flow: between answers and search.
 """
 
 from __future__ import annotations
@@ -12,9 +11,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.framework.diagnosis import Diagnosis, count_reasons
+from moorage.engine.filters.tally import PASSED, RowResult, Tally
 from moorage.framework.profile import Profile
-from moorage.framework.runner import PreFilterOutcome
 from moorage.framework.status import (
     BROKEN_BY_CODE,
     SUCCESS,
@@ -22,12 +20,8 @@ from moorage.framework.status import (
     CodeArray,
     FilterAnswer,
     ReasonArray,
-    ReasonTable,
     Status,
 )
-
-PASSED = 255
-"""Plugin index of a row that no plugin failed."""
 
 EXTENDED = 254
 """Plugin index of a row that an extender failed; so a profile has at most 254 Filter plugins."""
@@ -37,68 +31,12 @@ BoolArray = NDArray[np.bool_]
 RecordedAnswer = tuple[int, BoolArray, FilterAnswer]
 """(index of a plugin, the rows that it is the first to fail, its answer)."""
 
-RowResult = tuple[int, int, int]
-"""Index of the first failing plugin, its `Code`, the id of its reasons."""
-
 PASSES: Final[RowResult] = (PASSED, 0, 0)
 """The filter result on a row that no plugin failed."""
 
 
 _NOWHERE: Final = np.empty(0, np.int64)
 _NOWHERE.flags.writeable = False
-
-
-class Tally:
-    """Numbers of rows by plugin, by code and by reason; rows that passed count as well.
-
-    The numbers follow single rows: from one preemptor to the next a few among thousands change.
-
-    Attributes
-    ----------
-    diagnosed
-        The last diagnosis made of these numbers, with the outcome of PreFilter it belongs to.
-    """
-
-    __slots__ = ("_pending", "_plugins", "_reasons", "diagnosed")
-
-    def __init__(self, plugin_n: CodeArray, code_n: CodeArray, reason_n: ReasonArray) -> None:
-        self._plugins = _counted(plugin_n)
-        self._reasons = _counted(reason_n)
-        self._pending = _counted(plugin_n[code_n == Code.PENDING])
-        self.diagnosed: tuple[PreFilterOutcome, Diagnosis] | None = None
-
-    def move(self, before: RowResult, after: RowResult) -> None:
-        """Follow one row from a filter result to another."""
-        self.diagnosed = None
-        for (plugin, code, reason), step in ((before, -1), (after, +1)):
-            self._plugins[plugin] = self._plugins.get(plugin, 0) + step
-            self._reasons[reason] = self._reasons.get(reason, 0) + step
-            if code == Code.PENDING:
-                self._pending[plugin] = self._pending.get(plugin, 0) + step
-
-    @property
-    def passed(self) -> int:
-        """Number of rows that passed."""
-        return self._plugins.get(PASSED, 0)
-
-    def rejectors(self, profile: Profile) -> frozenset[str]:
-        """Return the plugins that rejected any row."""
-        counts = self._plugins
-        return frozenset(plugin.name for i, plugin in enumerate(profile.filters) if counts.get(i))
-
-    def pending(self, profile: Profile) -> frozenset[str]:
-        """Return the plugins that answered Pending for any row."""
-        return frozenset(profile.filters[i].name for i, count in self._pending.items() if count)
-
-    def reason_counts(self, reasons: ReasonTable) -> dict[str, int]:
-        """Return how many rows fail for each single reason."""
-        counts = sorted(self._reasons.items())
-        return count_reasons((reasons.reasons(i), count) for i, count in counts if i and count)
-
-
-def _counted(ids_n: CodeArray | ReasonArray) -> dict[int, int]:
-    counts = np.bincount(ids_n)
-    return {int(i): int(counts[i]) for i in np.flatnonzero(counts)}
 
 
 class FilterResults:
@@ -114,18 +52,30 @@ class FilterResults:
     plugin_n
         uint8: index of the first failing plugin in ``profile.filters``, `PASSED` where the row
         passed.
+
+    Notes
+    -----
+    The rule: of the plugins that fail a row, the first in the order of the profile decides the row.
+    Its code and its reasons are the row's. `record_answer` and `merge` apply the rule; what begins
+    with ``put`` overwrites rows of which a later pass has said more.
+
+    Four things make it quick. Most pods find a node and need no reasons, so an answer is written
+    into `plugin_n` at once, and into codes and reasons when they are first read. Plugins mostly
+    answer in order, and then a plugin can fail only rows that still pass. A copy shares codes and
+    reasons until one of the two is written. Counts and lists of rows are made when first read, and
+    dropped when a row changes.
     """
 
     __slots__ = (
         "_code_n",
         "_frozen",
-        "_last",
-        "_pending",
+        "_last_plugin",
+        "_may_be_broken",
         "_reason_n",
         "_rows",
         "_shared",
-        "_suspect",
         "_tally",
+        "_unwritten",
         "plugin_n",
     )
 
@@ -135,9 +85,9 @@ class FilterResults:
         self._code_n: CodeArray | None = None
         self._reason_n: ReasonArray | None = None
         self._shared = False  # a copy reads the same arrays of codes and reasons
-        self._pending: list[RecordedAnswer] = []  # answers not yet in the arrays
-        self._last = -1  # no plugin of a greater index failed any row
-        self._suspect = False  # any row may be broken
+        self._unwritten: list[RecordedAnswer] = []  # answers not yet in codes and reasons
+        self._last_plugin = -1  # no plugin of a greater index failed any row
+        self._may_be_broken = False  # a row may have a result that is no rejection
         self._tally: Tally | None = None  # made when it is first read
         self._rows: dict[int, NDArray[np.int64]] = {}  # by code, made when first read
         self._frozen: FilterResults | None = None  # a copy as of now, made when first asked for
@@ -146,32 +96,32 @@ class FilterResults:
     def from_columns(
         cls, code_n: CodeArray, reason_n: ReasonArray, plugin_n: CodeArray
     ) -> FilterResults:
-        """Return the filter result made of these columns."""
-        made = cls(0)
-        made._code_n, made._reason_n, made.plugin_n = code_n, reason_n, plugin_n
-        made._last, made._suspect = PASSED, True
-        return made
+        """Return the filter result with these columns."""
+        results = cls(0)
+        results._code_n, results._reason_n, results.plugin_n = code_n, reason_n, plugin_n
+        results._last_plugin, results._may_be_broken = PASSED, True
+        return results
 
     @property
     def code_n(self) -> CodeArray:
         """uint8: `Code` of the first failing plugin, 0 where a row passed."""
-        return self._settled()[0]
+        return self._written()[0]
 
     @property
     def reason_n(self) -> ReasonArray:
         """int32: the interned reasons of the first failing plugin."""
-        return self._settled()[1]
+        return self._written()[1]
 
     def record_answer(self, index: int, answer: FilterAnswer) -> None:
         """Record a plugin's failures on rows that no plugin of a lower index failed."""
-        self._forget()
-        self._suspect = self._suspect or answer.is_broken
-        if index > self._last:
+        self._drop_counts()
+        self._may_be_broken = self._may_be_broken or answer.is_broken
+        if index > self._last_plugin:  # no row was failed by a later plugin
             new = self.plugin_n == PASSED
             new &= answer.failed_n
-            self._last = index
+            self._last_plugin = index
             self.plugin_n -= new.view(np.uint8) * np.uint8(PASSED - index)
-            self._pending.append((index, new, answer))
+            self._unwritten.append((index, new, answer))
             return
         new = self.plugin_n > index
         new &= answer.failed_n
@@ -179,12 +129,12 @@ class FilterResults:
 
     def merge(self, other: FilterResults) -> None:
         """Take over the filter results of another pass where its plugin comes first."""
-        if other._last < 0:
+        if other._last_plugin < 0:
             return
         self._take_rows(
             other.plugin_n < self.plugin_n, other.code_n, other.reason_n, other.plugin_n
         )
-        self._heed(other)
+        self._widen_bounds(other)
 
     def put_rows(self, at: NDArray[np.int64], other: FilterResults) -> None:
         """Overwrite some rows with the filter results of a pass over just those rows."""
@@ -209,7 +159,7 @@ class FilterResults:
         plugin = self.plugin_n.item(position)
         if plugin == PASSED:
             return PASSES
-        code_n, reason_n = self._settled()
+        code_n, reason_n = self._written()
         return plugin, code_n.item(position), reason_n.item(position)
 
     def put_row(self, position: int, result: RowResult) -> None:
@@ -222,27 +172,27 @@ class FilterResults:
         self._frozen = None
         if self._rows and before[1] != result[1]:
             self._rows = {}
-        code_n, reason_n = self._own()
+        code_n, reason_n = self._writable()
         self.plugin_n[position], code_n[position], reason_n[position] = result
-        if self._last < plugin != PASSED:
-            self._last = plugin
+        if self._last_plugin < plugin != PASSED:
+            self._last_plugin = plugin
 
     def at_rows(self, positions: NDArray[np.int64]) -> FilterResults:
         """Return the filter result on some of the rows."""
         part = FilterResults(0)
         part._code_n, part._reason_n = self.code_n[positions], self.reason_n[positions]
         part.plugin_n = self.plugin_n[positions]
-        part._last, part._suspect = self._last, self._suspect
+        part._last_plugin, part._may_be_broken = self._last_plugin, self._may_be_broken
         return part
 
     def copy(self) -> FilterResults:
         """Return an independent copy."""
-        twin = FilterResults(0)
-        twin.plugin_n, twin._pending = self.plugin_n.copy(), self._pending.copy()
-        twin._code_n, twin._reason_n = self._code_n, self._reason_n
-        twin._last, twin._suspect = self._last, self._suspect
-        twin._shared = self._shared = True
-        return twin
+        copy = FilterResults(0)
+        copy.plugin_n, copy._unwritten = self.plugin_n.copy(), self._unwritten.copy()
+        copy._code_n, copy._reason_n = self._code_n, self._reason_n
+        copy._last_plugin, copy._may_be_broken = self._last_plugin, self._may_be_broken
+        copy._shared = self._shared = True
+        return copy
 
     def recorded_since(self, earlier: FilterResults) -> list[RecordedAnswer] | None:
         """Return what was recorded here since this was copied from an earlier filter result.
@@ -252,10 +202,10 @@ class FilterResults:
         """
         if self._code_n is not earlier._code_n or self._reason_n is not earlier._reason_n:
             return None
-        before = len(earlier._pending)
-        if before and any(map(operator.is_not, self._pending, earlier._pending)):
+        before = len(earlier._unwritten)
+        if before and any(map(operator.is_not, self._unwritten, earlier._unwritten)):
             return None
-        return self._pending[before:]
+        return self._unwritten[before:]
 
     def frozen(self) -> FilterResults:
         """Return a copy that is not changed any more; the same one until a row changes here."""
@@ -266,7 +216,7 @@ class FilterResults:
     @property
     def held(self) -> int:
         """Number of sets of three whole arrays in memory, unsettled answers included."""
-        return 1 + len(self._pending)
+        return 1 + len(self._unwritten)
 
     @property
     def nbytes(self) -> int:
@@ -276,7 +226,7 @@ class FilterResults:
     @property
     def is_broken(self) -> bool:
         """Whether the filter result on any row is neither Success nor a rejection."""
-        return self._suspect and bool(self.broken.any())
+        return self._may_be_broken and bool(self.broken.any())
 
     @property
     def broken(self) -> BoolArray:
@@ -288,7 +238,7 @@ class FilterResults:
     def tally(self) -> Tally:
         """The rows counted by filter result; kept up to date while rows are put one by one."""
         if self._tally is None:
-            self._tally = Tally(self.plugin_n, *self._settled())
+            self._tally = Tally(self.plugin_n, *self._written())
         return self._tally
 
     @property
@@ -323,39 +273,39 @@ class FilterResults:
 
     def extend(self, position: int, code: Code, reason: int) -> None:
         """Let an extender fail a row."""
-        code_n, reason_n = self._own()
-        self._forget()
+        code_n, reason_n = self._writable()
+        self._drop_counts()
         code_n[position], reason_n[position] = code, reason
         self.plugin_n[position] = EXTENDED
-        self._last, self._suspect = PASSED, True
+        self._last_plugin, self._may_be_broken = PASSED, True
 
     # -- codes and reasons ---------------------------------------------------------------------
 
-    def _forget(self) -> None:
-        """Drop counts and row lists, because rows were given other results."""
+    def _drop_counts(self) -> None:
+        """Drop counts, row lists and the frozen copy, because rows get other results."""
         self._tally = self._frozen = None
         if self._rows:
             self._rows = {}
 
-    def _settled(self) -> tuple[CodeArray, ReasonArray]:
-        """Record pending answers, and return codes and reasons to be read."""
-        if self._code_n is not None and self._reason_n is not None and not self._pending:
+    def _written(self) -> tuple[CodeArray, ReasonArray]:
+        """Write what is unwritten, and return codes and reasons to be read."""
+        if self._code_n is not None and self._reason_n is not None and not self._unwritten:
             return self._code_n, self._reason_n
         if self._code_n is None or self._reason_n is None:
             n = len(self.plugin_n)
             self._code_n, self._reason_n = np.zeros(n, np.uint8), np.zeros(n, np.int32)
             self._shared = False
-        if self._pending:
+        if self._unwritten:
             self._unshare(self._code_n, self._reason_n)
-            for _, new, answer in self._pending:  # one answer decides a row: sums beat masks
+            for _, new, answer in self._unwritten:  # one answer decides a row: sums beat masks
                 self._code_n += answer.code_n * new
                 self._reason_n += answer.reason_n * new
-            self._pending = []
+            self._unwritten = []
         return self._code_n, self._reason_n
 
-    def _own(self) -> tuple[CodeArray, ReasonArray]:
+    def _writable(self) -> tuple[CodeArray, ReasonArray]:
         """Return codes and reasons to be written."""
-        code_n, reason_n = self._settled()
+        code_n, reason_n = self._written()
         return self._unshare(code_n, reason_n) if self._shared else (code_n, reason_n)
 
     def _unshare(self, code_n: CodeArray, reason_n: ReasonArray) -> tuple[CodeArray, ReasonArray]:
@@ -372,8 +322,8 @@ class FilterResults:
         reason_n: ReasonArray,
         plugin_n: CodeArray | np.uint8,
     ) -> None:
-        own_code_n, own_reason_n = self._own()
-        self._forget()
+        own_code_n, own_reason_n = self._writable()
+        self._drop_counts()
         np.putmask(own_code_n, where_n, code_n)
         np.putmask(own_reason_n, where_n, reason_n)
         np.putmask(self.plugin_n, where_n, plugin_n)
@@ -381,16 +331,17 @@ class FilterResults:
     def _put_rows(
         self, rows: NDArray[np.int64], other: FilterResults, positions: BoolArray | slice
     ) -> None:
-        code_n, reason_n = self._own()
-        self._forget()
+        code_n, reason_n = self._writable()
+        self._drop_counts()
         code_n[rows] = other.code_n[positions]
         reason_n[rows] = other.reason_n[positions]
         self.plugin_n[rows] = other.plugin_n[positions]
-        self._heed(other)
+        self._widen_bounds(other)
 
-    def _heed(self, other: FilterResults) -> None:
-        self._last = max(self._last, other._last)
-        self._suspect = self._suspect or other._suspect
+    def _widen_bounds(self, other: FilterResults) -> None:
+        """Let what is known of all rows cover the rows of another result."""
+        self._last_plugin = max(self._last_plugin, other._last_plugin)
+        self._may_be_broken = self._may_be_broken or other._may_be_broken
 
 
 def result_status(profile: Profile, result: RowResult) -> Status:
