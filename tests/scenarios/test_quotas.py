@@ -202,6 +202,49 @@ def test_a_gang_evicts_once_where_quotas_preempt(mode: str) -> None:
     play_company(scenario, nodes=small_nodes(4), config=config)
 
 
+@pytest.mark.parametrize("high", [True, False], ids=["of higher priority", "of equal priority"])
+def test_a_preemptor_waits_for_the_rest_of_its_victims(high: bool) -> None:
+    """Both victims make room on one node; without the second one, nothing is borrowed any more."""
+
+    async def scenario(company: Company) -> None:
+        await share(company, 4)
+        for index, stops in enumerate((1, 5)):
+            await company.create(fixed(f"low-{index}", "n0", stops=stops))
+        await company.run("low-", 2)
+        await company.create(replicas(2, made("waits", cpu="1")))
+        await company.create(made("p0", high=high, namespace="owner", cpu="2"))
+        await company.cluster.until(lambda: placed(company.cluster, "owner") == NAMES[:1])
+        await company.sleep(20)
+        assert company.evicted == ["low-0", "low-1"]
+
+    config = load_config(EXAMPLES / "profiles" / "elastic-quota.yaml")
+    nodes = [node_manifest("n0", cpu="2", labels={HOST: "n0"})]
+    play_company(scenario, nodes=nodes, config=config)
+
+
+@pytest.mark.parametrize("high", [True, False], ids=["of higher priority", "of equal priority"])
+@pytest.mark.parametrize("mode", ["trial", "permit"])
+def test_a_gang_waits_for_the_rest_of_its_victims(mode: str, high: bool) -> None:
+    """The first member finds room, the victim of the second stops soon, that of the third later."""
+
+    async def scenario(company: Company) -> None:
+        await share(company, 4)
+        for index, stops in ((1, 1), (2, 5)):
+            await company.create(fixed(f"low-{index}", f"n{index}", stops=stops))
+        await company.run("low-", 2)
+        for name in NAMES[:3]:
+            fields = {"namespace": "owner", **({"priorityClassName": "high"} if high else {})}
+            await company.create(of_labels(name, least=3, **fields))
+        await company.sleep(0.5)
+        await company.create(replicas(4, made("waits", cpu="1")))
+        await company.cluster.until(lambda: placed(company.cluster, "owner") == NAMES[:3])
+        await company.sleep(20)
+        assert company.evicted == ["low-1", "low-2"]
+
+    config = coscheduling(mode, extra="CapacityScheduling", without="DefaultPreemption")
+    play_company(scenario, nodes=small_nodes(3), config=config)
+
+
 def test_a_namespace_above_its_minimum_takes_nothing_from_others(https: bool):
     async def scenario(cluster: VirtualCluster) -> None:
         await give(cluster, "a", {"cpu": 2})

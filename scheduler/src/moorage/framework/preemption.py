@@ -108,6 +108,10 @@ class EvictionsUnderWay(Protocol):
         """Whether some eviction for this preemptor has not been sent to the API yet."""
         ...
 
+    def waits_for_victims(self, uid: str) -> bool:
+        """Whether a pod that was chosen as a victim for this preemptor is about to leave."""
+        ...
+
     def is_leaving(self, victim: Pod) -> bool:
         """Whether a victim of preemption still has its node, and gives it up soon."""
         ...
@@ -136,6 +140,11 @@ class NoEvictions:
     requested: Collection[str] = ()
 
     def running_for(self, uid: str) -> bool:
+        """Answer no."""
+        del uid
+        return False
+
+    def waits_for_victims(self, uid: str) -> bool:
         """Answer no."""
         del uid
         return False
@@ -172,7 +181,13 @@ def makes_room(pods: Iterable[PodInfo], priority: int, evictions: EvictionsUnder
 
 
 def awaits_victims(snapshot: Snapshot, pod: PodInfo, evictions: EvictionsUnderWay) -> bool:
-    """Whether a pod is nominated to a node that pods of less priority are about to leave."""
+    """Whether a pod waits for the victims of its preemption.
+
+    A scheduler that has just been started knows no victims of its own: there, the pod waits if it
+    is nominated to a node that pods of less priority are about to leave.
+    """
+    if evictions.waits_for_victims(pod.uid):
+        return True
     _, row = snapshot.nominated_level(pod)
     return row is not None and makes_room(snapshot.pods(row), pod.priority, evictions)
 

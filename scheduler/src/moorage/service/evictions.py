@@ -141,6 +141,8 @@ class EvictionLedger:
         # The victims whose eviction was decided, by uid, until somebody asks and they have left.
         self._requested: dict[str, Pod] = {}
         self._forget_at = _FORGET_MIN
+        # The victims by preemptor; they shrink as answers are asked for.
+        self._victims_of: dict[str, list[Pod]] = {}
         self._awaited: dict[GroupKey, _Awaited] = {}
         self.durations: Histograms[str] = Histograms(_SECONDS)
         """Seconds that evictions for one preemptor took, by ``success`` or ``error``."""
@@ -149,8 +151,10 @@ class EvictionLedger:
         """Note the start of evictions for a preemptor; return the victims still to be evicted.
 
         The members of a group, and other preemptors of one moment, name common victims. Nothing
-        begins where all victims are leaving already.
+        begins where all victims are leaving already; the preemptor waits for them all the same.
         """
+        self._forget_the_gone()
+        self._victims_of[uid] = [*all_victims]
         victims = [
             pod
             for pod in all_victims
@@ -159,11 +163,18 @@ class EvictionLedger:
         if not victims:
             return victims
         self._last[uid] = None
-        if len(self._requested) >= self._forget_at:
-            there = {uid: pod for uid, pod in self._requested.items() if self._on_its_node(pod)}
-            self._requested, self._forget_at = there, 2 * len(there) + _FORGET_MIN
         self._requested.update((victim.uid, victim) for victim in victims)
         return victims
+
+    def _forget_the_gone(self) -> None:
+        """Forget victims that have left, once there are many entries."""
+        if len(self._requested) + len(self._victims_of) < self._forget_at:
+            return
+        there = {uid: pod for uid, pod in self._requested.items() if self._on_its_node(pod)}
+        self._requested = there
+        for preemptor in list(self._victims_of):
+            self.waits_for_victims(preemptor)
+        self._forget_at = 2 * (len(there) + len(self._victims_of)) + _FORGET_MIN
 
     def give_up(self, victims: Sequence[Pod]) -> None:
         """Note that evictions failed: the victims may stay, and nobody waits for them."""
@@ -240,6 +251,15 @@ class EvictionLedger:
             return True
         current = self._on_its_node(victim)
         return current is not None and not current.metadata.deletion_timestamp
+
+    def waits_for_victims(self, uid: str) -> bool:
+        """Whether a pod that was chosen as a victim for this preemptor is about to leave."""
+        victims = self._victims_of.get(uid, [])
+        while victims and not self.will_leave(victims[-1]):
+            victims.pop()
+        if not victims:
+            self._victims_of.pop(uid, None)
+        return bool(victims)
 
     def has_left(self, victim: Pod) -> bool:
         """Whether a victim is not on its node any more."""

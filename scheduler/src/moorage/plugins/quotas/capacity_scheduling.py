@@ -112,8 +112,20 @@ class CapacityScheduling:
             return self._evaluator.refused(POLICY_NEVER)
         if looked is None:
             return self._evaluator.refused(NOT_LOOKED_AT)
-        usage = self._usage_without_leaving(looked.usage)
-        rules = CapacityVictims(
+        rules = self._rules(pod, looked, self._usage_without_leaving(looked.usage))
+        row = self._evaluator.nominated_row(state.read(WHAT_IF), pod)
+        if row is not None:
+            # The last pods to leave borrow nothing once they are left out of the use.
+            with_leaving = self._rules(pod, looked, looked.usage)
+            if with_leaving.leaving(self._snapshot.pods(row), self._evictions):
+                return self._evaluator.refused(TERMINATING)
+            if looked.excess and rules.within_quotas():
+                # Victims on other nodes still stop. Once they are gone, the pod has its share.
+                return self._evaluator.refused(STILL_COUNTED)
+        return self._evaluator.preempt(state, pod, _every_node, rules)
+
+    def _rules(self, pod: PodInfo, looked: _Looked, usage: Usage) -> CapacityVictims:
+        return CapacityVictims(
             self._snapshot,
             self._evaluator.around.budgets,
             pod,
@@ -121,14 +133,6 @@ class CapacityScheduling:
             usage=usage,
             now_ns=self._clock.now_ns(),
         )
-        row = self._evaluator.nominated_row(state.read(WHAT_IF), pod)
-        if row is not None:
-            if rules.leaving(self._snapshot.pods(row), self._evictions):
-                return self._evaluator.refused(TERMINATING)
-            if looked.excess and rules.within_quotas():
-                # Victims on other nodes still stop. Once they are gone, the pod has its share.
-                return self._evaluator.refused(STILL_COUNTED)
-        return self._evaluator.preempt(state, pod, _every_node, rules)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Register events that make room in a quota: a deleted pod, and any change of a quota."""
