@@ -12,7 +12,7 @@ from moorage_sandbox.testing.builders import node_manifest
 
 _LOOK_SECONDS = 7.0
 CPU = "4"
-"""What its nodes offer."""
+"""Processors of each node that it adds."""
 
 
 class Autoscaler:

@@ -1,4 +1,4 @@
-"""What excuses a world: nodes that go, close or come while victims stop, and lost members."""
+"""Excuses of totals: nodes that come, go or are cordoned while victims stop, and lost members."""
 
 from __future__ import annotations
 
@@ -6,41 +6,53 @@ import math
 
 from moorage.api.resources import NODES, PODS
 from moorage_lab.fault_sim.company.play import CompanyRun
-from moorage_lab.fault_sim.company.world import WAVE_LABEL, Wave
+from moorage_lab.fault_sim.company.world import Wave
 from moorage_lab.fault_sim.history import name_of, node_of, nominated_of
 from moorage_sandbox.storage.watch_log import Change
 
 # A binding that was under way when a node went ends within this time.
 _BINDING_SECONDS = 1.0
+# The first backoff of a pod.
+_BACKOFF_SECONDS = 1.0
 
 
-def room_was_taken(run: CompanyRun, wave: Wave, until: float) -> bool:
-    """Return whether a node went or was cordoned while the victims of a wave stopped.
+def node_changes(run: CompanyRun, wave: Wave, until: float) -> list[int]:
+    """Return the versions at which a node came, went or was cordoned, from a wave to a moment.
 
-    A node that comes is an empty domain: places chosen before it may break a hard spread.
+    A nominated pod loses its place with the node. A node that comes is an empty domain, so places
+    chosen before it may break a hard spread, or it lets pods preempt that did not fit before. The
+    pods of a node that went count in quotas until they are removed, one by one.
     """
-    log = run.store.shelf(NODES.qualified).log
-    since = run.wave_versions[wave.number]
-    last = run.version_at(until)
-    for change in log.since(since, len(log)) or ():
-        if change.version > last:
-            return False
-        if change.type == "DELETED" or _closes(change):
-            return True
-        if change.type == "ADDED" and _spreads(run, wave):
-            return True
-    return False
+    first, last = run.wave_versions[wave.number], run.version_at(until)
+    nodes = run.store.shelf(NODES.qualified).log
+    pods = run.store.shelf(PODS.qualified).log
+    changes = [
+        change.version
+        for change in nodes.since(first, len(nodes)) or ()
+        if change.type in ("ADDED", "DELETED") or _closes(change)
+    ]
+    gone = {
+        name_of(change.record.decode()): change.version
+        for change in nodes.since(0, len(nodes)) or ()
+        if change.type == "DELETED"
+    }
+    changes += [
+        change.version
+        for change in pods.since(first, len(pods)) or ()
+        if change.type == "DELETED"
+        and change.version > gone.get(node_of(change.record.decode()), last)
+    ]
+    return sorted(version for version in changes if version <= last)
 
 
-def _spreads(run: CompanyRun, wave: Wave) -> bool:
-    """Return whether pods of a wave have hard spread constraints."""
-    log = run.store.shelf(PODS.qualified).log
-    pods = (change.record.decode() for change in log.since(0, len(log)) or ())
-    return any(
-        pod["metadata"].get("labels", {}).get(WAVE_LABEL) == str(wave.number)
-        and bool(pod["spec"].get("topologySpreadConstraints"))
-        for pod in pods
-    )
+def follows_change(run: CompanyRun, version: int, changes: list[int]) -> bool:
+    """Return whether a version is of the time in which preemptors back off after a node change.
+
+    A lower pod is tried at once then, and may take the room of a preemptor that lost its place.
+    """
+    at = run.moment_of(version)
+    moments = (run.moment_of(each) for each in changes if each < version)
+    return any(at - each <= _BACKOFF_SECONDS for each in moments)
 
 
 def _closes(change: Change) -> bool:

@@ -57,7 +57,7 @@ PLACEMENT: Final = (
     "claims",
     "volumes",
 )
-"""What pods ask for besides room."""
+"""Constraints of pods, besides room."""
 
 AROUND: Final = (
     "budget",
@@ -73,7 +73,7 @@ AROUND: Final = (
     "cordon",
     PERMIT,
 )
-"""What surrounds the pods."""
+"""Limits, events and settings around the pods."""
 
 FEATURES: Final = (*WORKLOADS, *GROUPS, "single-pods", *PLACEMENT, *AROUND)
 """Every feature."""

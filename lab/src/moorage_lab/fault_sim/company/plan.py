@@ -7,7 +7,7 @@ the lowest priority again. So nothing can take the room that an eviction made.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import msgspec
 
@@ -33,7 +33,7 @@ _SECONDS = 120.0
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a plan says of a wave.
+    """The evictions and the waiting pods of one recomputation for a wave.
 
     Parameters
     ----------
@@ -62,9 +62,7 @@ def plan_of(run: CompanyRun, wave: Wave, *, seed: int = 1, in_turn: bool = False
         Whether each group comes once those before it are placed. Groups of equal priority may not
         all fit, so their order decides.
     """
-    objects = Objects()
-    for data in _objects(run, wave):
-        objects.add_json(data)
+    objects = _objects(_objects_with_wave(run, wave))
     unbound = {
         pod.uid
         for pod in objects.pods.values()
@@ -83,17 +81,7 @@ def plan_of(run: CompanyRun, wave: Wave, *, seed: int = 1, in_turn: bool = False
 
 def later_evictions(run: CompanyRun, version: int) -> int:
     """Return the number of pods that a plan evicts for waves, at a version of the server."""
-    objects = Objects()
-    for resource in run.store.shelves():
-        if resource in _UNREAD:
-            continue
-        records = run.store.records_at(resource, version) or ()
-        if resource == PODS.qualified:
-            for data in _quiet_pods(record.decode() for record in records):
-                objects.add_json(data)
-            continue
-        for record in records:
-            objects.add_json(record.data)
+    objects = _objects(_objects_at(run.store, version))
     rehearsal = fresh_scheduler(run, objects, seed=run.world.seed)
     rehearsal.settle(within_seconds=_SECONDS)
     return _evictions_of(rehearsal)
@@ -131,42 +119,65 @@ def fresh_scheduler(run: CompanyRun, objects: Objects, *, seed: int) -> Rehearsa
 
 def final_objects(store: Store) -> Objects:
     """Return the objects of a server that a scheduler reads, as they are now."""
+    shelves = store.shelves()
+    return _objects(
+        record.data for resource in _read_resources(store) for record in shelves[resource].records()
+    )
+
+
+def _objects(data: Iterable[bytes]) -> Objects:
     objects = Objects()
-    for resource, shelf in store.shelves().items():
-        if resource not in _UNREAD:
-            for record in shelf.records():
-                objects.add_json(record.data)
+    for each in data:
+        objects.add_json(each)
     return objects
 
 
-def _objects(run: CompanyRun, wave: Wave) -> Iterator[bytes]:
-    """Yield the objects from before a wave, and what came with the wave."""
+def _read_resources(store: Store) -> list[str]:
+    """Return the resources of which a scheduler reads objects."""
+    return [resource for resource in store.shelves() if resource not in _UNREAD]
+
+
+def _objects_at(
+    store: Store, version: int, change_pods: Callable[[list[Obj]], list[Obj]] = list
+) -> Iterator[bytes]:
+    """Yield the objects of a version; its pods are changed first, and stop at once."""
+    nodes = _node_names(store, version)
+    for resource in _read_resources(store):
+        records = store.records_at(resource, version) or ()
+        if resource == PODS.qualified:
+            yield from _quiet_pods(change_pods([record.decode() for record in records]), nodes)
+        else:
+            yield from (record.data for record in records)
+
+
+def _objects_with_wave(run: CompanyRun, wave: Wave) -> Iterator[bytes]:
+    """Yield the objects from before a wave, and those that came with the wave."""
     store, before = run.store, run.wave_versions[wave.number]
     until = run.version_at(wave.at + _GATHERING_SECONDS)
+    nodes = _node_names(store, before)
+
+    def with_comers(pods: list[Obj]) -> list[Obj]:
+        # The pods of a node that is gone are removed before long. Elastic quotas count them
+        # until then, as upstream does, so other pods go in their place.
+        if "elastic-quota" not in run.world.features:
+            pods = [pod for pod in pods if not node_of(pod) or node_of(pod) in nodes]
+        return [*pods, *_comers(store, wave, before, until)]
+
+    yield from _objects_at(store, before, with_comers)
     decided = _first_eviction(store, before, until)
-    for resource in store.shelves():
-        if resource in _UNREAD:
-            continue
-        records = list(store.records_at(resource, before) or ())
+    for resource in _read_resources(store):
         if resource == PODS.qualified:
-            pods = [record.decode() for record in records]
-            comers = _comers(store, wave, before, until)
-            nodes = {
-                name_of(each.decode()) for each in store.records_at(NODES.qualified, before) or ()
-            }
-            # The pods of a node that is gone are removed before long. Elastic quotas count them
-            # until then, as upstream does, so other pods go in their place.
-            if "elastic-quota" not in run.world.features:
-                pods = [pod for pod in pods if not node_of(pod) or node_of(pod) in nodes]
-            yield from _quiet_pods([*pods, *comers])
             continue
-        known = {record.key for record in records}
-        yield from (record.data for record in records)
+        known = {record.key for record in store.records_at(resource, before) or ()}
         # No decision counts on a node that comes after it.
         last = decided if resource == NODES.qualified else until
         for change in _changes(store, resource, before, last):
             if change.type == "ADDED" and change.record.key not in known:
                 yield change.record.data
+
+
+def _node_names(store: Store, version: int) -> set[str]:
+    return {name_of(each.decode()) for each in store.records_at(NODES.qualified, version) or ()}
 
 
 def _first_eviction(store: Store, before: int, until: int) -> int:
@@ -210,11 +221,19 @@ def _changes(store: Store, resource: str, before: int, until: int) -> Iterator[C
             yield change
 
 
-def _quiet_pods(pods: Iterable[Obj]) -> Iterator[bytes]:
-    """Yield pods that stop at once, of which those of the lowest priority have no owner."""
-    staying = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
+def _quiet_pods(pods: Iterable[Obj], nodes: Collection[str]) -> Iterator[bytes]:
+    """Yield pods that stop at once, of which those of the lowest priority have no owner.
+
+    A pod that is being deleted stays, and counts in quotas, if its node is gone.
+    """
+    staying = [
+        pod
+        for pod in pods
+        if not pod["metadata"].get("deletionTimestamp") or node_of(pod) not in nodes
+    ]
     lowest = min(map(priority_of, staying), default=0)
     for pod in staying:
+        pod["metadata"].pop("deletionTimestamp", None)
         if priority_of(pod) == lowest:
             pod["metadata"].pop("ownerReferences", None)
         pod["spec"]["terminationGracePeriodSeconds"] = 0

@@ -28,7 +28,7 @@ _PERMIT_SECONDS = 300.0
 
 
 class CompanyRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a world.
+    """The result of a played world.
 
     Parameters
     ----------

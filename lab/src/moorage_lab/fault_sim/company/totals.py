@@ -14,10 +14,11 @@ import msgspec
 from moorage.api.resources import EVENTS, LEASES, PODS
 from moorage_lab.fault_sim.company.cluster import WriteCall
 from moorage_lab.fault_sim.company.excuses import (
+    follows_change,
     is_binding,
     lost_members,
     lost_place,
-    room_was_taken,
+    node_changes,
 )
 from moorage_lab.fault_sim.company.plan import (
     Plan,
@@ -74,7 +75,7 @@ def _evictions(run: CompanyRun) -> Iterator[Total]:
     """Compare the evictions after each wave with those of the plain plan."""
     for wave, until in _spans(run):
         evicted = _evicted(run, wave, until)
-        if not evicted or room_was_taken(run, wave, until):
+        if not evicted:
             continue
         plan = _largest_plan(run, wave, in_turn=False)
         if len(evicted) > plan.evictions:
@@ -83,6 +84,10 @@ def _evictions(run: CompanyRun) -> Iterator[Total]:
         planned = plan.evictions
         if len(evicted) > planned:
             planned += _evictions_for_others(run, plan, evicted)
+        if len(evicted) > planned and (changes := node_changes(run, wave, until)):
+            bound = _bindings(run)
+            evicted = [uid for uid in evicted if not follows_change(run, bound.get(uid, 0), changes)]
+            planned = _with_later_plans(run, planned, evicted, changes)
         yield Total(
             rule="evictions",
             amount=len(evicted),
@@ -102,12 +107,28 @@ def _evictions_for_others(run: CompanyRun, plan: Plan, evicted: list[str]) -> in
     Which of several equal victims goes decides whether a device is free for the next pod: a dry run
     frees no device. So the world may place more pods than the plan. And a node may come.
     """
-    preemptors, versions, ran = _preemptors(run), evicted_uids(run), _bound_uids(run)
+    preemptors, versions, ran = _preemptors(run), evicted_uids(run), _bindings(run).keys()
     others = [uid for uid in evicted if preemptors.get(uid) in plan.waiting & ran]
     if not others:
         return 0
     first = min(versions[uid] for uid in others)
     return later_evictions(run, first - 1)
+
+
+def _with_later_plans(
+    run: CompanyRun, planned: int, evicted: list[str], changes: list[int]
+) -> int:
+    """Return the evictions that are allowed where nodes come, go or are cordoned.
+
+    The pods that wait are planned anew at each change. What the plan before it allows counts as far
+    as it was carried out by then.
+    """
+    versions = evicted_uids(run)
+    allowed = planned
+    for version in changes:
+        done = sum(versions[uid] <= version for uid in evicted)
+        allowed = max(allowed, min(done, allowed) + later_evictions(run, version))
+    return allowed
 
 
 def _spans(run: CompanyRun) -> Iterator[tuple[Wave, float]]:
@@ -156,25 +177,30 @@ def _deletes_pod(write: WriteCall) -> bool:
 
 
 def _bound_in_vain(run: CompanyRun) -> Iterator[Total]:
-    """Look for pods that the scheduler bound after a wave came, and evicted before the next."""
+    """Look for pods that the scheduler bound after a wave came, and evicted before the next.
+
+    A pod that is bound before a node comes or goes, and evicted after that, is not bound in vain:
+    the preemptor had another place, or none. Nor is one that is bound right after the change.
+    """
+    versions = evicted_uids(run)
     for wave, until in _spans(run):
-        if room_was_taken(run, wave, until):
-            continue
-        first = run.wave_versions[wave.number]
-        last = run.version_at(until)
-        bound = _bound_uids(run, after=first, until=last)
-        evicted = bound.intersection(_evicted(run, wave, until))
-        count = len(evicted)
+        bound = _bindings(run, after=run.wave_versions[wave.number], until=run.version_at(until))
+        changes = node_changes(run, wave, until)
+        count = sum(
+            not any(bound[uid] < version < versions[uid] for version in changes)
+            and not follows_change(run, bound[uid], changes)
+            for uid in bound.keys() & set(_evicted(run, wave, until))
+        )
         if count:
             text = f"{count} pods are bound after wave {wave.number} came, and evicted"
             yield Total(rule="bound-in-vain", amount=count, allowed=0, text=text)
 
 
-def _bound_uids(run: CompanyRun, *, after: int = 0, until: float = math.inf) -> set[str]:
-    """Return the uids of the pods that are bound, between two versions."""
+def _bindings(run: CompanyRun, *, after: int = 0, until: float = math.inf) -> dict[str, int]:
+    """Return the versions of the bindings between two versions, by uid of the pod."""
     log = run.store.shelf(PODS.qualified).log
     return {
-        change.record.decode()["metadata"]["uid"]
+        change.record.decode()["metadata"]["uid"]: change.version
         for change in log.since(after, len(log)) or ()
         if change.version <= until and is_binding(change)
     }
@@ -203,8 +229,10 @@ def _deleted_twice(run: CompanyRun) -> Iterator[Total]:
 def _writes_at_rest(run: CompanyRun) -> Iterator[Total]:
     """Count the writes of the quiet time; heartbeats of nodes and leases do not count."""
     counts: Counter[str] = Counter()
+    # Where a pod ended late, those that wait are tried again, once more after their backoff.
+    begin = max(run.seconds - QUIET_SECONDS, run.moment_of(_last_end(run)) + _SETTLING_SECONDS)
     for write in run.writes:
-        if write.version <= run.quiet_version or write.at <= run.seconds - QUIET_SECONDS:
+        if write.version <= run.quiet_version or write.at <= begin:
             continue
         heartbeat = write.program == "nodes" and "/nodes/" in write.path
         # A controller whose pods a quota refuses tries again, ever more rarely, as upstream.
