@@ -386,6 +386,50 @@ def test_a_host_port_is_kept_for_the_pod_that_evicted_its_user() -> None:
     play(scenario, nodes=TWO_NODES)
 
 
+PREEMPTING = {
+    "DefaultPreemption": "",
+    "PreemptionToleration": "{name: PreemptionToleration}",
+    "CapacityScheduling": "{name: CapacityScheduling}",
+}
+
+
+@pytest.mark.parametrize("nodes", [1, 12])
+@pytest.mark.parametrize("plugin", PREEMPTING)
+def test_no_pod_is_evicted_in_place_of_one_that_leaves_anyway(plugin: str, nodes: int) -> None:
+    """The pod that has the port is the most important one, and would be spared before others."""
+
+    async def scenario(company: Company) -> None:
+        for index in range(nodes):
+            there: dict[str, Any] = {"nodeSelector": {HOST: f"n{index}"}, "cpu": "1"}
+            await company.create(made(f"first-{index}", stops=5, host_ports=[80], **there))
+        await company.run("first-", nodes)
+        await company.sleep(2)
+        await company.create(
+            *(made(f"low-{index}", cpu="1", stops=5) for index in range(2 * nodes))
+        )
+        await company.run("low-", 2 * nodes)
+        for index in range(nodes):
+            await company.create(made(f"port-{index}", high=True, host_ports=[80], cpu="1"))
+        for index in range(nodes):
+            await company.create(made(f"room-{index}", high=True, cpu="1"))
+        await company.run("port-", nodes)
+        await company.run("room-", nodes)
+        ports = sorted(f"first-{index}" for index in range(nodes))
+        assert (company.evicted[:nodes], len(company.evicted)) == (ports, 2 * nodes)
+
+    enabled = PREEMPTING[plugin]
+    disabled = "[{name: DefaultPreemption}]" if enabled else "[]"
+    text = f"""
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+  plugins: {{multiPoint: {{enabled: [{enabled}], disabled: {disabled}}}}}
+"""
+    cluster_nodes = [node_manifest(f"n{i}", cpu="3", labels={HOST: f"n{i}"}) for i in range(nodes)]
+    play(scenario, nodes=cluster_nodes, config=parse_config(text, source=plugin))
+
+
 def test_an_attachment_is_kept_for_the_pod_that_evicted_its_user() -> None:
     limits = {"drivers": [{"name": "d", "nodeID": "n1", "allocatable": {"count": 2}}]}
     csi_node = {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "spec": limits}

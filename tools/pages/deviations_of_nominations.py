@@ -89,6 +89,12 @@ NOMINATIONS: Final[tuple[Deviation, ...]] = (
         why="nobody is evicted for nothing",
     ),
     Deviation(
+        subject="A pod that preempts on a node that victims of an earlier preemptor are leaving",
+        upstream="spares these victims like others, and may evict pods that stay in their place",
+        here="spares these victims last of all",
+        why="nobody is evicted for nothing",
+    ),
+    Deviation(
         subject="A member of a pod group that is tried after a member with victims",
         upstream="is tried while these victims are still on their nodes",
         here="is tried as if these victims were gone",

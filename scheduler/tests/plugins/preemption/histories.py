@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from moorage.base.clock import ManualClock
+from moorage.base.clock import ManualClock, rfc3339
 from moorage.base.rng import Streams
 from moorage.config.plugin_args import DefaultPreemptionArgs
 from moorage.engine.attempt import Scope
@@ -21,7 +21,7 @@ from moorage.snapshot.key_log import KeyLog
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from scheduler.tests.engine.builders import told
-from scheduler.tests.plugins.preemption.test_against_reference import REGISTRY, SPEC
+from scheduler.tests.plugins.preemption.test_against_reference import REGISTRY, SPEC, Evictions
 
 BUSY = Scope(explain=True)
 
@@ -45,6 +45,7 @@ class HistoryWorld:
             min_candidate_nodes_percentage=percentage, min_candidate_nodes_absolute=absolute
         )
         self.serial = 0
+        self.evictions = Evictions()
         self.placed: list[str] = []
 
     def cycle(self, kind: type[Profile] = Profile, *, reuse: bool) -> Cycle:
@@ -57,6 +58,7 @@ class HistoryWorld:
             reasons=ReasonTable(),
             clock=self.clock,
             streams=Streams(1),
+            evictions=self.evictions,
         )
         return Cycle(kind(spec, REGISTRY, handle), self.snapshot, smallest_name, reuse=reuse)
 
@@ -70,6 +72,20 @@ class HistoryWorld:
         """Remove one of the pods."""
         if self.placed:
             self.snapshot.table.remove_pod(self.placed.pop(index % len(self.placed)))
+
+    def begin_leaving(self, index: int) -> None:
+        """Let one of the pods be the victim of an earlier preemptor, which stops slowly."""
+        if self.placed:
+            uid = self.placed[index % len(self.placed)]
+            info, name = self.snapshot.table.pod_info(uid), self.snapshot.table.node_of_pod(uid)
+            assert info is not None
+            assert name is not None
+            self.evictions.requested = {*self.evictions.requested, uid}
+            now = rfc3339(self.clock.now_ns())
+            metadata = msgspec.structs.replace(info.pod.metadata, deletion_timestamp=now)
+            self.snapshot.table.update_pod(
+                msgspec.structs.replace(info.pod, metadata=metadata), name
+            )
 
     def nominate(self, name: str, pod: PodInfo) -> None:
         """Nominate a pod; one of that name is nominated nowhere else then."""

@@ -5,6 +5,7 @@ Not covered: Filters other than NodeResourcesFit; recordings have them.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moorage.api.codec import from_dict
+from moorage.api.pod import Pod
 from moorage.api.policy import PodDisruptionBudget
 from moorage.base.clock import NS_PER_SECOND, ManualClock, rfc3339
 from moorage.base.rng import Streams
@@ -24,6 +26,7 @@ from moorage.engine.decision import Decision, Outcome
 from moorage.engine.evaluation import evaluate
 from moorage.engine.select_node import smallest_name
 from moorage.framework.handle import Handle
+from moorage.framework.preemption import EvictionsUnderWay, NoEvictions
 from moorage.framework.profile import Profile
 from moorage.framework.status import ReasonTable
 from moorage.plugins.in_tree import in_tree_registry
@@ -52,6 +55,7 @@ residents = st.builds(
     memory=st.integers(0, 2),
     started=starts,
     labels=st.dictionaries(st.sampled_from(LABELS), st.just("x"), max_size=2),
+    leaves=st.sampled_from([False, False, True]),
 )
 rooms = st.builds(
     Room,
@@ -104,6 +108,16 @@ def pod_of(each: Resident) -> PodInfo:
     return PodInfo(msgspec.structs.replace(made, status=status))
 
 
+class Evictions(NoEvictions):
+    """Victims of earlier preemptors, which stop slowly."""
+
+    def __init__(self, uids: Iterable[str] = ()) -> None:
+        self.requested: Collection[str] = frozenset(uids)
+
+    def will_leave(self, pod: Pod) -> bool:
+        return pod.uid in self.requested
+
+
 def budget_of(index: int, budget: Budget) -> PodDisruptionBudget:
     raw: dict[str, Any] = {
         "metadata": {"name": f"b{index}", "namespace": "default"},
@@ -131,7 +145,13 @@ def built(nodes: list[Room], protecting: list[Budget]) -> Snapshot:
     return snapshot
 
 
-def profile_of(snapshot: Snapshot, args: DefaultPreemptionArgs) -> Profile:
+def leaving(nodes: Iterable[Room]) -> Evictions:
+    return Evictions(pod_of(each).uid for room in nodes for each in room.residents if each.leaves)
+
+
+def profile_of(
+    snapshot: Snapshot, args: DefaultPreemptionArgs, evictions: EvictionsUnderWay
+) -> Profile:
     spec = msgspec.structs.replace(
         SPEC, plugin_args={**SPEC.plugin_args, "DefaultPreemption": args}
     )
@@ -141,12 +161,13 @@ def profile_of(snapshot: Snapshot, args: DefaultPreemptionArgs) -> Profile:
         reasons=ReasonTable(),
         clock=CLOCK,
         streams=Streams(1),
+        evictions=evictions,
     )
     return Profile(spec, REGISTRY, handle)
 
 
-def decided(snapshot: Snapshot, args: DefaultPreemptionArgs, pod: PodInfo) -> Decision:
-    return Cycle(profile_of(snapshot, args), snapshot, smallest_name).decide(pod)
+def decided(snapshot: Snapshot, profile: Profile, pod: PodInfo) -> Decision:
+    return Cycle(profile, snapshot, smallest_name).decide(pod)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +207,8 @@ def compare(
     nodes: list[Room], protecting: list[Budget], preemptor: Resident, args: DefaultPreemptionArgs
 ) -> None:
     snapshot, info = built(nodes, protecting), pod_of(preemptor)
-    found = evaluate(profile_of(snapshot, args), snapshot, info)
+    profile = profile_of(snapshot, args, leaving(nodes))
+    found = evaluate(profile, snapshot, info)
     validate(snapshot)
     feasible = [r.name for r in nodes if reference.fits(preemptor, r, r.residents)]
     assert list(found.feasible) == feasible
@@ -220,7 +242,8 @@ def compare(
     assert list(got.items()) == [
         (name, ([each.name for each in gone], count)) for name, (gone, count) in expected.items()
     ]
-    decision = decided(snapshot, args, info)
+    profile = profile_of(snapshot, args, leaving(nodes))
+    decision = decided(snapshot, profile, info)
     assert decision.outcome is Outcome.REJECT
     assert decision.nomination is not None
     if not expected:
@@ -247,7 +270,8 @@ def test_batched_and_single_dry_runs_agree(
     for together in (True, False):
         with without("NodeResourcesFit", *(() if together else SUMS)):
             snapshot = built(nodes, protecting)
-            found = evaluate(profile_of(snapshot, args), snapshot, pod_of(preemptor))
+            profile = profile_of(snapshot, args, leaving(nodes))
+            found = evaluate(profile, snapshot, pod_of(preemptor))
             said.append(
                 (
                     {name: str(status) for name, status in found.filter.items()},

@@ -101,6 +101,7 @@ steps = st.one_of(
     preempting,
     st.tuples(st.just("place"), names, st.integers(1, 3), st.integers(-1, 2), starts),
     st.tuples(st.just("take away"), st.integers(0, 99)),
+    st.tuples(st.just("begin leaving"), st.integers(0, 99)),
     st.tuples(
         st.just("change"), st.integers(0, 99), st.integers(-3, 2), st.sampled_from(["", *LABELS])
     ),
@@ -134,6 +135,8 @@ def apply(world: World, step: tuple[Any, ...]) -> None:
         world.clock.advance(float(args[0]))
     elif what == "take away":
         world.take_away(*args)
+    elif what == "begin leaving":
+        world.begin_leaving(*args)
     elif what == "change":
         world.change(*args)
     elif what == "resize":
@@ -168,6 +171,7 @@ def test_kept_outcomes_never_change_a_decision(
 
 CHANGES = [
     pytest.param(lambda w: w.take_away(0), id="a pod went"),
+    pytest.param(lambda w: w.begin_leaving(1), id="a pod is being deleted"),
     pytest.param(lambda w: w.place("n1", w.pod(1, 1)), id="a pod came"),
     pytest.param(lambda w: w.change(1, -9, ""), id="a pod was started earlier"),
     pytest.param(lambda w: w.change(1, 9, ""), id="a pod will have been started"),

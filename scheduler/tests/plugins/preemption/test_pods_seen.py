@@ -178,6 +178,7 @@ steps = st.one_of(
     preempting,
     st.tuples(st.just("place"), names, st.integers(1, 3), st.integers(-1, 2), parts),
     st.tuples(st.just("take away"), st.integers(0, 99)),
+    st.tuples(st.just("begin leaving"), st.integers(0, 99)),
     st.tuples(st.just("nominate"), names, st.integers(1, 3), st.integers(0, 2), parts),
     st.tuples(st.just("node"), names, st.integers(2, 5), st.sampled_from([None, -1, 0, 1, 2])),
     st.tuples(st.just("budget"), st.integers(0, 2)),
@@ -195,6 +196,8 @@ def apply(world: World, step: tuple[Any, ...]) -> None:
         (world.place if what == "place" else world.nominate)(name, pod)
     elif what == "take away":
         world.take_away(*args)
+    elif what == "begin leaving":
+        world.begin_leaving(*args)
     elif what == "node":
         world.node(*args)
     else:

@@ -86,7 +86,9 @@ def _evictions(run: CompanyRun) -> Iterator[Total]:
             planned += _evictions_for_others(run, plan, evicted)
         if len(evicted) > planned and (changes := node_changes(run, wave, until)):
             bound = _bindings(run)
-            evicted = [uid for uid in evicted if not follows_change(run, bound.get(uid, 0), changes)]
+            evicted = [
+                uid for uid in evicted if not follows_change(run, bound.get(uid, 0), changes)
+            ]
             planned = _with_later_plans(run, planned, evicted, changes)
         yield Total(
             rule="evictions",
@@ -115,9 +117,7 @@ def _evictions_for_others(run: CompanyRun, plan: Plan, evicted: list[str]) -> in
     return later_evictions(run, first - 1)
 
 
-def _with_later_plans(
-    run: CompanyRun, planned: int, evicted: list[str], changes: list[int]
-) -> int:
+def _with_later_plans(run: CompanyRun, planned: int, evicted: list[str], changes: list[int]) -> int:
     """Return the evictions that are allowed where nodes come, go or are cordoned.
 
     The pods that wait are planned anew at each change. What the plan before it allows counts as far

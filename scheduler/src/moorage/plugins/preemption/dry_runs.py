@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.framework.preemption import Candidate
+from moorage.framework.preemption import Candidate, EvictionsUnderWay
 from moorage.framework.status import Status
 from moorage.framework.what_if import SumsTrial, TakesArraysError, WhatIf
 from moorage.plugins.preemption.budgets import Budgets
@@ -30,6 +30,7 @@ from moorage.plugins.preemption.sums import (
     dry_run_many,
     judged_without,
     put_back_on_row,
+    put_back_ranks,
 )
 from moorage.plugins.preemption.victims import LowerPriority, VictimRules, started_ns
 from moorage.snapshot.importance import NOT_STARTED, Importance, RankedPods, start_ns
@@ -46,7 +47,7 @@ _NO_ROWS = np.empty(0, np.int64)
 
 
 class PreemptionInputs(msgspec.Struct):
-    """Data that all searches share: the cluster, its pods by rank, budgets, known outcomes.
+    """Data that all searches share: the cluster, ranks, budgets, known outcomes and evictions.
 
     `rows_for_candidates` holds the number of rows that the last search tried and the number of
     candidates found. The ratio decides the size of a batch, never the outcome.
@@ -56,8 +57,27 @@ class PreemptionInputs(msgspec.Struct):
     importance: Importance
     budgets: Budgets
     replicas: Replicas
+    evictions: EvictionsUnderWay
     rows_for_candidates: tuple[int, int] = (1, 1)
     _twice: tuple[IntArray, IntArray] = (_NO_ROWS, _NO_ROWS)
+
+    @property
+    def any_leaves(self) -> bool:
+        """Whether any victim of preemption may be about to leave its node."""
+        return bool(self.evictions.requested)
+
+    def leaves(self, pod: PodInfo) -> bool:
+        """Whether a victim of preemption is about to leave its node.
+
+        A pod that somebody else deleted counts as one that stays, as upstream.
+        """
+        return pod.uid in self.evictions.requested and self.evictions.will_leave(pod.pod)
+
+    def leaving_ranks(self, pods: Sequence[PodInfo], first: int) -> list[int]:
+        """Return the ranks, starting at `first`, of the pods of a row that leave it anyway."""
+        if not self.any_leaves:
+            return []
+        return [rank for rank in range(first, len(pods)) if self.leaves(pods[rank])]
 
     def twice(self, rows: IntArray) -> IntArray:
         """Return rows repeated twice: a slice from any start then contains all rows.
@@ -120,7 +140,9 @@ class DryRuns:
         self._now_ns = now_ns
         self.independent = False
         self._by_priority = rules is None
-        self.rules = rules or LowerPriority(around.snapshot, around.budgets, pod, now_ns)
+        self.rules = rules or LowerPriority(
+            around.snapshot, around.budgets, pod, now_ns=now_ns, leaves=around.leaves
+        )
         known = around.replicas.known_rows(what_if, pod) if rules is None else None
         self.known = known or KnownRows(around.snapshot)
         self.single: dict[int, Candidate | Status] = {}
@@ -202,7 +224,10 @@ class DryRuns:
         violating: tuple[int, ...] = ()
         if budgets.protect_any():
             violating = budgets.violating_ranks(row, pods, first)
-        victims = put_back_on_row(trial, pods, range(first, len(pods)), violating)
+        leaving = self._around.leaving_ranks(pods, first)
+        victims = put_back_on_row(
+            trial, pods, range(first, len(pods)), violating=violating, leaving=leaving
+        )
         costs = None
         if victims.ranks:
             costs = (victims.violations, *costs_of_row(pods, victims.ranks))
@@ -210,23 +235,26 @@ class DryRuns:
         return True
 
     def _protection(self, rows: IntArray, ranked: RankedPods) -> Protection | None:
-        """Return the order in which pods are put back; None when no budget selects any of them."""
-        budgets = self._around.budgets
-        if not budgets.protect_any():
+        """Return the order in which pods are put back; None for the order of their ranks."""
+        budgets, protects = self._around.budgets, self._around.budgets.protect_any()
+        if not (protects or self._around.any_leaves):
             return None
         lower = ranked.priority < self._pod.priority
         order = np.tile(np.arange(lower.shape[1]), (len(rows), 1))
         violating = np.zeros_like(lower)
         lower_pods = lower.sum(axis=1).tolist()
+        reordered = False
         for position, row in enumerate(rows.tolist()):
             pods = self._around.importance.pods_by_rank(row)
             # Ranks are ordered by priority: the pods of lower priority are last.
-            broken = budgets.violating_ranks(row, pods, len(pods) - lower_pods[position])
-            if broken:
-                violating[position, broken] = True
-                others = [rank for rank in range(lower.shape[1]) if rank not in broken]
-                order[position] = [*broken, *others]
-        return Protection(order, violating) if violating.any() else None
+            first = len(pods) - lower_pods[position]
+            broken = budgets.violating_ranks(row, pods, first) if protects else ()
+            leaving = self._around.leaving_ranks(pods, first)
+            if broken or leaving:
+                reordered = True
+                violating[position, list(broken)] = True
+                order[position] = put_back_ranks(range(lower.shape[1]), broken, leaving)
+        return Protection(order, violating) if reordered else None
 
     def _one_by_one(self, rows: IntArray) -> None:
         for row in rows.tolist():

@@ -78,6 +78,7 @@ class Evaluator:
             Importance(handle.snapshot.table),
             budgets,
             Replicas(handle.snapshot, budgets),
+            handle.evictions,
         )
 
     def gate(self, pod: Pod) -> Status:

@@ -17,7 +17,7 @@ Rules mirrored: scheduler-plugins ``pkg/preemptiontoleration`` of 2026-08.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -45,7 +45,7 @@ from moorage.plugins.preemption.evaluator import (
     enough_candidates,
     gate_looked_at,
 )
-from moorage.plugins.preemption.victims import dry_run
+from moorage.plugins.preemption.victims import dry_run, put_back_order
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -111,6 +111,7 @@ class PreemptionToleration:
             pod,
             classes=self._classes.current(),
             now_ns=self._clock.now_ns(),
+            leaves=self._evaluator.around.leaves,
         )
         return self._evaluator.preempt(state, pod, self._where, rules)
 
@@ -177,12 +178,14 @@ class _NotExempt:
         *,
         classes: Mapping[str, Toleration | None],
         now_ns: int,
+        leaves: Callable[[PodInfo], bool],
     ) -> None:
         self._snapshot = snapshot
         self._budgets = budgets
         self._pod = pod
         self._classes = classes
         self._now_ns = now_ns
+        self._leaves = leaves
         # Classes without an exemption: most classes. Their pods follow the usual rules.
         self._plain = {"", *(name for name, found in classes.items() if _open(found, pod))}
 
@@ -212,7 +215,8 @@ class _NotExempt:
                 going.append(pod)
         if not going:
             return self.nobody(name)
-        return dry_run(trial, going, node_name=name, budgets=self._budgets, now_ns=self._now_ns)
+        order = put_back_order(going, self._budgets, now_ns=self._now_ns, leaves=self._leaves)
+        return dry_run(trial, going, order, node_name=name, now_ns=self._now_ns)
 
     def nobody(self, node_name: str) -> Status:
         """Return the status of a node without evictable pods."""

@@ -32,7 +32,7 @@ Mask = NDArray[np.bool_]
 
 
 class Protection(msgspec.Struct, frozen=True):
-    """The effect of disruption budgets on the pods of some rows.
+    """The effect of disruption budgets, and of pods that leave, on the pods of some rows.
 
     Parameters
     ----------
@@ -84,11 +84,13 @@ class Victims(msgspec.Struct, frozen=True):
             ranks = tuple([rank for rank, evicted in enumerate(victim) if evicted])
             return RowVictims(ranks, 0, mixed=False, lower=True, status=SUCCESS)
         violating: list[bool] = self.protection.violating[index].tolist()
-        ranks = tuple([rank for rank in self.protection.order[index].tolist() if victim[rank]])
+        mixed = any(violating) and self.lower[index].tolist() != violating
+        order = self.protection.order[index].tolist() if mixed else range(len(victim))
+        ranks = tuple([rank for rank in order if victim[rank]])
         return RowVictims(
             ranks,
             sum([violating[rank] for rank in ranks]),
-            mixed=any(violating) and self.lower[index].tolist() != violating,
+            mixed=mixed,
             lower=True,
             status=SUCCESS,
         )
@@ -100,7 +102,8 @@ class RowVictims(msgspec.Struct, frozen=True):
     Parameters
     ----------
     ranks
-        Ranks of the pods to evict, in the order in which pods are put back.
+        Ranks of the pods to evict, in the order in which pods are put back if `mixed`, else by
+        rank.
     violations
         Number of `ranks` whose eviction violates a budget.
     mixed
@@ -201,7 +204,12 @@ def judged_without(trial: SumsTrial, pods: Sequence[PodInfo]) -> Status:
 
 
 def put_back_on_row(
-    trial: SumsTrial, pods: Sequence[PodInfo], lower: range, violating: Sequence[int]
+    trial: SumsTrial,
+    pods: Sequence[PodInfo],
+    lower: range,
+    *,
+    violating: Sequence[int],
+    leaving: Sequence[int],
 ) -> RowVictims:
     """Find the victims of one row, as `dry_run_many` does.
 
@@ -215,23 +223,36 @@ def put_back_on_row(
         Ranks whose priority is lower than the preemptor's: the last ranks.
     violating
         Lower ranks whose eviction violates a budget, in the order in which they are put back.
+    leaving
+        Lower ranks whose pods leave the row anyway.
 
     Raises
     ------
     TakesArraysError
         The row needs `dry_run_many`.
     """
-    order = [*violating, *(rank for rank in lower if rank not in violating)]
-    ranks = tuple(
-        [rank for rank in order if not trial.put_back(pods[rank].part(RESOURCES).value.balanced)]
-    )
+    ranks = [
+        rank
+        for rank in put_back_ranks(lower, violating, leaving)
+        if not trial.put_back(pods[rank].part(RESOURCES).value.balanced)
+    ]
+    mixed = 0 < len(violating) < len(lower)
     return RowVictims(
-        ranks,
+        tuple(ranks if mixed else sorted(ranks)),
         sum(rank in violating for rank in ranks),
-        mixed=0 < len(violating) < len(lower),
+        mixed=mixed,
         lower=True,
         status=SUCCESS,
     )
+
+
+def put_back_ranks(lower: range, violating: Sequence[int], leaving: Sequence[int]) -> Sequence[int]:
+    """Return lower ranks in the order in which they are put back.
+
+    Pods whose eviction violates a budget come first, pods that leave the row anyway last.
+    """
+    order = [*violating, *(rank for rank in lower if rank not in violating)]
+    return sorted(order, key=leaving.__contains__) if leaving else order
 
 
 def costs_of_row(pods: Sequence[PodInfo], ranks: Sequence[int]) -> tuple[int, int, int, int]:

@@ -10,9 +10,10 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/defaultpreemp
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -54,13 +55,24 @@ class LowerPriority:
         The preemptor.
     now_ns
         Wall-clock time, nanoseconds.
+    leaves
+        Whether a pod is about to leave its node anyway.
     """
 
-    def __init__(self, snapshot: Snapshot, budgets: Budgets, pod: PodInfo, now_ns: int) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        budgets: Budgets,
+        pod: PodInfo,
+        *,
+        now_ns: int,
+        leaves: Callable[[PodInfo], bool],
+    ) -> None:
         self._snapshot = snapshot
         self._budgets = budgets
         self._pod = pod
         self._now_ns = now_ns
+        self._leaves = leaves
 
     def by_priority(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return True for every row."""
@@ -72,7 +84,8 @@ class LowerPriority:
         name = self._snapshot.names[row]
         if not pods:
             return self.nobody(name)
-        return dry_run(trial, pods, node_name=name, budgets=self._budgets, now_ns=self._now_ns)
+        order = put_back_order(pods, self._budgets, now_ns=self._now_ns, leaves=self._leaves)
+        return dry_run(trial, pods, order, node_name=name, now_ns=self._now_ns)
 
     def nobody(self, node_name: str) -> Status:
         """Return a status without names, so that many nodes share the message."""
@@ -102,12 +115,45 @@ def by_importance(pods: Iterable[PodInfo], now_ns: int) -> list[PodInfo]:
     return [started[index][0] for index in sorted(range(len(started)), key=ranked.__getitem__)]
 
 
+class PutBackOrder(msgspec.Struct, frozen=True):
+    """The order in which pods are put back on a node.
+
+    Parameters
+    ----------
+    ranked
+        The pods, most important first.
+    pods
+        The same pods: first those whose eviction violates a budget, last those that leave anyway.
+        Upstream looks at budgets only, and evicts pods that stay in place of pods that leave.
+    protected
+        Uids of the pods whose eviction violates a budget.
+    """
+
+    ranked: Sequence[PodInfo]
+    pods: Sequence[PodInfo]
+    protected: frozenset[str]
+
+
+def put_back_order(
+    pods: Iterable[PodInfo],
+    budgets: Budgets,
+    *,
+    now_ns: int,
+    leaves: Callable[[PodInfo], bool],
+) -> PutBackOrder:
+    """Return the order in which the pods of a node, in the node's order, are put back."""
+    ranked = by_importance(pods, now_ns)
+    violating, others = budgets.split(ranked)
+    order = sorted([*violating, *others], key=leaves)
+    return PutBackOrder(ranked, order, frozenset(pod.uid for pod in violating))
+
+
 def dry_run(
     row: RowTrial,
     pods: Sequence[PodInfo],
+    order: PutBackOrder,
     *,
     node_name: str,
-    budgets: Budgets,
     now_ns: int,
 ) -> Candidate | Status:
     """Find the pods a preemptor would evict from one node.
@@ -118,10 +164,10 @@ def dry_run(
         The trial of the node.
     pods
         Pods of the node that may be evicted, at least one, in the node's order.
+    order
+        The order in which they are put back.
     node_name
         Name of the node.
-    budgets
-        The disruption budgets.
     now_ns
         Wall-clock time, nanoseconds.
 
@@ -137,9 +183,8 @@ def dry_run(
     status = row.judge()
     if not status.ok:
         return status
-    violating, others = budgets.split(by_importance(pods, now_ns))
     victims: list[PodInfo] = []
-    for pod in [*violating, *others]:
+    for pod in order.pods:
         status = _reprieved(row, pod)
         if status.rejected:
             victims.append(pod)
@@ -147,10 +192,12 @@ def dry_run(
             return status
     if not victims:
         return error(f'expected at least one victim pod on node "{node_name}"')
-    protected = {pod.uid for pod in violating}
-    violations = sum(pod.uid in protected for pod in victims)
-    if violating and others:
+    violations = sum(pod.uid in order.protected for pod in victims)
+    if 0 < len(order.protected) < len(order.ranked):
         victims = by_importance(victims, now_ns)
+    else:
+        evicted = {pod.uid for pod in victims}
+        victims = [pod for pod in order.ranked if pod.uid in evicted]
     return Candidate(node_name, tuple(victims), violations)
 
 

@@ -132,6 +132,7 @@ class CapacityScheduling:
             looked.claim,
             usage=usage,
             now_ns=self._clock.now_ns(),
+            leaves=self._evaluator.around.leaves,
         )
 
     def events_to_register(self) -> Sequence[EventRegistration]:

@@ -7,7 +7,7 @@ Rules mirrored: scheduler-plugins ``pkg/capacityscheduling``, ``SelectVictimsOnN
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
@@ -18,7 +18,7 @@ from moorage.framework.preemption import Candidate, EvictionsUnderWay
 from moorage.framework.status import Status, unresolvable, unschedulable
 from moorage.framework.what_if import RowTrial
 from moorage.plugins.preemption.budgets import Budgets
-from moorage.plugins.preemption.victims import by_importance, dry_run
+from moorage.plugins.preemption.victims import by_importance, dry_run, put_back_order
 from moorage.plugins.quotas.elastic_quotas import Amounts, Usage, request_of
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -55,6 +55,8 @@ class CapacityVictims:
         The quotas and their use; not changed.
     now_ns
         Wall-clock time, nanoseconds.
+    leaves
+        Whether a pod is about to leave its node anyway.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class CapacityVictims:
         *,
         usage: Usage,
         now_ns: int,
+        leaves: Callable[[PodInfo], bool],
     ) -> None:
         self._snapshot = snapshot
         self._budgets = budgets
@@ -73,6 +76,7 @@ class CapacityVictims:
         self._claim = claim
         self._usage = usage
         self._now_ns = now_ns
+        self._leaves = leaves
         self._reclaims = claim is not None and not usage.quotas[pod.namespace].above_min_with(
             claim.in_quota, usage.used(pod.namespace)
         )
@@ -91,7 +95,8 @@ class CapacityVictims:
         tried = trial
         if self._claim is not None:
             tried = _WithinQuotas(trial, self._pod, self._claim, self._usage.copy())
-        return dry_run(tried, pods, node_name=name, budgets=self._budgets, now_ns=self._now_ns)
+        order = put_back_order(pods, self._budgets, now_ns=self._now_ns, leaves=self._leaves)
+        return dry_run(tried, pods, order, node_name=name, now_ns=self._now_ns)
 
     def nobody(self, node_name: str) -> Status:
         """Return the status of a node without evictable pods."""
