@@ -2,11 +2,11 @@
 
 The pods of DaemonSets stay, as `staying` says: they are made again at once.
 Filters that read the node alone answer the same about an empty node. Filters that read the sums of
-the pods' requests are asked about all nodes at once, with the sums taken off. Filters that read a
-node's pods are asked about one node after another, with its pods taken off, until one node takes
-the pod. A Filter of devices is asked again without the allocations of other pods. A Filter that
-reads the whole cluster says by its code whether evictions may help: to empty one node would prove
-nothing about the pods of others.
+the pods' requests are inquiry about all nodes at once, with the sums taken off. Filters that read a
+node's pods are inquiry about one node after another, with its pods taken off, until one node takes
+the pod; so are Filters of volumes that other pods use. A Filter of devices is inquiry again without
+the allocations of other pods. A Filter that reads the whole cluster says by its code whether
+evictions may help: to empty one node would prove nothing about the pods of others.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from moorage.engine.inquiry import BoolArray, Inquiry
 from moorage.explain.devices import claims_of, given_back, of_others
 from moorage.explain.rejections import ask_again
 from moorage.explain.staying import staying_pods, stays
+from moorage.explain.volumes import ONE_POD
 from moorage.framework.capabilities import Reads
 from moorage.framework.forms import FilterForms
 from moorage.framework.status import Code, FilterAnswer
@@ -79,7 +80,7 @@ def empty_nodes(inquiry: Inquiry, *, rows_most: int) -> Emptied:
 
     Notes
     -----
-    A Filter that answers UnschedulableAndUnresolvable says that no eviction helps; it is not asked
+    A Filter that answers UnschedulableAndUnresolvable says that no eviction helps; it is not inquiry
     about the empty node again.
     """
     forms = {each.name: each for each in inquiry.attempt.profile.filter_forms}
@@ -179,7 +180,9 @@ def _one_by_one(
     others = [
         forms[plugin]
         for plugin in inquiry.rejects
-        if plugin in forms and forms[plugin].reads & ~Reads.NODE == Reads.PODS
+        if plugin in forms and Reads.SUMS not in forms[plugin].reads
+        if forms[plugin].reads & ~Reads.NODE == Reads.PODS
+        or inquiry.subject(plugin) is Subject.VOLUME_USE
     ]
     if not others:
         return
@@ -213,6 +216,12 @@ def _rejecting_empty(inquiry: Inquiry, others: list[FilterForms], row: int) -> l
         for each in others:
             if inquiry.rejects[each.name][row]:
                 answer = ask_filter(attempt, each, view)
-                if answer is not None and answer.code_n[0]:
+                if answer is not None and answer.code_n[0] and not _elsewhere(inquiry, answer):
                     found.append(each.name)
     return found
+
+
+def _elsewhere(inquiry: Inquiry, answer: FilterAnswer) -> bool:
+    """Whether a rejection of one row is about a pod that may be on any node."""
+    reasons = inquiry.attempt.profile.handle.reasons.reasons(int(answer.reason_n[0]))
+    return any(ONE_POD in each for each in reasons)

@@ -217,7 +217,7 @@ def _unmatched(
         alone = NodeSelector(node_selector_terms=[term])
         failing = len(_failing(alone, nodes))
         if failing:
-            has = _known_nodes(inquiry, part) if fields else _known_values(inquiry, part.key)
+            has = _known_nodes(inquiry, part) if fields else _known_values(inquiry, part)
             found.append(on_some(f"{text(part)}{has}", failing, len(nodes)))
     return found
 
@@ -230,14 +230,14 @@ def _failing(selector: NodeSelector, nodes: Sequence[Node]) -> list[Node]:
     return [each for each in nodes if not matcher.matches_node(each.metadata.labels, each.name)]
 
 
-def _known_values(inquiry: Inquiry, key: str) -> str:
-    """Return the values of a label in the cluster, in brackets."""
+def _known_values(inquiry: Inquiry, part: NodeSelectorRequirement) -> str:
+    """Return the values of an expression's label in the cluster, in brackets."""
     nodes = inquiry.snapshot.table.nodes[: inquiry.snapshot.num_nodes]
     labels = (each.metadata.labels for each in nodes)
-    values = sorted({each[key] for each in labels if key in each})
+    values = sorted({each[part.key] for each in labels if part.key in each})
     if not values:
-        return f" (no node has the label {key})"
-    return f" (nodes have {listed(values)})"
+        return f" (no node has the label {part.key})"
+    return "" if part.operator == "Exists" else f" (nodes have {listed(values)})"
 
 
 def _known_nodes(inquiry: Inquiry, part: NodeSelectorRequirement) -> str:

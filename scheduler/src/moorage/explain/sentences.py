@@ -18,6 +18,7 @@ from moorage.explain.facts import fact_about
 from moorage.explain.groups import Together
 from moorage.explain.rejections import Rejection
 from moorage.explain.words import amount_text, joined, listed
+from moorage.framework.cycle_state import REJECTION_FIGURES
 from moorage.snapshot.pod_groups import GroupTerms
 
 _OTHERS_MOST: Final = 2
@@ -34,6 +35,9 @@ def _at_pre_filter(inquiry: Inquiry) -> Cause:
         fact = fact_about(
             Rejection(inquiry=inquiry, plugin=status.plugin, rows=rows, reasons=reasons, never=True)
         )
+        figures = inquiry.attempt.state.find(REJECTION_FIGURES)
+        if figures:
+            fact = figures
         told = fact if fact == told else f"{fact} ({status.plugin}: {status.message})"
     return Cause(
         plugins=plugins,

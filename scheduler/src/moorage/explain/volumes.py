@@ -1,6 +1,6 @@
 """The subjects of rejections because of volumes: the claim, its volume, its StorageClass.
 
-Which claim it is, is tried: the plugin is asked again about the pod with one volume at a time.
+Which claim it is, is tried: the plugin is inquiry again about the pod with one volume at a time.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import msgspec
 import numpy as np
 
 from moorage.api.pod import Pod
+from moorage.api.quantity import canonical, parse_quantity
+from moorage.api.selectors import compile_node_selector
 from moorage.api.volume import PersistentVolume, PersistentVolumeClaim
 from moorage.engine.inquiry import Inquiry
 from moorage.explain.rejections import Rejection
@@ -26,7 +28,10 @@ _ZONE_LABELS: Final = (
     "failure-domain.beta.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region",
 )
-_ONE_POD: Final = "ReadWriteOncePod"
+ONE_POD: Final = "ReadWriteOncePod"
+"""The access mode of a claim for one pod, which is also in the reason of a rejection for it."""
+_NOT_INSTALLED: Final = "is not installed"
+_STORAGE: Final = "storage"
 _ROWS_MOST: Final = 8
 _USERS_MOST: Final = 16
 """Rows, and pods of each, that are tried to name the users of a disk; guesses."""
@@ -68,13 +73,19 @@ def _gone(rejection: Rejection) -> Iterator[str]:
     for each in volumes_of(pod).claims:
         name = each.name_for(pod.name)
         claim = listers.persistent_volume_claims.get(name, pod.namespace)
-        if claim is not None and "is being deleted" in text and f'"{name}"' in text:
-            yield f"its claim {name}, which is being deleted"
-        elif claim is None:
+        if claim is None:
             if f'"{name}" not found' in text:
                 yield f"its claim {name}, which does not exist in namespace {pod.namespace}"
-        elif claim.spec.volume_name and f'"{claim.spec.volume_name}" not found' in text:
-            yield f"its claim {name}, whose volume {claim.spec.volume_name} does not exist"
+            elif f'create the persistentvolumeclaim "{name}"' in text:
+                yield f"its claim {name} of volume {each.volume}, which has not been created yet"
+            continue
+        volume = claim.spec.volume_name
+        if "is being deleted" in text and f'"{name}"' in text:
+            yield f"its claim {name}, which is being deleted"
+        elif f"PVC {pod.namespace}/{name} was not created for pod" in text:
+            yield f"its claim {name}, which was not made for this pod"
+        elif volume and (f'"{volume}" not found' in text or f'persistentvolume "{volume}"' in text):
+            yield f"its claim {name}, whose volume {volume} does not exist"
 
 
 def _rejected_claims(
@@ -115,20 +126,26 @@ def _fact(rejection: Rejection, claim: PersistentVolumeClaim, reason: str) -> st
     if "non-existent pv" in reason:
         return f"{its}, whose volume {claim.spec.volume_name} does not exist"
     if "node affinity" in reason and volume is not None:
-        return f"{its}, whose volume {volume.name} is for nodes with {_nodes_of(volume)}"
+        return f"{its}, whose volume {volume.name} is for nodes with {_nodes_of(rejection, volume)}"
     if "volume zone" in reason and volume is not None:
         return f"{its}, whose volume {volume.name} is in {_zones_of(volume)}"
     its += f" (StorageClass {claim.spec.storage_class_name})"
     if "to bind" in reason:
-        return f"{its}, for which these nodes have no free volume{_made(rejection, claim)}"
+        made, why = _made(rejection, claim), _unsuitable(rejection, claim)
+        return f"{its}, for which these nodes have no free volume{made}{why}"
     if "free storage" in reason:
         return f"{its}, for which these nodes have too little storage left"
     return ""
 
 
-def _nodes_of(volume: PersistentVolume) -> str:
+def _nodes_of(rejection: Rejection, volume: PersistentVolume) -> str:
     found = volume.spec.node_affinity
-    return terms_text(found.required) if found is not None and found.required else "its labels"
+    if found is None or not found.required:
+        return "its labels"
+    table, matcher = rejection.inquiry.snapshot.table, compile_node_selector(found.required)
+    nodes = table.nodes[: rejection.inquiry.snapshot.num_nodes]
+    there = any(matcher.matches_node(each.metadata.labels, each.name) for each in nodes)
+    return terms_text(found.required) if there else f"{terms_text(found.required)}, and none exists"
 
 
 def _zones_of(volume: PersistentVolume) -> str:
@@ -143,6 +160,27 @@ def _made(rejection: Rejection, claim: PersistentVolumeClaim) -> str:
     if found is None or found.provisioner.endswith("no-provisioner"):
         return ""
     return ", and where the class makes none"
+
+
+def _unsuitable(rejection: Rejection, claim: PersistentVolumeClaim) -> str:
+    """Return why the free volumes of a claim's class do not suit; "" where there are none."""
+    volumes = rejection.inquiry.snapshot.listers.persistent_volumes.all()
+    name = claim.spec.storage_class_name or ""
+    free = [
+        each.spec
+        for each in volumes
+        if each.spec.storage_class_name == name and each.spec.claim_ref is None
+    ]
+    modes = set(claim.spec.access_modes)
+    suitable = [each for each in free if modes <= set(each.access_modes)]
+    if free and not suitable:
+        return f" with {', '.join(claim.spec.access_modes)}"
+    wanted = claim.spec.resources.requests.get(_STORAGE, "0")
+    sizes = [each.capacity.get(_STORAGE, "0") for each in suitable]
+    largest = max(sizes, key=parse_quantity, default="")
+    if largest and parse_quantity(largest) < parse_quantity(wanted):
+        return f" (it requests {canonical(wanted)}, the largest free one has {canonical(largest)})"
+    return ""
 
 
 # --- claims that PreFilter rejects ----------------------------------------------------------------
@@ -169,7 +207,7 @@ def _waiting(rejection: Rejection, claim: PersistentVolumeClaim) -> str:
 def volume_use_told(rejection: Rejection) -> str:
     """Return the claim or disk that another pod uses, or the limit that is reached."""
     text = "; ".join(rejection.reasons)
-    if _ONE_POD in text:
+    if ONE_POD in text:
         return " and ".join(_held(rejection))
     if "no available disk" in text:
         return f"a disk that {_users_of_disks(rejection) or 'other pods use'} on these nodes"
@@ -178,7 +216,17 @@ def volume_use_told(rejection: Rejection) -> str:
         return " and ".join(gone)
     if "max volume count" in text:
         return _limit(rejection)
+    if _NOT_INSTALLED in text:
+        drivers = [each for each in sorted(set(_drivers(rejection))) if f"{each} CSI" in text]
+        return f"the CSI driver {listed(drivers)}, which is not installed on these nodes"
     return ""
+
+
+def drivers_may_come(inquiry: Inquiry, reasons: Iterable[str]) -> bool:
+    """Whether all reasons are about CSI drivers that may still be installed on a node."""
+    del inquiry
+    text = list(reasons)
+    return bool(text) and all(_NOT_INSTALLED in each for each in text)
 
 
 def _users_of_disks(rejection: Rejection) -> str:
@@ -201,7 +249,7 @@ def _users_of_disks(rejection: Rejection) -> str:
 def _held(rejection: Rejection) -> Iterator[str]:
     """Yield the claims that only one pod may use, with the pods that use them."""
     for _, claim in _claims(rejection):
-        if _ONE_POD in claim.spec.access_modes:
+        if ONE_POD in claim.spec.access_modes:
             users = users_of(rejection.inquiry.snapshot, claim)
             has = listed(f"pod {user.key}" for user in users) or "another pod"
             yield f"its claim {claim.name}, which only one pod may use and {has} has"
@@ -213,7 +261,7 @@ def users_of_claims(snapshot: Snapshot, pod: PodInfo) -> list[PodInfo]:
     for each in volumes_of(pod).claims:
         name = each.name_for(pod.name)
         claim = snapshot.listers.persistent_volume_claims.get(name, pod.namespace)
-        if claim is not None and _ONE_POD in claim.spec.access_modes:
+        if claim is not None and ONE_POD in claim.spec.access_modes:
             found += users_of(snapshot, claim)
     return found
 
@@ -238,6 +286,9 @@ def _limit(rejection: Rejection) -> str:
             if each.name in drivers and each.allocatable is not None:
                 most = max(most, each.allocatable.count or 0)
     of = f" of {listed(drivers)}" if drivers else ""
+    if rejection.never:
+        number = len(list(_drivers(rejection)))
+        return f"the number of volumes{of} (it has {number}, these nodes take at most {most})"
     at_most = f", at most {most}" if most else ""
     return f"the number of volumes{of} (each node has as many as it takes{at_most})"
 

@@ -7,7 +7,7 @@ change of the pod or of its nodes' shape.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import numpy as np
@@ -17,7 +17,7 @@ from moorage.explain.devices import claims_of, rows_without_class
 from moorage.explain.node_facts import closing_conditions
 from moorage.explain.offers import offers_may_come
 from moorage.explain.pod_facts import affinity_terms
-from moorage.explain.volumes import volumes_may_come
+from moorage.explain.volumes import drivers_may_come, volumes_may_come
 from moorage.framework.status import Code
 from moorage.framework.subjects import Subject
 
@@ -92,12 +92,23 @@ def _resources(inquiry: Inquiry, plugin: str) -> BoolArray:
 
 def _volumes(inquiry: Inquiry, plugin: str) -> BoolArray:
     """Return bool, (nodes,): rows whose reasons are about volumes that may still come."""
+    return _by_reasons(inquiry, plugin, volumes_may_come)
+
+
+def _volume_use(inquiry: Inquiry, plugin: str) -> BoolArray:
+    """Return bool, (nodes,): rows whose reasons are about drivers that may still come."""
+    return _by_reasons(inquiry, plugin, drivers_may_come)
+
+
+def _by_reasons(
+    inquiry: Inquiry, plugin: str, may_come: Callable[[Inquiry, Iterable[str]], bool]
+) -> BoolArray:
     answer, n = inquiry.answers.get(plugin), inquiry.snapshot.num_nodes
     if answer is None:
         return np.zeros(n, np.bool_)
     table = inquiry.attempt.profile.handle.reasons
     ids = np.unique(answer.reason_n).tolist()
-    coming = [each for each in ids if volumes_may_come(inquiry, table.reasons(each))]
+    coming = [each for each in ids if may_come(inquiry, table.reasons(each))]
     coming_n: BoolArray = np.isin(answer.reason_n, coming)
     return coming_n
 
@@ -109,4 +120,5 @@ _PASSING: Final[dict[Subject, Callable[[Inquiry, str], BoolArray]]] = {
     Subject.DEVICES: _devices,
     Subject.RESOURCES: _resources,
     Subject.VOLUMES: _volumes,
+    Subject.VOLUME_USE: _volume_use,
 }

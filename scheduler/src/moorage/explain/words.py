@@ -75,7 +75,7 @@ def expression_text(part: NodeSelectorRequirement) -> str:
 def term_text(term: NodeSelectorTerm) -> str:
     """Return a term of a node affinity in words: ``(disk In [ssd])``."""
     parts = map(expression_text, (*term.match_expressions, *term.match_fields))
-    return f"({', '.join(parts)})"
+    return f"({', '.join(parts) or 'an empty term, which no node matches'})"
 
 
 def terms_text(selector: NodeSelector) -> str:

@@ -30,6 +30,10 @@ class StateKey(Generic[T]):
         return f"StateKey({self.name!r})"
 
 
+REJECTION_FIGURES: StateKey[str] = StateKey("figures of a rejection")
+"""The amounts that a rejecting PreFilter compared, for people; no decision reads them."""
+
+
 class StateMissingError(KeyError):
     """A plugin read a value that no PreFilter or PreScore wrote: the pair is not enabled."""
 

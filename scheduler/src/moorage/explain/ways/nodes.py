@@ -128,10 +128,15 @@ def _manifest(node: Node) -> dict[str, Any]:
 
 @contextmanager
 def _added(snapshot: Snapshot, new: Node, example: int) -> Iterator[int]:
-    """Add a node on trial, with copies of the pods that a DaemonSet runs on the example."""
-    table = snapshot.table
+    """Add a node on trial, with the example's CSI drivers and its pods of DaemonSets."""
+    table, csi_nodes = snapshot.table, snapshot.listers.csi_nodes
+    drivers = csi_nodes.get(snapshot.names[example])
     daemons = [pod for pod in snapshot.pods(example) if _is_daemon(pod)]
     table.add_node(new)
+    if drivers is not None:
+        named = msgspec.structs.replace(drivers.metadata, name=new.name, uid=new.name)
+        drivers = msgspec.structs.replace(drivers, metadata=named)
+        csi_nodes.put(drivers)
     added: list[str] = []
     try:
         for index, pod in enumerate(daemons):
@@ -147,6 +152,8 @@ def _added(snapshot: Snapshot, new: Node, example: int) -> Iterator[int]:
     finally:
         for uid in added:
             table.remove_pod(uid)
+        if drivers is not None:
+            csi_nodes.remove(drivers)
         table.remove_node(new.name)
 
 

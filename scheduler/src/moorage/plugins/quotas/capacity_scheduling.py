@@ -19,7 +19,7 @@ import msgspec
 
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod
-from moorage.framework.cycle_state import CycleState, StateKey
+from moorage.framework.cycle_state import REJECTION_FIGURES, CycleState, StateKey
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PostFilterResult, PreFilterResult
 from moorage.framework.preemption import EXPLAIN, leaving_pods
@@ -89,7 +89,10 @@ class CapacityScheduling:
         claim = _claim(pod, usage, snapshot)
         reason, excess = _rejection(pod, quota, claim, usage)
         state.write(_LOOKED, _Looked(usage, claim, excess))
-        return None, unschedulable(reason) if reason else SUCCESS
+        if not reason:
+            return None, SUCCESS
+        state.write(REJECTION_FIGURES, excess)
+        return None, unschedulable(reason)
 
     def post_filter(
         self, state: CycleState, pod: PodInfo, node_to_status: Mapping[str, Status]
