@@ -65,7 +65,7 @@ CASES = [
     pytest.param(
         [*_nodes(), waiting("p", node_selector={"disk": "ssd", "zone": "a"})],
         "never fits here, not even on an empty node, because of its nodeSelector disk=ssd (no "
-        "node has the label disk), and zone=a (nodes have a, b, c) on 2 of them",
+        "node has the label disk) and zone=a on 2 of them",
         ["selector"],
         id="a selector that no node matches",
     ),

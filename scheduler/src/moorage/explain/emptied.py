@@ -2,9 +2,9 @@
 
 The pods of DaemonSets stay, as `staying` says: they are made again at once.
 Filters that read the node alone answer the same about an empty node. Filters that read the sums of
-the pods' requests are inquiry about all nodes at once, with the sums taken off. Filters that read a
-node's pods are inquiry about one node after another, with its pods taken off, until one node takes
-the pod; so are Filters of volumes that other pods use. A Filter of devices is inquiry again without
+the pods' requests are asked about all nodes at once, with the sums taken off. Filters that read a
+node's pods are asked about one node after another, with its pods taken off, until one node takes
+the pod; so are Filters of volumes that other pods use. A Filter of devices is asked again without
 the allocations of other pods. A Filter that reads the whole cluster says by its code whether
 evictions may help: to empty one node would prove nothing about the pods of others.
 """
@@ -80,7 +80,7 @@ def empty_nodes(inquiry: Inquiry, *, rows_most: int) -> Emptied:
 
     Notes
     -----
-    A Filter that answers UnschedulableAndUnresolvable says that no eviction helps; it is not inquiry
+    A Filter that answers UnschedulableAndUnresolvable says that no eviction helps; it is not asked
     about the empty node again.
     """
     forms = {each.name: each for each in inquiry.attempt.profile.filter_forms}

@@ -143,7 +143,10 @@ def _pod_count(rejection: Rejection) -> str:
     allowed_n = inquiry.snapshot.allowed_pods[rows]
     if not rejection.never:
         most = int(allowed_n.max())
-        return f"the number of pods (each node has as many as it takes, at most {most})"
+        text = f"the number of pods (each node has as many as it takes, at most {most}"
+        first = sorted(pod.key for _, pod in nominated_at(inquiry, rows))
+        more = f" and {len(first) - 1} more" if len(first) > 1 else ""
+        return f"{text}, with nominated pod {first[0]}{more})" if first else f"{text})"
     staying = Counter(row for row, _ in staying_pods(inquiry, rows))
     left = [allowed - staying[row] for row, allowed in zip(rows.tolist(), allowed_n, strict=True)]
     if min(left) > 0:  # an empty node takes it: the number is no cause

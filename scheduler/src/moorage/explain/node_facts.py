@@ -41,6 +41,8 @@ _CONDITIONS: Final = {
 _PREFIXES: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 _NOT_READY: Final = "not-ready"
 """The end of taints that an agent takes off when it has started, as ``/agent-not-ready``."""
+_PLAIN: Final = frozenset({"Exists", "DoesNotExist", "NotIn"})
+"""The operators that no value of another node explains."""
 _LOOKED_AT_MOST: Final = 2048
 """Nodes whose labels are compared with a selector, at most; a guess."""
 
@@ -231,13 +233,19 @@ def _failing(selector: NodeSelector, nodes: Sequence[Node]) -> list[Node]:
 
 
 def _known_values(inquiry: Inquiry, part: NodeSelectorRequirement) -> str:
-    """Return the values of an expression's label in the cluster, in brackets."""
+    """Return the values of an expression's label in the cluster, in brackets.
+
+    They are left out where they say nothing: of a label that these nodes lack or should lack, and
+    where other nodes have all of the wanted values.
+    """
     nodes = inquiry.snapshot.table.nodes[: inquiry.snapshot.num_nodes]
     labels = (each.metadata.labels for each in nodes)
     values = sorted({each[part.key] for each in labels if part.key in each})
     if not values:
         return f" (no node has the label {part.key})"
-    return "" if part.operator == "Exists" else f" (nodes have {listed(values)})"
+    if part.operator in _PLAIN or {*part.values} <= {*values}:
+        return ""
+    return f" (nodes have {listed(values)})"
 
 
 def _known_nodes(inquiry: Inquiry, part: NodeSelectorRequirement) -> str:

@@ -17,6 +17,7 @@ from moorage.api.pod import Affinity, Container, Pod, PodAffinityTerm, TopologyS
 from moorage.engine.inquiry import BoolArray
 from moorage.explain.parts import parts_at_fault, with_spec
 from moorage.explain.rejections import Rejection, nominated_at
+from moorage.explain.staying import owner_words, stays
 from moorage.explain.words import joined, listed, on_some, pod_selector_text, pod_term_text
 from moorage.snapshot.pod_affinity import POD_AFFINITY, AffinityTerm, compile_term
 from moorage.snapshot.pod_info import PodInfo
@@ -291,11 +292,13 @@ def _existing(rejection: Rejection, failed_n: BoolArray) -> str:
 
 def _named(rejection: Rejection, placed: Sequence[Placed]) -> str:
     """Return the first of some pods by name, and how many more there are."""
-    keys = sorted({pod.key for _, pod in placed})
+    first = min((pod for _, pod in placed), key=lambda pod: pod.key)
+    of = owner_words(first) if rejection.never and stays(first, next_to=rejection.pod) else ""
+    keys = {pod.key for _, pod in placed}
     if len(keys) == 1:
-        return f"pod {keys[0]}"
+        return f"{of}pod {first.key}"
     bounded = rejection.inquiry.snapshot.table.pod_total > _IN_THE_WAY_MOST
-    return f"pod {keys[0]} and {'at least ' if bounded else ''}{len(keys) - 1} more"
+    return f"{of}pod {first.key} and {'at least ' if bounded else ''}{len(keys) - 1} more"
 
 
 def _in_domains(

@@ -40,4 +40,6 @@ def stays(other: PodInfo, *, next_to: Pod) -> bool:
 def owner_words(pod: PodInfo) -> str:
     """Return the words before "pod" for a pod that stays: ``DaemonSet agent's``."""
     controller = pod.pod.metadata.controller
-    return "static " if controller is None else f"{controller.kind} {controller.name}'s "
+    if controller is None or MIRROR in pod.annotations:  # whose owner is the node
+        return "static "
+    return f"{controller.kind} {controller.name}'s "

@@ -1,6 +1,6 @@
 """The subjects of rejections because of volumes: the claim, its volume, its StorageClass.
 
-Which claim it is, is tried: the plugin is inquiry again about the pod with one volume at a time.
+Which claim it is, is tried: the plugin is asked again about the pod with one volume at a time.
 """
 
 from __future__ import annotations

@@ -25,6 +25,8 @@ _SEARCHED_MOST: Final = 32
 _TRIALS_MOST: Final = 32
 _LOOKED_AT_MOST: Final = 128
 """Pods of which the first are tried, those whose budgets allow it first; a guess."""
+_SYSTEM_PRIORITY: Final = 2_000_000_000
+"""The priority of system-cluster-critical; above it is system-node-critical."""
 _REPLACING: Final = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet", "Job"})
 
 
@@ -99,7 +101,10 @@ def _staying(inquiry: Inquiry, rows: Rows) -> list[Placed]:
     for row in rows.tolist():
         here = sorted(inquiry.snapshot.pods(row), key=lambda pod: (pod.priority, pod.key))
         found += [
-            (row, pod) for pod in here if _may_be_evicted(pod) and _frees_enough(inquiry, row, pod)
+            (row, pod)
+            for pod in here
+            if _may_be_evicted(pod, inquiry.attempt.pod.priority)
+            and _frees_enough(inquiry, row, pod)
         ]
         if len(found) >= _LOOKED_AT_MOST:
             break
@@ -115,8 +120,16 @@ def _staying(inquiry: Inquiry, rows: Rows) -> list[Placed]:
     )
 
 
-def _may_be_evicted(pod: PodInfo) -> bool:
-    return _owner(pod) != "DaemonSet" and MIRROR not in pod.annotations
+def _may_be_evicted(pod: PodInfo, priority: int) -> bool:
+    """Whether the eviction of a pod leaves room for another, of a priority.
+
+    A pod that is made again with a higher priority takes the room back. Pods that the cluster
+    needs are never suggested.
+    """
+    owner = _owner(pod)
+    if owner == "DaemonSet" or MIRROR in pod.annotations or pod.priority >= _SYSTEM_PRIORITY:
+        return False
+    return not owner or pod.priority <= priority
 
 
 def _owner(pod: PodInfo) -> str:

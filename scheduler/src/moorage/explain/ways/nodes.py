@@ -11,6 +11,7 @@ import numpy as np
 
 from moorage.api.codec import to_dict
 from moorage.api.node import Node
+from moorage.api.pod import MIRROR
 from moorage.api.quantity import canonical
 from moorage.engine.inquiry import Inquiry
 from moorage.explain.answer import WayOut
@@ -128,10 +129,10 @@ def _manifest(node: Node) -> dict[str, Any]:
 
 @contextmanager
 def _added(snapshot: Snapshot, new: Node, example: int) -> Iterator[int]:
-    """Add a node on trial, with the example's CSI drivers and its pods of DaemonSets."""
+    """Add a node on trial, with the example's CSI drivers, and its pods that come with nodes."""
     table, csi_nodes = snapshot.table, snapshot.listers.csi_nodes
     drivers = csi_nodes.get(snapshot.names[example])
-    daemons = [pod for pod in snapshot.pods(example) if _is_daemon(pod)]
+    daemons = [pod for pod in snapshot.pods(example) if _comes_with_nodes(pod)]
     table.add_node(new)
     if drivers is not None:
         named = msgspec.structs.replace(drivers.metadata, name=new.name, uid=new.name)
@@ -157,8 +158,9 @@ def _added(snapshot: Snapshot, new: Node, example: int) -> Iterator[int]:
         table.remove_node(new.name)
 
 
-def _is_daemon(pod: PodInfo) -> bool:
-    return any(
+def _comes_with_nodes(pod: PodInfo) -> bool:
+    """Whether a further node of the shape has such a pod: of a DaemonSet, or a static one."""
+    return MIRROR in pod.annotations or any(
         owner.kind == "DaemonSet" and owner.controller
         for owner in pod.pod.metadata.owner_references
     )
