@@ -7,21 +7,18 @@ tried in a world made of them. Then the change is made in the cluster itself.
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from moorage.api.codec import decode_untyped, encode
+from moorage.api.codec import decode_untyped
 from moorage.api.pod import Pod
-from moorage.api.resources import NODES, RESOURCES, by_kind
 from moorage.base import aio
 from moorage.base.clock import ManualClock
-from moorage.base.errors import ApiError, NotFoundError, UsageError
+from moorage.base.errors import ApiError, UsageError
 from moorage.base.rng import Random, Streams
-from moorage.client.transport import Call
 from moorage.nodeshapes.templates import complete
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.what_if.change import (
@@ -34,27 +31,23 @@ from moorage.what_if.change import (
     Drain,
     RemoveNode,
     Scale,
-    SetPriority,
 )
 from moorage.what_if.course import BETWEEN_SECONDS, play, scene_of
 from moorage.what_if.lists import Objects
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.world import World
+from moorage.workloads.pods import deletion_order, is_active
 from moorage_sandbox.controllers.disruption import DisruptionController
 from moorage_sandbox.controllers.workloads import WorkloadControllers
 from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from moorage_sandbox.testing.virtual_loop import run_virtual
+from scheduler.tests.what_if.cluster_changes import REST_SECONDS, listed, make_change, rest
 
 _ZONES = ("a", "b", "c")
 CLASSES = {"low": -10, "high": 100, "top": 1000}
-# Longer than every backoff, and than the stop of a pod.
-_REST_SECONDS = 25.0
 # Longer than the longest backoff of a controller whose pods are refused.
 _BACKOFF_SECONDS = 1050.0
-_DRAIN_RETRY_SECONDS = 5.0
-# For longer than a rehearsal waits for progress.
-_DRAIN_TRIES = 40
 
 Places = Counter[tuple[str, str]]
 """How many pods of an owner, or the pod itself, are on a node; "" for no node."""
@@ -74,7 +67,8 @@ class Outcome(msgspec.Struct, frozen=True):
     happened
         The places after the changes were made.
     is_race
-        Whether more owners waited for room in a quota than two orders can say anything about.
+        Whether more owners waited for room in a quota than two orders can say anything about, or
+        uids of new pods decided which pods a smaller owner keeps.
     """
 
     steps: tuple[Change, ...]
@@ -120,8 +114,8 @@ async def _play(cluster: VirtualCluster, rng: Random) -> Outcome:
     for obj in _objects(rng):
         await _create(cluster, obj)
         await aio.sleep(1.1)
-    await aio.sleep(_REST_SECONDS)
-    objects = await _listed(cluster)
+    await aio.sleep(REST_SECONDS)
+    objects = await listed(cluster)
     world = World(
         objects=objects,
         registry=in_tree_registry(),
@@ -132,12 +126,16 @@ async def _play(cluster: VirtualCluster, rng: Random) -> Outcome:
     steps, said = _rehearsed(rng, world)
     backwards = _played(world, steps, backwards=True)
     most_waiting = _refused_owners(objects)
+    is_tie, draining = False, list[tuple[str, str]]()
     for number, step in enumerate(steps, start=1):
-        await _happen(cluster, step)
+        if isinstance(step, Scale):
+            now_ns = cluster.clock.now_ns()
+            is_tie |= _is_decided_by_new_uids(await listed(cluster), step, objects, now_ns=now_ns)
+        draining += await make_change(cluster, step)
         following = steps[number] if number < len(steps) else None
-        await aio.sleep(_seconds_after(step, following))
+        await rest(cluster, _seconds_after(step, following), draining)
         if not _together(step, following):
-            waiting = _refused_owners(await _listed(cluster))
+            waiting = _refused_owners(await listed(cluster))
             await aio.sleep(_BACKOFF_SECONDS if waiting else 0.0)
             most_waiting = max(most_waiting, waiting)
     return Outcome(
@@ -145,9 +143,31 @@ async def _play(cluster: VirtualCluster, rng: Random) -> Outcome:
         before=_places(objects),
         said=said,
         said_backwards=backwards,
-        happened=_places(await _listed(cluster)),
-        is_race=most_waiting > 2,
+        happened=_places(await listed(cluster)),
+        is_race=most_waiting > 2 or is_tie,
     )
+
+
+def _is_decided_by_new_uids(now: Objects, step: Scale, before: Objects, *, now_ns: int) -> bool:
+    """Whether uids decide which pods go, and some pods are new: no rehearsal knows their uids."""
+    pods = [
+        pod
+        for pod in now.pods.values()
+        if pod.metadata.labels.get("app") == step.name and is_active(pod)
+    ]
+    if step.kind != "Deployment" or all(pod.key in before.pods for pod in pods):
+        return False
+    rank = Counter(pod.spec.node_name for pod in pods if pod.spec.node_name)
+    surplus = max(0, len(pods) - step.replicas)
+    deleted = []
+    for uids in (range(len(pods)), range(len(pods), 0, -1)):
+        named = [
+            replace(pod, metadata=replace(pod.metadata, uid=f"{uid:04}"))
+            for pod, uid in zip(pods, uids, strict=True)
+        ]
+        order = deletion_order(named, rank=rank, now_ns=now_ns)[:surplus]
+        deleted.append({pod.key for pod in order})
+    return deleted[0] != deleted[1]
 
 
 async def _create(cluster: VirtualCluster, obj: Manifest) -> None:
@@ -187,7 +207,7 @@ def _seconds_after(step: Change, following: Change | None) -> float:
     if _together(step, following):
         return BETWEEN_SECONDS
     # The pods of a deleted node are collected after 40 seconds.
-    return _REST_SECONDS * (3 if isinstance(step, RemoveNode) else 1)
+    return REST_SECONDS * (3 if isinstance(step, RemoveNode) else 1)
 
 
 def _together(step: Change, following: Change | None) -> bool:
@@ -477,92 +497,7 @@ def _delete(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
     return [Delete(kind, "default", name)]
 
 
-async def _happen(cluster: VirtualCluster, step: Change) -> None:
-    """Make a change in the cluster, as a person with kubectl would."""
-    match step:
-        case AddNode():
-            await cluster.join(dict(step.manifest))
-        case RemoveNode():
-            await cluster.delete_node(step.name)
-        case Cordon():
-            await cluster.patch_object(NODES, step.name, {"spec": {"unschedulable": True}})
-        case Drain():
-            await _drained(cluster, step.name)
-        case AddTaint():
-            node: Any = await cluster.client.get(NODES, step.name)
-            new = {"key": step.key, "value": step.value, "effect": step.effect}
-            taints = [*(node["spec"].get("taints") or []), new]
-            await cluster.patch_object(NODES, step.name, {"spec": {"taints": taints}})
-        case Apply():
-            await cluster.create_objects(dict(step.manifest))
-        case Scale():
-            resource = by_kind(step.kind)
-            assert resource is not None
-            changes = {"spec": {"replicas": step.replicas}}
-            await cluster.patch_object(resource, step.name, changes, namespace=step.namespace)
-        case Delete():
-            gone = by_kind(step.kind)
-            assert gone is not None
-            await cluster.client.delete(gone, step.name, namespace=step.namespace)
-        case SetPriority():
-            raise AssertionError("a server refuses to change a priority")
-
-
-async def _drained(cluster: VirtualCluster, name: str) -> None:
-    """Do what kubectl drain does: send all evictions, and refused ones again every five seconds."""
-    await cluster.patch_object(NODES, name, {"spec": {"unschedulable": True}})
-    await aio.sleep(_REST_SECONDS)
-    left = sorted(
-        pod.key
-        for pod in (await _listed(cluster)).pods.values()
-        if pod.spec.node_name == name and "DaemonSet" not in _owner_kinds(pod)
-    )
-    for _ in range(_DRAIN_TRIES):
-        left = [key for key in left if not await _evicted(cluster, *key)]
-        if not left:
-            break
-        await aio.sleep(_DRAIN_RETRY_SECONDS)
-    await aio.sleep(_REST_SECONDS)
-
-
-def _owner_kinds(pod: Pod) -> list[str]:
-    return [each.kind for each in pod.metadata.owner_references]
-
-
-async def _evicted(cluster: VirtualCluster, namespace: str, name: str) -> bool:
-    """Send an eviction; False if a budget refuses it."""
-    body = {
-        "apiVersion": "policy/v1",
-        "kind": "Eviction",
-        "metadata": {"name": name, "namespace": namespace},
-    }
-    path = f"/api/v1/namespaces/{namespace}/pods/{name}/eviction"
-    answer = await cluster.client.transport.request(Call("POST", path, body=encode(body)))
-    return answer.status != 429
-
-
 # --- looking --------------------------------------------------------------------------------------
-
-
-async def _listed(cluster: VirtualCluster) -> Objects:
-    found = Objects()
-    served = [each for each in RESOURCES if each.kind not in ("Event", "Lease", "Secret")]
-    lists = await asyncio.gather(*(_list(cluster, each) for each in served))
-    for resource, items in zip(served, lists, strict=True):
-        for item in items:
-            found.add_json(
-                encode({**item, "apiVersion": resource.api_version, "kind": resource.kind})
-            )
-    assert not found.unreadable, [each.text for each in found.unreadable]
-    return found
-
-
-async def _list(cluster: VirtualCluster, resource: Any) -> list[Any]:
-    try:
-        listed: Any = await cluster.client.list(resource)
-    except NotFoundError:
-        return []
-    return list(listed["items"])
 
 
 def _places(objects: Objects) -> Places:

@@ -21,7 +21,17 @@ millisecond, and the pod that hears first of the room takes it.
 """
 
 
-@pytest.mark.parametrize("seed", range(_FEW), ids=lambda seed: f"seed {seed}")
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *range(_FEW),
+        pytest.param(1075, id="a drain that a budget holds up goes on during the next change"),
+        pytest.param(1111, id="a drain sends all evictions at once"),
+        pytest.param(2115, id="pods that wait see a new node before its pods of DaemonSets"),
+        pytest.param(2123, id="a set in order makes no later pod when its first one is gone"),
+    ],
+    ids=lambda seed: f"seed {seed}",
+)
 def test_the_sandbox_does_what_the_answer_said(seed: int) -> None:
     """Every pod is on the node that was said, or waits if that was said."""
     outcome = agreement(seed)

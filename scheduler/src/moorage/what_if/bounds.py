@@ -7,7 +7,7 @@ has changed, otherwise when the controller tries again.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -220,6 +220,12 @@ class Bounds:
         """Forget pods that an owner does not want any more, all but the oldest few."""
         for key in self.refused_of(owner_uid)[most:]:
             del self.refused[key]
+
+    def forget_others(self, owner_uid: str, names: Collection[str]) -> None:
+        """Forget the refused pods of an owner, apart from pods of these names."""
+        for key in self.refused_of(owner_uid):
+            if key[1] not in names:
+                del self.refused[key]
 
     def bounds_changed(self, namespace: str) -> None:
         """Take in that the bounds of a namespace have changed; its owners try again.

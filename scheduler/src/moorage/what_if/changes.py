@@ -105,7 +105,8 @@ def _add_node(change: AddNode, on: Scene) -> None:
     if change.zone_turn is not None:
         obj = _in_zone(obj, change.zone_turn, on)
     on.rehearsal.put_node(_readable_node(obj))
-    on.workloads.nodes_changed()
+    # Pods that wait have seen the node before a controller has made its pods of DaemonSets.
+    on.rehearsal.soon(on.workloads.nodes_changed)
 
 
 def _in_zone(obj: Mapping[str, Any], turn: int, on: Scene) -> dict[str, Any]:

@@ -66,7 +66,12 @@ class StatefulSets:
             return Plan()
         found = decode(Whole, text)
         pods = self._pods(found)
-        return plan(found, pods, _history(found, pods), self._rehearsal.virtual_now_ns)
+        due = plan(found, pods, _history(found, pods), self._rehearsal.virtual_now_ns)
+        # A set in order makes one pod at a time. A pod that was refused is due no more if an
+        # earlier pod of the set is gone since.
+        names = {body["metadata"]["name"] for body in due.create}
+        self._bounds.forget_others(found.metadata.uid, names)
+        return due
 
     def _carry_out(self, key: Key, due: Plan) -> None:
         for pod in due.delete:
