@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from types import CodeType
 from typing import Any
 
-_PACKAGE = "/moorage/"
-# What stands between a scheduler and its connection or its clock in a simulation.
-_CARRIERS = ("fault_sim/", "base/")
+import moorage
+
+_PACKAGE = f"{Path(moorage.__file__).parent}/"
+# What stands between a scheduler and its connection or its clock.
+_CARRIERS = ("base/",)
 
 
 def place_of(ran: Callable[..., object]) -> str:
@@ -32,8 +35,8 @@ def _chain(coroutine: Any) -> str:
     awaits: list[str] = []
     while coroutine is not None:
         code, line = _standing(coroutine)
-        if code is not None and _PACKAGE in code.co_filename:
-            path = code.co_filename.rpartition(_PACKAGE)[2]
+        if code is not None and code.co_filename.startswith(_PACKAGE):
+            path = code.co_filename.removeprefix(_PACKAGE)
             if not path.startswith(_CARRIERS):
                 awaits.append(f"{path}:{line}")
         coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "gi_yieldfrom", None)
