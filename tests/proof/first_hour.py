@@ -216,14 +216,15 @@ def _holds(claims: Sequence[Claim], output: str) -> bool:
 
 
 def built(folder: Path) -> None:
-    """Build the wheel of this checkout, and an empty environment."""
+    """Build the wheels of moorage and of its laboratory, and an empty environment."""
     hatchling = Path(sys.executable).with_name("hatchling")
-    subprocess.run(
-        [hatchling, "build", "-t", "wheel", "-d", folder / "dist"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-    )
+    for project in (ROOT, ROOT / "lab"):
+        subprocess.run(
+            [hatchling, "build", "-t", "wheel", "-d", folder / "dist"],
+            cwd=project,
+            check=True,
+            capture_output=True,
+        )
     subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
 
 
