@@ -16,7 +16,7 @@ from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.engine.select_node import smallest_name
 from moorage.framework.profile import Profile
-from moorage.framework.runner import run_pre_enqueue
+from moorage.framework.runner import run_group_gates, run_pre_enqueue
 from moorage.snapshot.pod_groups import GroupTerms
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -58,19 +58,19 @@ class Together(msgspec.Struct, frozen=True):
     def untried(self) -> list[tuple[Pod, str]]:
         """Return the members without a place that are not in the queue, each with the reason."""
         waiting = self.snapshot.groups.members(self.terms.key).waiting_pods()
-        reasons = [(each, self._held(each)) for each in waiting]
+        reasons = [(each, self._reason(each)) for each in waiting]
         return sorted(((pod, why) for pod, why in reasons if why), key=lambda each: each[0].key)
 
-    def _held(self, member: Pod) -> str:
+    def _reason(self, member: Pod) -> str:
         """Return why a member is not in the queue; "" where it is."""
         if member.metadata.deletion_timestamp:
             return "is being deleted"
         if member.spec.scheduler_name != self.pod.spec.scheduler_name:
             return f"has another schedulerName, {member.spec.scheduler_name}"
-        held = run_pre_enqueue(self.profile, member)
-        return (
-            "" if held.ok else f"is held before the queue by plugin {held.plugin}: {held.message}"
-        )
+        status = run_pre_enqueue(self.profile, member)
+        if status.ok:
+            return ""
+        return f"is held before the queue by plugin {status.plugin}: {status.message}"
 
     def excluded(self) -> list[tuple[Pod, str]]:
         """Return the members that a plugin does not let into the attempt, each with the reason."""
@@ -130,8 +130,7 @@ def turned_away(profile: Profile, pod: Pod) -> str:
     """
     if profile.handle.group_mode == "permit":
         return ""
-    statuses = (plugin.group_ready(pod) for plugin in profile.group_gates)
-    return next((status.message for status in statuses if not status.ok), "")
+    return run_group_gates(profile, pod).message
 
 
 def missing_group(snapshot: Snapshot, pod: Pod) -> str:

@@ -8,7 +8,7 @@ is retried, the scheduler goes on. Texts follow kubernetes v1.36
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -58,11 +58,24 @@ def _call(state: CycleState, plugin: Any, point: str, call: Callable[[], Status]
 
 def run_pre_enqueue(profile: Profile, pod: Pod) -> Status:
     """Run PreEnqueue until one plugin does not let the pod in."""
-    for plugin in profile.pre_enqueue:
+    calls = ((plugin.name, plugin.pre_enqueue) for plugin in profile.pre_enqueue)
+    return _first_refusal(calls, "PreEnqueue", pod)
+
+
+def run_group_gates(profile: Profile, pod: Pod) -> Status:
+    """Ask the plugins for groups until one does not let the pod into the attempt of its group."""
+    calls = ((plugin.name, plugin.group_ready) for plugin in profile.group_gates)
+    return _first_refusal(calls, "PreFilter", pod)
+
+
+def _first_refusal(
+    calls: Iterable[tuple[str, Callable[[Pod], Status]]], point: str, pod: Pod
+) -> Status:
+    for name, call in calls:
         try:
-            status = plugin.pre_enqueue(pod).by(plugin.name)
+            status = call(pod).by(name)
         except Exception as problem:
-            status = contained(plugin.name, "PreEnqueue", problem)
+            status = contained(name, point, problem)
         if not status.ok:
             return status
     return SUCCESS

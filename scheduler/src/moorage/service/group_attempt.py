@@ -22,12 +22,12 @@ from moorage.engine.groups.asking import AskingGroupCycle
 from moorage.engine.groups.cycle import GroupCycle, Steps
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.engine.groups.room import all_rank_as_high, fits_at_most, judges_of_room
-from moorage.framework.containment import contained
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.group import CARRIED_OUT, GROUP_PHASE
 from moorage.framework.preemption import awaits_victims
 from moorage.framework.profile import Profile
-from moorage.framework.status import Status, error
+from moorage.framework.runner import run_group_gates
+from moorage.framework.status import SUCCESS, Status, error
 from moorage.service.attempt_log import decided, group_attempt_begins
 from moorage.service.backfill import Backfill
 from moorage.service.binding_cycle import BindingCycles
@@ -106,7 +106,6 @@ class GroupAttempts:
         self._one_by_one = {
             name for name, profile in core.profiles.items() if profile.handle.group_mode == "permit"
         }
-        self._gates = {name: each.group_gates for name, each in core.profiles.items()}
 
     def takes(self, first: QueuedPod) -> bool:
         """Return whether a popped pod is tried together with its group.
@@ -325,31 +324,27 @@ class GroupAttempts:
 
     def _turned_away(self, entry: QueuedPod, key: GroupKey) -> bool:
         """Return a member that a plugin does not let into the attempt, with its reason."""
-        for plugin in self._gates.get(entry.profile, ()):
-            try:
-                status = plugin.group_ready(entry.pod)
-            except Exception as problem:
-                status = contained(plugin.name, "PreFilter", problem)
-            if status.ok:
-                continue
-            self._facts.note_failure(entry.pod, status, status.message)
-            self._facts.groups.attempted(key, placed=False)
-            diagnosis = Diagnosis(
-                num_nodes=self._core.snapshot.num_nodes,
-                pre_filter_message=status.message,
-                unschedulable_plugins=frozenset({plugin.name}),
-            )
-            known = diagnosis if status.rejected else None
-            if not entry.has_news and entry.message == diagnosis.message:
-                self._failures.repeat(entry, status, known, nomination=CLEAR_NOMINATION)
-                return True
-            self._failures.handle(
-                entry, status, known, message=diagnosis.message, nomination=CLEAR_NOMINATION
-            )
-            if self._reports is not None:
-                self._reports.turned_away(key, entry.pod, status)
+        profile = self._core.profiles.get(entry.profile)
+        status = SUCCESS if profile is None else run_group_gates(profile, entry.pod)
+        if status.ok:
+            return False
+        self._facts.note_failure(entry.pod, status, status.message)
+        self._facts.groups.attempted(key, placed=False)
+        diagnosis = Diagnosis(
+            num_nodes=self._core.snapshot.num_nodes,
+            pre_filter_message=status.message,
+            unschedulable_plugins=frozenset({status.plugin}),
+        )
+        known = diagnosis if status.rejected else None
+        if not entry.has_news and entry.message == diagnosis.message:
+            self._failures.repeat(entry, status, known, nomination=CLEAR_NOMINATION)
             return True
-        return False
+        self._failures.handle(
+            entry, status, known, message=diagnosis.message, nomination=CLEAR_NOMINATION
+        )
+        if self._reports is not None:
+            self._reports.turned_away(key, entry.pod, status)
+        return True
 
     def _cycle_of(self, entries: Sequence[QueuedPod]) -> tuple[Cycle | None, str]:
         names = list(dict.fromkeys(entry.profile for entry in entries))

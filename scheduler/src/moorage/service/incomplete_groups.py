@@ -16,8 +16,9 @@ import msgspec
 
 from moorage.api.pod import Pod
 from moorage.base import aio
-from moorage.framework.containment import contained
 from moorage.framework.diagnosis import Diagnosis
+from moorage.framework.runner import run_group_gates
+from moorage.framework.status import SUCCESS
 from moorage.service.core import Core
 from moorage.service.group_status import GroupReports
 from moorage.snapshot.group_labels import CUSTOM_SOURCE, LABEL_SOURCE
@@ -108,15 +109,11 @@ class IncompleteGroups:
         """Return what an attempt would say; the lack itself where members are tried one by one."""
         name = pod.spec.scheduler_name
         profile = None if name in self._one_by_one else self._core.profiles.get(name)
-        for plugin in () if profile is None else profile.group_gates:
-            try:
-                status = plugin.group_ready(pod)
-            except Exception as problem:
-                status = contained(plugin.name, "PreFilter", problem)
-            if not status.ok:
-                nodes = self._core.snapshot.num_nodes
-                return Diagnosis(num_nodes=nodes, pre_filter_message=status.message).message
-        return lack
+        status = SUCCESS if profile is None else run_group_gates(profile, pod)
+        if status.ok:
+            return lack
+        nodes = self._core.snapshot.num_nodes
+        return Diagnosis(num_nodes=nodes, pre_filter_message=status.message).message
 
     def _report_placed(self) -> None:
         for key, members in self._groups.all_groups().items():
