@@ -16,6 +16,7 @@ import pytest
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
+from moorage.base.entry_points import PACKAGES
 from moorage.base.errors import TransportError
 from moorage.base.rng import Random, Streams
 from moorage.client.transport import Answer, Call
@@ -185,7 +186,7 @@ def tracebacks() -> Iterator[list[logging.LogRecord]]:
                 found.append(record)
 
     handler = Keep()
-    loggers = [logging.getLogger(name) for name in ("moorage", "moorage_sandbox", "asyncio")]
+    loggers = [logging.getLogger(name) for name in (*PACKAGES, "asyncio")]
     for each in loggers:
         each.addHandler(handler)
     yield found

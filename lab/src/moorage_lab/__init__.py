@@ -1,4 +1,4 @@
-"""What measures and proves the scheduler: benchmarks, traces, fault simulation, conformance.
+"""Measurements and proofs of the scheduler: benchmarks, traces, fault simulation, conformance.
 
 It may import the packages `moorage` and `moorage_sandbox`.
 """

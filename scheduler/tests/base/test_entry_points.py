@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.base.entry_points import entry_points, load
+from moorage.base.entry_points import entry_points, is_own_module, load
 
 GROUP = "moorage.commands"
 TEXT = """\
@@ -67,3 +67,17 @@ def test_the_library_reads_the_same(group):
 
 def test_a_target_is_imported():
     assert load("moorage.base.entry_points:load") is load
+
+
+@pytest.mark.parametrize(
+    ("module", "own"),
+    [
+        pytest.param("moorage", True, id="the scheduler"),
+        pytest.param("moorage.engine.cycle", True, id="a module of the scheduler"),
+        pytest.param("moorage_lab.bench", True, id="a room of the laboratory"),
+        pytest.param("moorage_gpu", False, id="a plugin of somebody else with our prefix"),
+        pytest.param("numpy", False, id="a dependency"),
+    ],
+)
+def test_modules_of_the_three_packages_are_our_own(module: str, own: bool) -> None:
+    assert is_own_module(module) is own

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from moorage.base.entry_points import PACKAGES
+
 OnError = Callable[[str], None]
 
 
@@ -39,7 +41,7 @@ class _ErrorsOnly(logging.Handler):
 def watched_log(on_error: OnError) -> Iterator[None]:
     """Keep the parts' messages back, which warn without end under faults, but tell of errors."""
     handler = _ErrorsOnly(on_error)
-    loggers = [logging.getLogger(name) for name in ("moorage", "moorage_sandbox", "moorage_lab")]
+    loggers = [logging.getLogger(name) for name in PACKAGES]
     before = [(each.propagate, each.level, each.handlers[:]) for each in loggers]
     for each in loggers:
         each.handlers[:] = [handler]

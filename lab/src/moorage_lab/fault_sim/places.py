@@ -12,7 +12,7 @@ from typing import Any
 import moorage
 
 _PACKAGE = f"{Path(moorage.__file__).parent}/"
-# What stands between a scheduler and its connection or its clock.
+# Rooms between a scheduler and its connection or its clock.
 _CARRIERS = ("base/",)
 
 

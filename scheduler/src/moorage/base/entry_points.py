@@ -1,4 +1,4 @@
-"""What the installed packages of moorage bring: commands, and names of the package `moorage`.
+"""Commands, and names of the package `moorage`, that the installed packages bring.
 
 `importlib.metadata` would read every distribution, and its import alone takes 33 ms, a third of
 ``moorage --help``. The format of these files is the one of the Python packaging specifications
@@ -11,8 +11,16 @@ import os
 import sys
 from functools import cache
 from importlib import import_module
+from typing import Final
 
+PACKAGES: Final = ("moorage", "moorage_sandbox", "moorage_lab")
+"""The packages of this project."""
 _FILE = "entry_points.txt"
+
+
+def is_own_module(name: str) -> bool:
+    """Whether a module is one of this project, by its dotted name."""
+    return name.partition(".")[0] in PACKAGES
 
 
 def entry_points(group: str) -> dict[str, str]:

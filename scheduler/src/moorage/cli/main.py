@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from moorage.base.entry_points import entry_points, load
+from moorage.base.entry_points import entry_points, is_own_module, load
 from moorage.base.errors import ApiError, MoorageError, RefusedError, UsageError
 from moorage.cli.command_group import CommandGroup
 from moorage.cli.render import show_error
@@ -94,7 +94,7 @@ class Commands(CommandGroup):
         except click.ClickException as error:
             raise _told(error) from error
         except ModuleNotFoundError as error:
-            if (error.name or "moorage").partition(".")[0].partition("_")[0] == "moorage":
+            if error.name is None or is_own_module(error.name):
                 raise
             told = f"{error.msg}: the installation lacks a dependency, `pip check` says which"
             show_error(told)

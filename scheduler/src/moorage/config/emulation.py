@@ -19,7 +19,7 @@ EMULATED_TEXT: Final = (
 OLDEST_TEXT: Final = (
     f"Oldest Kubernetes version in the cluster: {COMPATIBLE_VERSIONS[0]} to the emulated one"
 )
-"""What the two flags mean, for the help of every command that has them."""
+"""The help of the two flags, for every command that has them."""
 _FIELDS: Final = ("emulatedVersion", "minCompatibilityVersion")
 
 

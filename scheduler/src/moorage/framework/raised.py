@@ -12,6 +12,7 @@ import opcode
 import signal
 from typing import Any, Final
 
+from moorage.base.entry_points import is_own_module
 from moorage.base.outside_texts import TEXT_MAX, cut_text
 
 _FRAMES_MAX: Final = 50
@@ -52,7 +53,7 @@ def passes_unchanged(problem: BaseException) -> bool:
         problem, StopIteration | StopAsyncIteration | ExceptionGroup
     ):
         return False
-    if kind.__module__.partition(".")[0].partition("_")[0] == "moorage":
+    if is_own_module(kind.__module__):
         return True
     inside: Any = (*problem.args, *getattr(problem, "__notes__", ()))
     return kind.__str__ in _TEXT_METHODS and all(

@@ -15,7 +15,7 @@ from moorage.base.errors import ConfigError
 
 
 class Role(Flag):
-    """What a plugin does in its profile; several are joined by ``|``."""
+    """A part that a plugin plays in its profile; several are joined by ``|``."""
 
     NONE = 0
     PREEMPTS = auto()

@@ -1,7 +1,7 @@
 """Makes and deletes the pods of Deployments and their like, as their controllers would.
 
-The steps of the controllers (`moorage_sandbox.controllers`) are used where they are pure. A rollout
-is not played: a change of a template is refused.
+The plans of the controllers (`moorage.workloads`) are used. A rollout is not played: a change of a
+template is refused.
 """
 
 from __future__ import annotations
