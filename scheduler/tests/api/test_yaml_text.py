@@ -146,9 +146,10 @@ def test_a_text_means_what_it_means_to_kubernetes(text: str, value: Any):
         ),
         pytest.param(b"a: \xff", "not UTF-8: invalid start byte", id="bytes that are no UTF-8"),
         pytest.param(
-            "a: 1".encode("utf-16"),
-            "not UTF-8: invalid start byte",
-            id="UTF-16, which no one sends",
+            "a: 1".encode("utf-16-le"),
+            'unacceptable character #x0000: control characters are not allowed in "<byte '
+            'string>", position 1',
+            id="UTF-16 without a mark",
         ),
         pytest.param("a: \ud800", "not UTF-8: surrogates not allowed", id="half a character"),
     ],
@@ -314,3 +315,16 @@ def test_written_yaml_reads_back_as_the_same_value(value: Any):
 def test_any_text_is_read_or_refused(text: str | bytes):
     with contextlib.suppress(DecodeError):
         read_yaml(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("a: 1".encode("utf-16"), id="UTF-16, as a redirection in PowerShell writes"),
+        pytest.param(b"\xfe\xff" + "a: 1".encode("utf-16-be"), id="UTF-16, the other way round"),
+        pytest.param("a: 1".encode("utf-8-sig"), id="UTF-8 with a mark"),
+    ],
+)
+def test_a_byte_order_mark_says_the_encoding(text: bytes) -> None:
+    """Kubeconfigs and scenarios are read by it, as files with objects are."""
+    assert read_one(text) == {"a": 1}

@@ -23,6 +23,7 @@ import msgspec
 import yaml
 
 from moorage.api.bounds import OF_FILE, Bounds
+from moorage.api.manifest_text import utf8
 from moorage.base.errors import DecodeError
 
 # The parser compares each %TAG line with all before it.
@@ -115,7 +116,7 @@ def read_yaml(
     Parameters
     ----------
     text
-        YAML in UTF-8, of which JSON is a part.
+        YAML, of which JSON is a part; in UTF-8, or in the encoding of its byte-order mark.
     bounds
         Limits of the text and its values.
     repeated
@@ -162,7 +163,7 @@ def read_one(text: bytes | str, bounds: Bounds = OF_FILE) -> Any:
 def _encoded(text: bytes | str) -> bytes:
     try:
         # The parser also reads UTF-16, where the searches here would find nothing.
-        decoded = text if isinstance(text, str) else text.decode("utf-8")
+        decoded = text if isinstance(text, str) else utf8(text).decode("utf-8")
         return decoded.removeprefix("\ufeff").encode()
     except (UnicodeDecodeError, UnicodeEncodeError) as error:
         raise DecodeError(f"not UTF-8: {error.reason}") from error
