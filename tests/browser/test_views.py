@@ -110,7 +110,7 @@ def test_a_pod_goes_through_the_lanes_to_a_node(page: Any, up: Up) -> None:
     page.locator("[data-lane=gated] [data-pod='default/traveller']").wait_for(state="detached")
 
 
-def test_the_page_of_a_pod_that_fits_no_node_tells_cause_and_way_out(page: Any) -> None:
+def test_the_page_of_a_pod_that_fits_no_node_tells_cause_and_suggestion(page: Any) -> None:
     page.goto(f"{page.moorage_url}/pod/default/giant")
     sentence = page.locator(".sentence")
     sentence.wait_for()
@@ -185,7 +185,7 @@ def test_no_serious_fault_of_accessibility(
     assert serious == []
 
 
-def test_the_way_out_is_applied_and_the_pod_gets_a_node(page: Any) -> None:
+def test_the_suggestion_is_applied_and_the_pod_gets_a_node(page: Any) -> None:
     page.goto(f"{page.moorage_url}/pod/default/giant")
     page.get_by_role("button", name="Apply").first.click()
     page.locator(".outcome.bind").first.wait_for()

@@ -1,4 +1,4 @@
-"""The benchmark of explanations asks about every cause, and finds ways out."""
+"""The benchmark of explanations asks about every cause, and finds suggestions."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ def test_every_cause_is_asked_about_on_a_full_cluster() -> None:
     )
     assert (found.nodes, found.pods, found.questions) == (12, 84, 2 * len(CAUSES))
     assert set(found.by_cause) == set(CAUSES)
-    assert found.ways_out >= 2 * (len(CAUSES) - 2)
+    assert found.suggestions >= 2 * (len(CAUSES) - 2)
     assert found.p50_ms <= found.p95_ms <= found.max_ms
     assert lines == ["12 nodes, 84 pods", "round 1 of 2", "round 2 of 2"]

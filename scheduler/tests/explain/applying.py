@@ -1,4 +1,4 @@
-"""Applies a way out to the objects of a cluster, as a user would."""
+"""Applies a suggestion to the objects of a cluster, as a user would."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 import jsonpatch
 
-from moorage.explain.answer import WayOut
+from moorage.explain.answer import Suggestion
 from moorage_sandbox.testing.builders import Manifest
 
 
-def applied(way: WayOut, manifests: list[Manifest]) -> list[Manifest]:
+def applied(way: Suggestion, manifests: list[Manifest]) -> list[Manifest]:
     """Return the objects with the change made."""
     found: list[Manifest] = []
     for before in copy.deepcopy(manifests):
@@ -42,8 +42,8 @@ def _has_devices_of(claim: Manifest, gone: str) -> bool:
     return any(f"{claim['metadata']['namespace']}/{user['name']}" == gone for user in users)
 
 
-def changed(pod: Manifest, way: WayOut) -> Manifest:
-    """Return the pod with the patch of a way out."""
+def changed(pod: Manifest, way: Suggestion) -> Manifest:
+    """Return the pod with the patch of a suggestion."""
     made: Any = jsonpatch.JsonPatch(list(way.patch)).apply(pod)
     return dict(made)
 

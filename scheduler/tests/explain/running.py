@@ -1,4 +1,4 @@
-"""Cases in a virtual cluster: a scheduler explains the pod, and ways out are applied by the API."""
+"""Cases in a virtual cluster: a scheduler explains the pod, the API applies suggestions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from moorage.api.resources import ELASTIC_QUOTAS, NODES, PODS, RESOURCE_CLAIMS
 from moorage.base.clock import Clock, ManualClock
 from moorage.client.requests import MERGE_PATCH, patch_body
-from moorage.explain.answer import Explanation, WayOut
+from moorage.explain.answer import Explanation, Suggestion
 from moorage.explain.explaining import explain
 from moorage_sandbox.testing.builders import Manifest
 from moorage_sandbox.testing.virtual_cluster import NotReachedError, VirtualCluster
@@ -35,8 +35,8 @@ def live(case: Case) -> Explanation:
     return run_virtual(main(), clock)
 
 
-def binds(case: Case, way: WayOut) -> bool:
-    """Whether the pod is bound after a way out was applied through the API."""
+def binds(case: Case, way: Suggestion) -> bool:
+    """Whether the pod is bound after a suggestion was applied through the API."""
     clock = ManualClock()
 
     async def main() -> bool:
@@ -114,8 +114,8 @@ async def _give_devices(cluster: VirtualCluster, claim: Manifest) -> None:
     )
 
 
-async def apply(cluster: VirtualCluster, case: Case, way: WayOut) -> None:
-    """Do what a way out says."""
+async def apply(cluster: VirtualCluster, case: Case, way: Suggestion) -> None:
+    """Do what a suggestion says."""
     if way.delete:
         namespace, name = way.delete.split("/")
         await cluster.client.delete(PODS, name, namespace=namespace)

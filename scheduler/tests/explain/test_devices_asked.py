@@ -58,14 +58,14 @@ def test_every_node_is_asked_about_twice_as_it_is_and_without_allocations(
 
 
 def test_devices_that_others_have_are_the_cause_on_nodes_without_another() -> None:
-    """Half of the nodes have nothing else against the pod; a user's leaving is a way out."""
+    """Half of the nodes have nothing else against the pod; a user's leaving is a suggestion."""
     found = explained(*_cluster())
     assert found.sentence == (
         f"would fit on {_NODES // 2} nodes of {_NODES} but for its resource claim c (device class "
         f"gpu), whose devices on these nodes other pods have (it asks for 1; pods "
         "default/n00-user, default/n02-user, default/n04-user and 29 more have 32)"
     )
-    assert [each.delete for each in found.ways_out if each.kind == "evict"] == [
+    assert [each.delete for each in found.suggestions if each.kind == "evict"] == [
         "default/n00-user",
     ]
 

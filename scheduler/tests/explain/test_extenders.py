@@ -61,7 +61,7 @@ async def test_an_extender_that_rejects_the_only_node_is_the_cause() -> None:
                     "asked, failed: 0/2 nodes are available: 1 maintenance of planned is planned, "
                     "1 node(s) had untolerated taint(s)."
                 ), each.sentence
-                assert each.ways_out == ()
+                assert each.suggestions == ()
                 assert [node.node for node in each.nodes] == ["planned", "closed"]
             assert calls >= len(PODS)
 
@@ -74,7 +74,7 @@ async def test_an_extender_that_cannot_be_reached_is_the_cause() -> None:
             found = await _explained(made, name)
             assert found.where is Where.EXTENDERS
             assert NOBODY in found.sentence
-            assert found.ways_out == ()
+            assert found.suggestions == ()
 
 
 def test_without_a_running_scheduler_extenders_are_said_not_to_be_asked() -> None:

@@ -1,4 +1,4 @@
-"""Ways out of pods that wait for GPUs: smaller shares, fewer GPUs, further models."""
+"""Suggestions of pods that wait for GPUs: smaller shares, fewer GPUs, further models."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def cluster() -> list[Manifest]:
 
 
 def told(found: Explanation) -> list[str]:
-    return [each.text for each in found.ways_out if each.kind == "gpu"]
+    return [each.text for each in found.suggestions if each.kind == "gpu"]
 
 
 @pytest.mark.parametrize(
@@ -77,13 +77,13 @@ def told(found: Explanation) -> list[str]:
         pytest.param(asks("1", "500"), [], id="a share that fits"),
     ],
 )
-def test_each_way_out_is_the_smallest_and_places_the_pod(
+def test_each_suggestion_is_the_smallest_and_places_the_pod(
     annotations: dict[str, str], expected: list[str]
 ) -> None:
     manifests = [*cluster(), waiting("p", annotations=annotations)]
     found = explained(*manifests, config=config())
     assert told(found) == expected
-    for way in found.ways_out:
+    for way in found.suggestions:
         if way.kind != "gpu":
             continue
         world = world_of(*applied(way, manifests), config=config())
@@ -106,5 +106,5 @@ def test_a_pod_that_asks_by_resource_is_offered_a_smaller_request() -> None:
     pod["spec"]["containers"][0]["resources"] = {"requests": {GPU: "2"}, "limits": {GPU: "2"}}
     found = explained(*cluster(), pod, config=config())
     assert told(found) == []
-    texts = [each.text for each in found.ways_out]
+    texts = [each.text for each in found.suggestions]
     assert f"request at most 1 {GPU} instead of 2" in texts

@@ -18,27 +18,27 @@ def _explained(*members: Manifest) -> Explanation:
     return explained(*nodes, *members, config=coscheduling())
 
 
-def test_a_group_that_lacks_a_pod_is_told_so_and_the_pod_is_a_way_out() -> None:
+def test_a_group_that_lacks_a_pod_is_told_so_and_the_pod_is_a_suggestion() -> None:
     """Two of three pods exist, and each would fit alone."""
     found = _explained(_member("p"), _member("q"))
     assert found.sentence == (
         "would fit on 2 nodes alone, but its group default/g has 2 of the 3 pods it needs"
     )
-    (way,) = found.ways_out
+    (way,) = found.suggestions
     assert (way.kind, way.text) == ("member", "1 more pod like this one in its group default/g")
     assert [each["metadata"]["name"] for each in way.create] == ["p-more-1"]
 
 
 def test_a_further_member_has_a_name_that_no_member_has() -> None:
     found = _explained(_member("p"), _member("p-more-1"))
-    assert [each["metadata"]["name"] for each in found.ways_out[0].create] == ["p-more-2"]
+    assert [each["metadata"]["name"] for each in found.suggestions[0].create] == ["p-more-2"]
 
 
-def test_a_pod_that_would_not_help_the_group_is_no_way_out() -> None:
+def test_a_pod_that_would_not_help_the_group_is_no_suggestion() -> None:
     """The third pod would find no room either."""
     found = _explained(_member("p", cpu="3"), _member("q", cpu="3"))
     assert found.sentence.endswith("its group default/g has 2 of the 3 pods it needs")
-    assert found.ways_out == ()
+    assert found.suggestions == ()
 
 
 def test_a_whole_group_without_room_is_told_how_many_fit() -> None:
@@ -49,4 +49,4 @@ def test_a_whole_group_without_room_is_told_how_many_fit() -> None:
         "fit together: the next, pod default/r, would fit on 2 nodes of 2 but for cpu (it requests "
         "3, the most that is free on one of them is 1)"
     )
-    assert found.ways_out == ()
+    assert found.suggestions == ()

@@ -1,7 +1,7 @@
-"""Generated pending pods: the planted cause is named first, and every way out binds the pod.
+"""Generated pending pods: the planted cause is named first, and every suggestion binds the pod.
 
 In memory a few of each cause run with every suite. The slow test takes twenty of each: each
-is explained by a running scheduler's own state, and each way out is applied to a cluster of its
+is explained by a running scheduler's own state, and each suggestion is applied to a cluster of its
 own, through the API. ``PLANTED=5000`` takes more.
 """
 
@@ -15,7 +15,7 @@ import pytest
 
 from moorage.base.clock import Clock
 from moorage.config.own import LoadedConfiguration
-from moorage.explain.answer import WayOut
+from moorage.explain.answer import Suggestion
 from moorage.snapshot.pod_info import PodInfo
 from moorage.what_if.rehearsal import Rehearsal
 from moorage_sandbox.testing.builders import Manifest
@@ -43,12 +43,12 @@ OVER_HTTPS = (
 
 
 @pytest.mark.parametrize("plant", range(len(PLANTED)), ids=[each.__name__ for each in PLANTED])
-def test_in_memory_the_cause_is_named_and_each_way_out_works(plant: int) -> None:
+def test_in_memory_the_cause_is_named_and_each_suggestion_works(plant: int) -> None:
     for seed in (plant, plant + len(PLANTED), plant + 2 * len(PLANTED)):
         case = planted(seed)
         found = explained(*case.manifests, config=case.config)
         assert names_first(case, found), (seed, found.sentence)
-        for way in found.ways_out:
+        for way in found.suggestions:
             assert _place(applied(way, case.manifests), case.config), (seed, way.text)
 
 
@@ -89,7 +89,7 @@ def _place(manifests: list[Manifest], config: LoadedConfiguration) -> str:
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_through_the_api_the_cause_is_named_and_each_way_out_binds_the_pod() -> None:
+def test_through_the_api_the_cause_is_named_and_each_suggestion_binds_the_pod() -> None:
     named, misses, failed = 0, [], []
     ways: Counter[str] = Counter()
     for seed in range(MANY):
@@ -98,11 +98,11 @@ def test_through_the_api_the_cause_is_named_and_each_way_out_binds_the_pod() -> 
         named += names_first(case, found)
         if not names_first(case, found):
             misses.append((seed, case.kind, found.sentence))
-        for way in found.ways_out:
+        for way in found.suggestions:
             ways[way.kind] += 1
             if not binds(case, way):
                 failed.append((seed, case.kind, way.text))
-    told = f"{named} of {MANY} named first; ways out applied: {dict(sorted(ways.items()))}"
+    told = f"{named} of {MANY} named first; suggestions applied: {dict(sorted(ways.items()))}"
     sys.stdout.write(f"\n{told}\n")
     assert failed == []
     assert named >= ENOUGH * MANY, misses
@@ -112,17 +112,17 @@ def test_through_the_api_the_cause_is_named_and_each_way_out_binds_the_pod() -> 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", OVER_HTTPS)
-def test_over_https_each_way_out_binds_the_pod(kind: str) -> None:
+def test_over_https_each_suggestion_binds_the_pod(kind: str) -> None:
     """A smaller number, because time is real here."""
     case = planted([each.__name__ for each in PLANTED].index(kind))
     found = explained(*case.manifests)
-    assert found.ways_out
-    for way in found.ways_out:
+    assert found.suggestions
+    for way in found.suggestions:
         assert _binds_over_https(case, way), way.text
 
 
-def _binds_over_https(case: Case, way: WayOut) -> bool:
-    """Whether the pod is bound after a way out was applied over HTTPS."""
+def _binds_over_https(case: Case, way: Suggestion) -> bool:
+    """Whether the pod is bound after a suggestion was applied over HTTPS."""
 
     async def main(clock: Clock) -> bool:
         async with Started(case, clock, OverHttps) as cluster:

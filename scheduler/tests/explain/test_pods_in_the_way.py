@@ -93,7 +93,7 @@ def test_pods_in_the_way_are_named_and_moved_only_if_that_helps(
 ) -> None:
     found = explained(node_manifest("n"), *manifests)
     assert (found.where, found.sentence) == (where, sentence)
-    assert [each.kind for each in found.ways_out] == kinds
+    assert [each.kind for each in found.suggestions] == kinds
 
 
 def test_a_nominated_pod_has_the_last_place() -> None:

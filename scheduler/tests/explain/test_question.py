@@ -150,7 +150,7 @@ def test_placements_and_histories_are_equal_with_questions_in_between(seed: int)
 
 
 def test_an_incomplete_group_is_told_the_members_that_it_lacks() -> None:
-    """The way out was placed with the cycle of groups, and binds the members once it is done."""
+    """The suggestion was placed with the cycle of groups, and binds the members once it is done."""
     clock = ManualClock()
 
     async def main() -> tuple[str, list[str], str]:

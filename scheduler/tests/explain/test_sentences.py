@@ -1,4 +1,4 @@
-"""The first sentence and the ways out of a pod, by the one thing that is wrong with it."""
+"""The first sentence and the suggestions of a pod, by the one thing that is wrong with it."""
 
 from __future__ import annotations
 
@@ -132,12 +132,12 @@ CASES = [
 
 
 @pytest.mark.parametrize(("manifests", "sentence", "kinds"), CASES)
-def test_the_cause_is_named_and_ways_out_are_found(
+def test_the_cause_is_named_and_suggestions_are_found(
     manifests: list[Manifest], sentence: str, kinds: list[str]
 ) -> None:
     found = explained(*manifests)
     assert found.sentence == sentence
-    assert [way.kind for way in found.ways_out] == kinds
+    assert [way.kind for way in found.suggestions] == kinds
 
 
 def test_the_request_that_fits_is_exact() -> None:
@@ -147,7 +147,7 @@ def test_the_request_that_fits_is_exact() -> None:
         *[bound(f"w{i}", f"n{i}", cpu=f"31{i}7m") for i in range(3)],
         waiting("p", cpu="2"),
     )
-    way = next(each for each in found.ways_out if each.kind == "request")
+    way = next(each for each in found.suggestions if each.kind == "request")
     assert way.text == "request at most 893m cpu instead of 2"
     path = "/spec/containers/0/resources/requests/cpu"
     assert way.patch == ({"op": "add", "path": path, "value": "893m"},)
@@ -157,7 +157,7 @@ def test_the_request_that_fits_is_exact() -> None:
 def test_several_requests_that_are_too_large_are_lowered_together() -> None:
     """Neither less cpu nor less memory alone would do."""
     found = explained(*_nodes(), waiting("p", cpu="500", memory="1Ti"))
-    assert [way.text for way in found.ways_out] == [
+    assert [way.text for way in found.suggestions] == [
         "request at most 4 cpu instead of 500 and at most 8Gi memory instead of 1Ti"
     ]
 
@@ -182,7 +182,7 @@ def test_nodes_that_the_pod_does_not_choose_come_last() -> None:
     )
     assert [cause.plugins for cause in found.causes] == [("TaintToleration",), ("NodeAffinity",)]
     assert [cause.nodes for cause in found.causes] == [1, 5]
-    assert [way.kind for way in found.ways_out] == ["toleration", "selector"]
+    assert [way.kind for way in found.suggestions] == ["toleration", "selector"]
 
 
 def test_the_least_important_pod_is_the_one_to_evict() -> None:
@@ -193,7 +193,7 @@ def test_the_least_important_pod_is_the_one_to_evict() -> None:
         bound("plain", "n1", cpu="3500m"),
         waiting("p", cpu="2"),
     )
-    assert [way.delete for way in found.ways_out if way.kind == "evict"] == ["default/plain"]
+    assert [way.delete for way in found.suggestions if way.kind == "evict"] == ["default/plain"]
 
 
 def test_no_priority_class_of_the_system_is_recommended() -> None:
@@ -204,14 +204,14 @@ def test_no_priority_class_of_the_system_is_recommended() -> None:
         "value": 2_000_000_000,
     }
     found = explained(system, *_filled(), waiting("p", cpu="2"))
-    way = next(each for each in found.ways_out if each.kind == "priority")
+    way = next(each for each in found.suggestions if each.kind == "priority")
     assert way.text.startswith("a new PriorityClass priority-1 of value 1 as priorityClassName: it")
 
 
 def test_the_whole_selector_is_dropped_where_no_single_label_helps() -> None:
     found = explained(*_nodes(), waiting("p", node_selector={"disk": "ssd", "rack": "r9"}))
-    assert [way.text for way in found.ways_out] == ["drop its whole nodeSelector"]
-    assert found.ways_out[0].patch == ({"op": "remove", "path": "/spec/nodeSelector"},)
+    assert [way.text for way in found.suggestions] == ["drop its whole nodeSelector"]
+    assert found.suggestions[0].patch == ({"op": "remove", "path": "/spec/nodeSelector"},)
 
 
 def test_a_few_nodes_are_all_emptied() -> None:

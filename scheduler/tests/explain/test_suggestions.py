@@ -1,7 +1,7 @@
 """Changes that are suggested can be made: the API takes each one, and the pod then gets a node.
 
 Each case has a pod whose obvious change the API would refuse, or that takes two changes. A running
-scheduler explains it; every way out is applied to a cluster of its own, through the API.
+scheduler explains it; every suggestion is applied to a cluster of its own, through the API.
 """
 
 from __future__ import annotations
@@ -218,8 +218,8 @@ def test_each_suggestion_is_valid_and_binds_the_pod(
     others = [each for each in manifests if each["kind"] != "Node"]
     case = Case("", [*nodes, *others], "", LoadedConfiguration())
     found = live(case)
-    assert [(way.kind, way.text) for way in found.ways_out] == expected
-    assert [way.text for way in found.ways_out if not binds(case, way)] == []
+    assert [(way.kind, way.text) for way in found.suggestions] == expected
+    assert [way.text for way in found.suggestions if not binds(case, way)] == []
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_an_eviction_says_what_budgets_allow(budgets: list[Manifest], expected: 
         _running("b", "n", cpu="2", labels={"app": "b"}),
         waiting("p", cpu="1"),
     )
-    assert [way.text for way in found.ways_out if way.kind == "evict"] == [expected]
+    assert [way.text for way in found.suggestions if way.kind == "evict"] == [expected]
 
 
 def test_preemption_against_a_budget_is_said() -> None:
@@ -278,7 +278,7 @@ def test_what_was_not_tried_is_said() -> None:
     taints = [_taint("a"), _taint("b"), _taint("c")]
     nodes = [node_manifest(f"n{index}", taints=taints) for index in range(2000)]
     found = explained(*nodes, waiting("p"))
-    assert found.ways_out == ()
+    assert found.suggestions == ()
     assert found.notes == (
         "No change helps, single or in a pair, as far as was tried: 2 of 3 first changes were "
         "tried with others; --thorough tries more.",

@@ -87,6 +87,6 @@ def test_a_node_with_the_name_of_a_suggested_one_stays() -> None:
     filled = world_of(node_manifest("one-more-node"), full, waiting("p", cpu="2")).fill()
     pod = filled.core.store.get("default", "p")
     assert pod is not None
-    suggested = [way.node for way in explain(filled.core, pod).ways_out if way.kind == "node"]
+    suggested = [way.node for way in explain(filled.core, pod).suggestions if way.kind == "node"]
     assert suggested == ["one-more-node-2"]
     assert filled.core.snapshot.names == ["one-more-node"]

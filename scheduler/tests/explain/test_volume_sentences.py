@@ -154,7 +154,7 @@ def test_the_sentence_says_what_is_wrong_with_a_claim(
 ) -> None:
     found = explained(node_manifest("n"), *manifests)
     assert (found.sentence, found.where) == (sentence, where)
-    assert [each.kind for each in found.ways_out] == kinds
+    assert [each.kind for each in found.suggestions] == kinds
 
 
 def _quota(namespace: str, **bounds: dict[str, str]) -> Manifest:

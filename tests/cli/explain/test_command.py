@@ -30,7 +30,7 @@ TEXT = """\
 pod default/p: would fit on 1 node of 2 but for cpu (it requests 2500m, the most that is free \
 on one of them is 1)
 
-Ways out, each tried by itself:
+Suggestions, each tried by itself:
   1. request at most 2 cpu instead of 2500m: n1 takes it
   2. evict pod default/w (priority 0) from n0
   3. a new PriorityClass priority-1 of value 1 as priorityClassName: it would \

@@ -64,7 +64,7 @@ async def test_a_node_is_cordoned_and_opened_again(cluster: Cluster) -> None:
     assert "unschedulable" not in (await cluster.ok("GET", path))["spec"]
 
 
-async def test_a_way_out_replaces_the_pod_and_does_what_else_it_needs(cluster: Cluster) -> None:
+async def test_a_suggestion_replaces_the_pod_and_does_what_else_it_needs(cluster: Cluster) -> None:
     await cluster.ok("POST", PODS, pod("big"))
     await cluster.ok("POST", PODS, pod("in-the-way"))
     before = (await cluster.ok("GET", f"{PODS}/big"))["metadata"]["uid"]
@@ -73,7 +73,7 @@ async def test_a_way_out_replaces_the_pod_and_does_what_else_it_needs(cluster: C
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": place}
     wanted = {"namespace": "default", "name": "big", "text": "wait less", "patch": patch}
     done = await perform(
-        cluster, "apply-way-out", **wanted, delete="default/in-the-way", create=[config]
+        cluster, "apply-suggestion", **wanted, delete="default/in-the-way", create=[config]
     )
     assert done == {"done": "wait less"}
     assert await cluster.names(PODS) == ["big"]
@@ -85,11 +85,11 @@ async def test_a_way_out_replaces_the_pod_and_does_what_else_it_needs(cluster: C
     assert "new" in await cluster.names("/api/v1/namespaces/default/configmaps")
 
 
-async def test_a_way_out_uncordons_a_node(cluster: Cluster) -> None:
+async def test_a_suggestion_uncordons_a_node(cluster: Cluster) -> None:
     (name,) = (await perform(cluster, "add-nodes", count=1))["added"]
     await perform(cluster, "cordon", node=name)
     way = {"namespace": "default", "name": "big", "text": "uncordon it", "uncordon": name}
-    assert await perform(cluster, "apply-way-out", **way) == {"done": "uncordon it"}
+    assert await perform(cluster, "apply-suggestion", **way) == {"done": "uncordon it"}
     assert "unschedulable" not in (await cluster.ok("GET", f"{NODES}/{name}"))["spec"]
 
 
@@ -123,7 +123,7 @@ async def test_time_that_cannot_be_changed_says_how_it_could(cluster: Cluster) -
         pytest.param("create-pods", {"pods": 3}, "unknown field `pods`", id="an unknown field"),
         pytest.param("cordon", {}, "required field `node`", id="no node"),
         pytest.param(
-            "apply-way-out",
+            "apply-suggestion",
             {"namespace": "default", "name": "big", "create": [{"kind": "Car"}]},
             "Car: the page creates no such objects",
             id="an unknown kind",
@@ -143,7 +143,7 @@ async def test_a_patch_that_does_not_fit_leaves_the_pod(cluster: Cluster) -> Non
     await cluster.ok("POST", PODS, pod("big"))
     patch = [{"op": "replace", "path": "/spec/nowhere/else", "value": 1}]
     with pytest.raises(UsageError, match="patch: "):
-        await perform(cluster, "apply-way-out", namespace="default", name="big", patch=patch)
+        await perform(cluster, "apply-suggestion", namespace="default", name="big", patch=patch)
     assert await cluster.names(PODS) == ["big"]
 
 
@@ -169,7 +169,7 @@ async def test_a_change_that_the_server_refuses_leaves_everything_as_it_was(
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": place}
     wanted = {"namespace": "default", "name": "big", "patch": patch, "create": [config]}
     with pytest.raises(MoorageError):
-        await perform(cluster, "apply-way-out", **wanted, delete="default/in-the-way")
+        await perform(cluster, "apply-suggestion", **wanted, delete="default/in-the-way")
     assert await cluster.names(PODS) == ["big", "in-the-way"]
     assert (await cluster.ok("GET", f"{PODS}/big"))["metadata"]["uid"] == before
     assert "new" not in await cluster.names("/api/v1/namespaces/default/configmaps")
@@ -189,7 +189,7 @@ async def test_a_pod_is_replaced_where_a_quota_has_room_for_one_of_its_two_forms
     await cluster.ok("POST", "/api/v1/namespaces/default/resourcequotas", quota(pods="1"))
     await cluster.ok("POST", PODS, pod("big"))
     wanted = {"namespace": "default", "name": "big", "patch": NODE_SELECTOR}
-    await perform(cluster, "apply-way-out", **wanted)
+    await perform(cluster, "apply-suggestion", **wanted)
     assert (await cluster.ok("GET", f"{PODS}/big"))["spec"]["nodeSelector"] == {"disk": "ssd"}
 
 
@@ -203,7 +203,7 @@ async def test_a_pod_whose_changed_form_exceeds_a_quota_is_created_again_as_it_w
     await cluster.ok("POST", PODS, small)
     patch = [{"op": "replace", "path": CPU, "value": {"requests": {"cpu": "3"}}}]
     with pytest.raises(UsageError, match=r"exceeded quota.*; it was created again as it was"):
-        await perform(cluster, "apply-way-out", namespace="default", name="big", patch=patch)
+        await perform(cluster, "apply-suggestion", namespace="default", name="big", patch=patch)
     found = await cluster.ok("GET", f"{PODS}/big")
     assert found["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "1"}}
 
@@ -215,7 +215,7 @@ async def test_a_pod_that_can_be_created_in_no_form_is_told_as_lost_with_its_man
     await cluster.ok("POST", "/api/v1/namespaces/default/resourcequotas", quota(pods="0"))
     wanted = {"namespace": "default", "name": "big", "patch": NODE_SELECTOR}
     with pytest.raises(UsageError, match=r"it is lost, .*exceeded quota.*\"name\":\"big\""):
-        await perform(cluster, "apply-way-out", **wanted)
+        await perform(cluster, "apply-suggestion", **wanted)
 
 
 async def test_a_pod_with_finalizers_is_not_deleted(cluster: Cluster) -> None:
@@ -224,5 +224,5 @@ async def test_a_pod_with_finalizers_is_not_deleted(cluster: Cluster) -> None:
     await cluster.ok("POST", PODS, finalized)
     with pytest.raises(UsageError, match=r"it has finalizers: example\.com/wait"):
         await perform(
-            cluster, "apply-way-out", namespace="default", name="big", patch=NODE_SELECTOR
+            cluster, "apply-suggestion", namespace="default", name="big", patch=NODE_SELECTOR
         )

@@ -49,8 +49,8 @@ class ExplainResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         Number of answers.
     p50_ms, p95_ms, max_ms
         User CPU time of one answer, milliseconds.
-    ways_out
-        How many ways out were found in all.
+    suggestions
+        How many suggestions were found in all.
     by_cause
         Median milliseconds by cause.
     """
@@ -61,7 +61,7 @@ class ExplainResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     p50_ms: float
     p95_ms: float
     max_ms: float
-    ways_out: int
+    suggestions: int
     by_cause: dict[str, float]
 
 
@@ -137,15 +137,15 @@ def measure_explanations(
     _fill(core, nodes, pods_a_node, clock)
     settle_memory()  # as a running scheduler does
     times: dict[str, list[float]] = {name: [] for name in CAUSES}
-    ways = 0
+    suggestions = 0
     for number in range(rounds):
         progress(f"round {number + 1} of {rounds}")
         for name, spec in CAUSES.items():
             pod = _pod(f"q{number}-{name.replace(' ', '-')}", spec)
             before = _user_seconds()
-            ways += len(explain(core, pod).ways_out)
+            suggestions += len(explain(core, pod).suggestions)
             times[name].append((_user_seconds() - before) * 1e3)
-    return _result(core, nodes, times, ways)
+    return _result(core, nodes, times, suggestions)
 
 
 def _fill(core: Core, nodes: int, pods_a_node: int, clock: Clock) -> None:
@@ -191,7 +191,9 @@ def _user_seconds() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_utime
 
 
-def _result(core: Core, nodes: int, times: Mapping[str, list[float]], ways: int) -> ExplainResult:
+def _result(
+    core: Core, nodes: int, times: Mapping[str, list[float]], suggestions: int
+) -> ExplainResult:
     every = sorted(each for found in times.values() for each in found)
     return ExplainResult(
         nodes=nodes,
@@ -200,7 +202,7 @@ def _result(core: Core, nodes: int, times: Mapping[str, list[float]], ways: int)
         p50_ms=_share(every, 0.5),
         p95_ms=_share(every, 0.95),
         max_ms=round(every[-1], 1),
-        ways_out=ways,
+        suggestions=suggestions,
         by_cause={name: _share(sorted(found), 0.5) for name, found in times.items()},
     )
 

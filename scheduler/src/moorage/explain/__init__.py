@@ -21,5 +21,5 @@ streams continue where they were.
 - `groups`: whether the pod's group fits together.
 - `nodes`: the table of nodes; `chosen`: why a bound pod is on its node.
 - `patches`, `trying`: a changed pod, and the nodes that would take it.
-- `ways`: the single changes that are tried.
+- `suggestions`: the single changes that are tried.
 """

@@ -90,7 +90,7 @@ class NodeAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     scores: dict[str, int] = {}
 
 
-class WayOut(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class Suggestion(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One change, or a pair, with which the pod would get a node; it was tried.
 
     Parameters
@@ -141,7 +141,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         The whole answer in one sentence.
     causes
         Why no node takes the pod, the first cause first; empty where a node takes it.
-    ways_out
+    suggestions
         Changes that would help, the smallest first; all were tried. Pairs where no single one
         helps.
     notes
@@ -162,7 +162,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     where: Where
     sentence: Prose
     causes: tuple[Cause, ...] = ()
-    ways_out: tuple[WayOut, ...] = ()
+    suggestions: tuple[Suggestion, ...] = msgspec.field(default=(), name="waysOut")
     notes: tuple[Prose, ...] = ()
     node_count: int = 0
     feasible: int = 0

@@ -10,7 +10,7 @@ from moorage.api.pod import Pod
 from moorage.base.errors import NotFoundError
 from moorage.engine.attempt import CycleError
 from moorage.engine.inquiry import Inquiry, in_question, inquire
-from moorage.explain.answer import Explanation, WayOut, Where
+from moorage.explain.answer import Explanation, Suggestion, Where
 from moorage.explain.causes import Causes, Reach, find_causes
 from moorage.explain.chosen import chosen_notes, chosen_sentence
 from moorage.explain.emptied import empty_nodes
@@ -33,12 +33,12 @@ from moorage.explain.sentences import (
     turned_away_sentence,
 )
 from moorage.explain.standing import standing
+from moorage.explain.suggestions.budgets import against_text
+from moorage.explain.suggestions.members import missing_members
+from moorage.explain.suggestions.priorities import Preempted, preempt
+from moorage.explain.suggestions.search import Suggestions, find_suggestions
 from moorage.explain.trying import Trying
 from moorage.explain.turns import NOT_COUNTED, fitting
-from moorage.explain.ways.budgets import against_text
-from moorage.explain.ways.finding import Ways, find_ways
-from moorage.explain.ways.members import missing_members
-from moorage.explain.ways.priorities import Preempted, preempt
 from moorage.framework.extender import take_part
 from moorage.framework.profile import Profile
 from moorage.service.core import Core
@@ -73,8 +73,8 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
         Number of nodes in the table; None for all.
     node
         The only node of the table; "" for the best nodes.
-    ways
-        Whether ways out are sought.
+    suggestions
+        Whether suggestions are sought.
     pair_nodes
         Number of nodes that are asked about for pairs of changes: first changes times nodes.
     """
@@ -84,7 +84,7 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
     emptied: int = 32
     nodes: int | None = 10
     node: str = ""
-    ways: bool = True
+    suggestions: bool = True
     pair_nodes: int = 4000
 
 
@@ -139,9 +139,9 @@ def _with_nodes(
         return explanation  # what holds the pod is known, though a plugin fails about nodes
     feasible = int(inquiry.fits_n.sum())
     explanation = msgspec.structs.replace(explanation, feasible=feasible, nodes=nodes, notes=notes)
-    if explanation.where is not Where.HELD or not effort.ways:
+    if explanation.where is not Where.HELD or not effort.suggestions:
         return explanation
-    return msgspec.structs.replace(explanation, ways_out=_completing(core, profile, pod))
+    return msgspec.structs.replace(explanation, suggestions=_completing(core, profile, pod))
 
 
 def _of_group(core: Core, profile: Profile, pod: Pod, effort: Effort) -> tuple[str, ...]:
@@ -153,13 +153,13 @@ def _of_group(core: Core, profile: Profile, pod: Pod, effort: Effort) -> tuple[s
         return lacking_note(group, rows_most=effort.emptied)
 
 
-def _completing(core: Core, profile: Profile, pod: Pod) -> tuple[WayOut, ...]:
+def _completing(core: Core, profile: Profile, pod: Pod) -> tuple[Suggestion, ...]:
     """Return the members that an incomplete group lacks, where the group fits with them."""
     group = together(profile, core.snapshot, pod)
     if group is None:
         return ()
     with in_question(profile, pod):
-        return tuple(each.way for each in missing_members(group))
+        return tuple(each.suggestion for each in missing_members(group))
 
 
 def _explanation(core: Core, pod: Pod, where: Where, sentence: str) -> Explanation:
@@ -215,9 +215,11 @@ def _explain_fitting(
     small = group is not None and group.terms.minimum <= MEMBERS_MOST
     if group is not None and (group.is_short or (small and not group.fits())):
         text = group_sentence(group, feasible, rows_most=effort.emptied)
-        ways = tuple(each.way for each in missing_members(group)) if effort.ways else ()
+        suggestions = (
+            tuple(each.suggestion for each in missing_members(group)) if effort.suggestions else ()
+        )
         explanation = _explanation(core, pod, Where.REJECTED, text)
-        return msgspec.structs.replace(explanation, ways_out=ways)
+        return msgspec.structs.replace(explanation, suggestions=suggestions)
     # 3. The pod only waits for its turn in the queue, or for extenders.
     position, notes = fitting(core, pod, feasible)
     if group is not None and not small:
@@ -262,8 +264,10 @@ def _with_group(
     if not (status.rejected and of_group):
         notes = (*explanation.notes, f"Besides, {incomplete_group(group)}.")
         return msgspec.structs.replace(explanation, notes=notes)
-    ways = tuple(each.way for each in missing_members(group)) if effort.ways else ()
-    return msgspec.structs.replace(explanation, sentence=incomplete(group), ways_out=ways)
+    suggestions = (
+        tuple(each.suggestion for each in missing_members(group)) if effort.suggestions else ()
+    )
+    return msgspec.structs.replace(explanation, sentence=incomplete(group), suggestions=suggestions)
 
 
 def _rejected(
@@ -278,18 +282,23 @@ def _rejected(
         tries = min(tries, effort.tries_by_row)
     trying = Trying(inquiry, emptied, causes, tries=tries, group=group)
     now = preempt(trying, pod)
-    ways = Ways(())
-    if effort.ways:
-        ways = find_ways(trying, preempts=now is not None, pair_nodes_most=effort.pair_nodes)
+    found = Suggestions(())
+    if effort.suggestions:
+        found = find_suggestions(
+            trying, preempts=now is not None, pair_nodes_most=effort.pair_nodes
+        )
     where = Where.NEVER if causes.reach is Reach.NEVER else Where.REJECTED
     sentence = cause_sentence(inquiry, causes, told)
-    notes = (*_notes(core.snapshot, causes, now), *ways.notes)
+    notes = (*_notes(core.snapshot, causes, now), *found.notes)
     leaving = _leaving(core, pod)
     if leaving:
         where, notes = Where.NOMINATED, (f"{sentence}.", *notes)
         sentence = leaving
     return msgspec.structs.replace(
-        _explanation(core, pod, where, sentence), causes=told, ways_out=ways.ways, notes=notes
+        _explanation(core, pod, where, sentence),
+        causes=told,
+        suggestions=found.suggestions,
+        notes=notes,
     )
 
 

@@ -1,4 +1,4 @@
-"""Words for amounts, taints and terms, as explanations and ways out write them."""
+"""Words for amounts, taints and terms, as explanations and suggestions write them."""
 
 from __future__ import annotations
 

@@ -408,7 +408,7 @@ PLAIN = {
     "Explanation": {"name", "uid", "source"},
     "Cause": {"plugins"},
     "NodeAnswer": {"rejections", "scores"},
-    "WayOut": {"kind"},
+    "Suggestion": {"kind"},
     "WhatIfAnswer": {"worse"},
     "Loss": {"owner"},
     "Use": {"used", "allocatable"},

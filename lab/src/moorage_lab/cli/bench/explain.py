@@ -18,7 +18,7 @@ Examples:
   moorage bench explain
   moorage bench explain --nodes 1000 --pods-per-node 30 -o json
 
-Pending pods of several causes are explained on a full cluster, ways out included. Times are user
+Pending pods of several causes are explained on a full cluster, suggestions included. Times are user
 CPU time: for that long the loop of a scheduler that is asked would be busy.
 """
 
@@ -57,7 +57,7 @@ def _lines(found: ExplainResult) -> list[str]:
     width = max(map(len, found.by_cause))
     return [
         f"{found.questions} answers, {found.nodes} nodes, {found.pods} pods, "
-        f"{found.ways_out} ways out",
+        f"{found.suggestions} suggestions",
         f"p50 {found.p50_ms} ms, p95 {found.p95_ms} ms, max {found.max_ms} ms",
         *(f"  {name:<{width}}  {ms} ms" for name, ms in found.by_cause.items()),
     ]

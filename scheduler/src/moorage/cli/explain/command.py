@@ -37,7 +37,7 @@ Examples:
                                                  the last one, from a file of `run --record`
 
 \b
-Every way out that is printed was tried: the plugins themselves let the pod on a node with it.
+Every suggestion that is printed was tried: the plugins themselves let the pod on a node with it.
 """
 
 
@@ -91,7 +91,7 @@ def pod(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Explain pod NAME.
 
-    First comes one sentence. Then come the ways out, and a table of nodes, the best node first.
+    First comes one sentence. Then come the suggestions, and a table of nodes, the best node first.
     """
     from moorage.cli.explain.source import Wanted, found_out
     from moorage.cli.explain.text import report

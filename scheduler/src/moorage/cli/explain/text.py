@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from moorage.cli.render import Columns
-from moorage.explain.answer import Explanation, NodeAnswer, WayOut
+from moorage.explain.answer import Explanation, NodeAnswer, Suggestion
 
 
 def report(found: Explanation, *, wide: bool) -> str:
-    """Return an explanation: the sentence, notes, ways out, the table of nodes.
+    """Return an explanation: the sentence, notes, suggestions, the table of nodes.
 
     Parameters
     ----------
@@ -20,9 +20,12 @@ def report(found: Explanation, *, wide: bool) -> str:
     """
     parts = [f"pod {found.namespace}/{found.name}: {found.sentence}"]
     parts += [f"  {note}" for note in found.notes]
-    if found.ways_out:
-        parts += ["", "Ways out, each tried by itself:"]
-        parts += [f"  {index}. {_way(way)}" for index, way in enumerate(found.ways_out, start=1)]
+    if found.suggestions:
+        parts += ["", "Suggestions, each tried by itself:"]
+        parts += [
+            f"  {index}. {_suggestion_text(suggestion)}"
+            for index, suggestion in enumerate(found.suggestions, start=1)
+        ]
     if found.nodes:
         parts += ["", *(_wide(found.nodes) if wide else _narrow(found.nodes))]
         left_out = found.node_count - len(found.nodes)
@@ -33,13 +36,13 @@ def report(found: Explanation, *, wide: bool) -> str:
     return "\n".join(parts)
 
 
-def _way(way: WayOut) -> str:
-    if way.kind in {"wait", "evict", "priority", "node", "uncordon", "member"}:
-        return way.text
-    if way.nodes == 1:
-        return f"{way.text}: {way.node} takes it"
-    more = "1 more node" if way.nodes == 2 else f"{way.nodes - 1} more nodes"
-    return f"{way.text}: {way.node} and {more} take it"
+def _suggestion_text(suggestion: Suggestion) -> str:
+    if suggestion.kind in {"wait", "evict", "priority", "node", "uncordon", "member"}:
+        return suggestion.text
+    if suggestion.nodes == 1:
+        return f"{suggestion.text}: {suggestion.node} takes it"
+    more = "1 more node" if suggestion.nodes == 2 else f"{suggestion.nodes - 1} more nodes"
+    return f"{suggestion.text}: {suggestion.node} and {more} take it"
 
 
 def _narrow(nodes: tuple[NodeAnswer, ...]) -> Iterator[str]:

@@ -72,8 +72,8 @@ class NewNodes(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     memory: str = ""
 
 
-class WayOut(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A way out of an explanation, with its pod.
+class Suggestion(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A suggestion of an explanation, with its pod.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class SandboxActs:
             "create-pods": self._create_pods,
             "cordon": self._cordon,
             "add-nodes": self._add_nodes,
-            "apply-way-out": self._apply_way_out,
+            "apply-suggestion": self._apply_suggestion,
             "time": self._time,
         }
 
@@ -182,9 +182,9 @@ class SandboxActs:
         names = await create_nodes(self._client, new_nodes(shapes, wanted.count, first=first))
         return _told({"added": names})
 
-    async def _apply_way_out(self, body: bytes) -> Answered:
+    async def _apply_suggestion(self, body: bytes) -> Answered:
         """Apply a suggestion; what may be refused comes before what cannot be undone."""
-        wanted = _read(body, WayOut)
+        wanted = _read(body, Suggestion)
         resources = [_creatable_kind(obj) for obj in wanted.create]
         created = []
         replacement = None
@@ -207,7 +207,7 @@ class SandboxActs:
             await replacement.carry_out()
         return _told({"done": wanted.text})
 
-    async def _replacement(self, wanted: WayOut) -> PodReplacement:
+    async def _replacement(self, wanted: Suggestion) -> PodReplacement:
         """Return the replacement of the pod by its changed form, which the server has checked."""
         pod = await self._client.get(PODS, wanted.name, namespace=wanted.namespace)
         replacement = PodReplacement(self._transport, self._client, pod, wanted.patch)

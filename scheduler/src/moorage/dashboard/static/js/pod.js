@@ -9,7 +9,7 @@ import { parts } from "./route.js";
 import { can, store } from "./store.js";
 
 /** @typedef {import("./types.js").Explanation} Explanation */
-/** @typedef {import("./types.js").WayOut} WayOut */
+/** @typedef {import("./types.js").Suggestion} Suggestion */
 /** @typedef {import("./types.js").Attempt} Attempt */
 
 const LISTED = 100;
@@ -73,35 +73,35 @@ function explained(told, path) {
     ${
       told.waysOut.length
         ? html`<h3>What would help; each was tried</h3>
-            <ul class="ways">
-              ${told.waysOut.map((each) => wayOut(told, each, path))}
+            <ul class="suggestions">
+              ${told.waysOut.map((each) => suggestionItem(told, each, path))}
             </ul>
-            ${outcome("apply-way-out")}`
+            ${outcome("apply-suggestion")}`
         : nothing
     }
     ${heatMap(told)}
   `;
 }
 
-/** @param {Explanation} told @param {WayOut} way @param {string} path */
-function wayOut(told, way, path) {
-  const patch = way.patch.length ? JSON.stringify(way.patch, null, 1) : "";
+/** @param {Explanation} told @param {Suggestion} suggestion @param {string} path */
+function suggestionItem(told, suggestion, path) {
+  const patch = suggestion.patch.length ? JSON.stringify(suggestion.patch, null, 1) : "";
   return html`<li>
-    <span>${way.text}</span>
-    <span class="quiet">then ${count(way.nodes, "node")} would take it</span>
+    <span>${suggestion.text}</span>
+    <span class="quiet">then ${count(suggestion.nodes, "node")} would take it</span>
     ${patch ? html`<details><summary>as a patch</summary><pre>${patch}</pre></details>` : nothing}
     ${
-      can("apply-way-out")
+      can("apply-suggestion")
         ? html`<button
             @click=${async () => {
-              await act("apply-way-out", {
+              await act("apply-suggestion", {
                 namespace: told.namespace,
                 name: told.name,
-                text: way.text,
-                patch: way.patch,
-                delete: way.delete,
-                create: way.create,
-                uncordon: way.uncordon,
+                text: suggestion.text,
+                patch: suggestion.patch,
+                delete: suggestion.delete,
+                create: suggestion.create,
+                uncordon: suggestion.uncordon,
               });
               askAgain(path);
             }}

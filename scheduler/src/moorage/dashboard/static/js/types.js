@@ -27,11 +27,11 @@
  *   decisions?: Decision[], trouble?: string}} Shown
  * @typedef {{plugins: string[], reasons: string[], fact: string, nodes: number}} Cause
  * @typedef {{kind: string, text: string, nodes: number, node: string, patch: object[],
- *   delete: string, create: object[], evicted: string[], uncordon: string}} WayOut
+ *   delete: string, create: object[], evicted: string[], uncordon: string}} Suggestion
  * @typedef {{node: string, rejections: Record<string, string[]>, score: number | null,
  *   scores: Record<string, number>}} NodeAnswer
  * @typedef {{namespace: string, name: string, where: string, sentence: string, causes: Cause[],
- *   waysOut: WayOut[], notes: string[], nodeCount: number, feasible: number,
+ *   waysOut: Suggestion[], notes: string[], nodeCount: number, feasible: number,
  *   nodes: NodeAnswer[]}} Explanation
  * @typedef {{attempt: number, time: string, seconds: number, outcome: string, node: string,
  *   feasible: number, evaluated: number, message: string, end: string, victims: string[],

@@ -1,4 +1,4 @@
-"""Ways out that need one pod to leave: wait for a pod that is leaving, or evict one."""
+"""Suggestions that need one pod to leave: wait for a pod that is leaving, or evict one."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from moorage.api.pod import MIRROR
 from moorage.engine.inquiry import Inquiry
 from moorage.engine.trials.what_if import NodeStatuses, SearchWhatIf
-from moorage.explain.answer import WayOut
+from moorage.explain.answer import Suggestion
+from moorage.explain.suggestions.budgets import eviction_text, is_protected
+from moorage.explain.suggestions.ranked import AGAINST_BUDGET, EVICT, WAIT, RankedSuggestion
 from moorage.explain.trying import Trying
-from moorage.explain.ways.budgets import eviction_text, is_protected
-from moorage.explain.ways.found import AGAINST_BUDGET, EVICT, WAIT, Found
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
 
@@ -30,7 +30,7 @@ _SYSTEM_PRIORITY: Final = 2_000_000_000
 _REPLACING: Final = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet", "Job"})
 
 
-def leaving_pods(trying: Trying) -> Iterator[Found]:
+def leaving_pods(trying: Trying) -> Iterator[RankedSuggestion]:
     """Yield a pod to wait for, and the least important pods whose eviction would do."""
     inquiry = trying.inquiry
     if inquiry.pre_filter.status.rejected:
@@ -39,7 +39,7 @@ def leaving_pods(trying: Trying) -> Iterator[Found]:
     for row, pod in _enough(trying, _leaving(inquiry, rows)):
         name = inquiry.snapshot.names[row]
         text = f"wait for pod {pod.key} to leave {name}: it is terminating"
-        yield Found(WAIT, _way(trying, "wait", text, row, pod))
+        yield RankedSuggestion(WAIT, _suggestion(trying, "wait", text, row, pod))
         break
     staying = _staying(inquiry, rows[:_SEARCHED_MOST])
     found = next(_enough(trying, staying), None)
@@ -51,12 +51,12 @@ def leaving_pods(trying: Trying) -> Iterator[Found]:
         snapshot = trying.inquiry.snapshot
         text, allowed = eviction_text(snapshot, pod.pod, f"from {snapshot.names[row]}{again}")
         size = EVICT if allowed else AGAINST_BUDGET
-        yield Found(size, _way(trying, "evict", text, row, pod))
+        yield RankedSuggestion(size, _suggestion(trying, "evict", text, row, pod))
 
 
-def _way(trying: Trying, kind: str, text: str, row: int, pod: PodInfo) -> WayOut:
+def _suggestion(trying: Trying, kind: str, text: str, row: int, pod: PodInfo) -> Suggestion:
     name = trying.inquiry.snapshot.names[row]
-    return WayOut(kind=kind, text=text, nodes=1, node=name, delete=pod.key)
+    return Suggestion(kind=kind, text=text, nodes=1, node=name, delete=pod.key)
 
 
 def lacking_least(trying: Trying) -> Rows:

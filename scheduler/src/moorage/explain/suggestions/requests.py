@@ -1,4 +1,4 @@
-"""Ways out that lower a request: the exact most that fits, found by the Filters themselves."""
+"""Suggestions that lower a request: the exact most that fits, found by the Filters themselves."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from moorage.api.pod import Container, Pod
 from moorage.api.quantity import parse_quantity
 from moorage.api.requests import pod_requests, to_units
 from moorage.engine.inquiry import Inquiry
-from moorage.explain.answer import WayOut
+from moorage.explain.answer import Suggestion
 from moorage.explain.patches import patched
+from moorage.explain.suggestions.ranked import REQUEST, REQUEST_SHARE, RankedSuggestion
 from moorage.explain.trying import Trying
-from moorage.explain.ways.found import REQUEST, REQUEST_SHARE, Found
 from moorage.explain.words import amount_text, request_text, rounded_text
 from moorage.framework.subjects import Subject
 from moorage.snapshot.shape import RESOURCES
@@ -27,7 +27,7 @@ _HUGE_PAGES: Final = "hugepages-"
 _ROUNDS_MOST: Final = 64
 
 
-def smaller_requests(trying: Trying) -> Iterator[Found]:
+def smaller_requests(trying: Trying) -> Iterator[RankedSuggestion]:
     """Yield the most of each resource that fits, one resource at a time.
 
     Where no single resource is enough, the only answer lowers every resource that is too large.
@@ -46,9 +46,9 @@ def smaller_requests(trying: Trying) -> Iterator[Found]:
         most = _most(trying, resource, rows, wanted[resource])
         if most is not None:
             found = True
-            yield from _told(trying, {resource: most}, wanted)
+            yield from _ranked(trying, {resource: most}, wanted)
     if not found:
-        yield from _told(trying, _all_too_large(trying, wanted), wanted)
+        yield from _ranked(trying, _all_too_large(trying, wanted), wanted)
 
 
 def _may_be_about_requests(inquiry: Inquiry) -> bool:
@@ -79,7 +79,9 @@ def _with_all(pod: Pod, wanted: Mapping[str, int], units: int) -> Pod:
     return pod
 
 
-def _told(trying: Trying, most: Mapping[str, int], wanted: Mapping[str, int]) -> Iterator[Found]:
+def _ranked(
+    trying: Trying, most: Mapping[str, int], wanted: Mapping[str, int]
+) -> Iterator[RankedSuggestion]:
     pod, operations = trying.pod, list[Operation]()
     most = {resource: _divisible(resource, units) for resource, units in most.items()}
     for resource, units in most.items():
@@ -97,7 +99,7 @@ def _told(trying: Trying, most: Mapping[str, int], wanted: Mapping[str, int]) ->
         f"{request_text(name, wanted[name], spec)}"
         for name, units in most.items()
     ]
-    way = WayOut(
+    suggestion = Suggestion(
         kind="request",
         text=f"request {' and '.join(parts)}",
         nodes=len(rows),
@@ -105,7 +107,7 @@ def _told(trying: Trying, most: Mapping[str, int], wanted: Mapping[str, int]) ->
         patch=tuple(operations),
     )
     given_up = max((wanted[name] - units) / wanted[name] for name, units in most.items())
-    yield Found(REQUEST + REQUEST_SHARE * given_up, way)
+    yield RankedSuggestion(REQUEST + REQUEST_SHARE * given_up, suggestion)
 
 
 def _divisible(resource: str, units: int) -> int:

@@ -16,17 +16,17 @@ import msgspec
 from moorage.api.patch_operations import Operation
 from moorage.engine.attempt import CycleError
 from moorage.engine.inquiry import inquire
-from moorage.explain.answer import WayOut
+from moorage.explain.answer import Suggestion
 from moorage.explain.causes import find_causes
 from moorage.explain.emptied import empty_nodes
 from moorage.explain.patches import patched
+from moorage.explain.suggestions.nodes import cordoned, opened
+from moorage.explain.suggestions.parts import part_changes, taint_changes
+from moorage.explain.suggestions.ranked import UNCORDON, RankedSuggestion
 from moorage.explain.trying import Trying
-from moorage.explain.ways.found import UNCORDON, Found
-from moorage.explain.ways.nodes import cordoned, opened
-from moorage.explain.ways.parts import part_changes, taint_changes
 from moorage.snapshot.pod_info import PodInfo
 
-Kind = Callable[[Trying], Iterator[Found]]
+Kind = Callable[[Trying], Iterator[RankedSuggestion]]
 
 _TRIES: Final = 8
 """Second changes that are tried against every node, for each first change."""
@@ -36,7 +36,7 @@ _EMPTIED_MOST: Final = 8
 class Pairs(NamedTuple):
     """The pairs that were found, and how many first changes were tried of how many."""
 
-    found: list[Found]
+    found: list[RankedSuggestion]
     tried: int
     of: int
 
@@ -62,13 +62,13 @@ def find_pairs(trying: Trying, kinds: Sequence[Kind], *, nodes_most: int) -> Pai
     """
     firsts = list(_firsts(trying))
     count = min(len(firsts), nodes_most // max(1, trying.inquiry.snapshot.num_nodes))
-    found: list[Found] = []
+    found: list[RankedSuggestion] = []
     seen: set[frozenset[str]] = set()
     for first in firsts[:count]:
         second = min(_seconds(trying, first, kinds), key=lambda each: each.size, default=None)
         if second is None:
             continue
-        key = frozenset({first.text, second.way.text})
+        key = frozenset({first.text, second.suggestion.text})
         if key not in seen:
             seen.add(key)
             found.append(_pair(first, second))
@@ -83,7 +83,7 @@ def _firsts(trying: Trying) -> Iterator[_First]:
             yield _First(f"uncordon node {name}", UNCORDON, uncordon=name)
 
 
-def _seconds(trying: Trying, first: _First, kinds: Sequence[Kind]) -> Iterator[Found]:
+def _seconds(trying: Trying, first: _First, kinds: Sequence[Kind]) -> Iterator[RankedSuggestion]:
     """Yield the second changes that help after a first one."""
     at, before = trying.inquiry.attempt, trying.pod
     made: AbstractContextManager[object] = nullcontext()
@@ -106,25 +106,25 @@ def _seconds(trying: Trying, first: _First, kinds: Sequence[Kind]) -> Iterator[F
             return
 
 
-def _group_fits(after: Trying, second: Found) -> bool:
+def _group_fits(after: Trying, second: RankedSuggestion) -> bool:
     """Whether the pod's group is placed too; a group is told changes of the pod alone."""
-    group, patch = after.group, second.way.patch
-    if group is None or not patch or second.way.evicted:
+    group, patch = after.group, second.suggestion.patch
+    if group is None or not patch or second.suggestion.evicted:
         return False
     return group.fits(changed=patched(after.pod, patch))
 
 
-def _pair(first: _First, second: Found) -> Found:
-    way = second.way
-    pair = WayOut(
+def _pair(first: _First, second: RankedSuggestion) -> RankedSuggestion:
+    suggestion = second.suggestion
+    pair = Suggestion(
         kind="pair",
-        text=f"{first.text}, and {way.text}",
-        nodes=way.nodes,
-        node=way.node,
-        patch=(*first.patch, *way.patch),
-        delete=way.delete,
-        create=way.create,
-        evicted=way.evicted,
-        uncordon=first.uncordon or way.uncordon,
+        text=f"{first.text}, and {suggestion.text}",
+        nodes=suggestion.nodes,
+        node=suggestion.node,
+        patch=(*first.patch, *suggestion.patch),
+        delete=suggestion.delete,
+        create=suggestion.create,
+        evicted=suggestion.evicted,
+        uncordon=first.uncordon or suggestion.uncordon,
     )
-    return msgspec.structs.replace(second, size=first.size + second.size, way=pair)
+    return msgspec.structs.replace(second, size=first.size + second.size, suggestion=pair)

@@ -1,4 +1,4 @@
-"""All ways out of a pod, the smallest first."""
+"""All suggestions of a pod, the smallest first."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from moorage.api.pod import Pod
-from moorage.explain.answer import WayOut
+from moorage.explain.answer import Suggestion
 from moorage.explain.groups import Together
 from moorage.explain.patches import patched
+from moorage.explain.suggestions.holders import users_of_data, users_of_devices
+from moorage.explain.suggestions.leaving import leaving_pods
+from moorage.explain.suggestions.nodes import more_nodes, uncordoned
+from moorage.explain.suggestions.pairs import Pairs, find_pairs
+from moorage.explain.suggestions.parts import relaxations, tolerations
+from moorage.explain.suggestions.plugin_offers import offered
+from moorage.explain.suggestions.priorities import priorities
+from moorage.explain.suggestions.ranked import RankedSuggestion
+from moorage.explain.suggestions.requests import smaller_requests
 from moorage.explain.trying import Trying
-from moorage.explain.ways.found import Found
-from moorage.explain.ways.holders import users_of_data, users_of_devices
-from moorage.explain.ways.leaving import leaving_pods
-from moorage.explain.ways.nodes import more_nodes, uncordoned
-from moorage.explain.ways.offered import offered
-from moorage.explain.ways.pairs import Pairs, find_pairs
-from moorage.explain.ways.parts import relaxations, tolerations
-from moorage.explain.ways.priorities import priorities
-from moorage.explain.ways.requests import smaller_requests
 
-WAYS_MOST: Final = 5
+SUGGESTIONS_MOST: Final = 5
 _KIND_MOST: Final = 2
 
-_KINDS: Final[tuple[Callable[[Trying], Iterator[Found]], ...]] = (
+_KINDS: Final[tuple[Callable[[Trying], Iterator[RankedSuggestion]], ...]] = (
     smaller_requests,
     offered,
     tolerations,
@@ -38,14 +38,14 @@ _KINDS: Final[tuple[Callable[[Trying], Iterator[Found]], ...]] = (
 )
 
 
-class Ways(NamedTuple):
-    """The ways out, and notes about what was not tried."""
+class Suggestions(NamedTuple):
+    """The suggestions, and notes about what was not tried."""
 
-    ways: tuple[WayOut, ...]
+    suggestions: tuple[Suggestion, ...]
     notes: tuple[str, ...] = ()
 
 
-def find_ways(trying: Trying, *, preempts: bool, pair_nodes_most: int) -> Ways:
+def find_suggestions(trying: Trying, *, preempts: bool, pair_nodes_most: int) -> Suggestions:
     """Return at most five single changes that let the pod fit, at most two of a kind.
 
     Where there is none, pairs of changes.
@@ -64,11 +64,11 @@ def find_ways(trying: Trying, *, preempts: bool, pair_nodes_most: int) -> Ways:
     if trying.group is not None:
         found = [each for each in found if _group_fits(trying.group, trying.pod, each)]
     if found:
-        return Ways(_chosen(found), _untried(trying))
+        return Suggestions(_chosen(found), _untried(trying))
     if preempts:
-        return Ways((), _untried(trying))
+        return Suggestions((), _untried(trying))
     pairs = find_pairs(trying, kinds, nodes_most=pair_nodes_most)
-    return Ways(_chosen(pairs.found), (*_untried(trying), *_about(pairs)))
+    return Suggestions(_chosen(pairs.found), (*_untried(trying), *_about(pairs)))
 
 
 def _untried(trying: Trying) -> tuple[str, ...]:
@@ -89,25 +89,25 @@ def _about(pairs: Pairs) -> tuple[str, ...]:
     return (f"{helps}, as far as was tried: {tried}; --thorough tries more.",)
 
 
-def _chosen(found: list[Found]) -> tuple[WayOut, ...]:
-    """Return the smallest of some ways out, a few of each kind."""
-    found.sort(key=lambda each: (each.size, -each.way.nodes, each.way.text))
-    chosen: list[WayOut] = []
+def _chosen(found: list[RankedSuggestion]) -> tuple[Suggestion, ...]:
+    """Return the smallest of some suggestions, a few of each kind."""
+    found.sort(key=lambda each: (each.size, -each.suggestion.nodes, each.suggestion.text))
+    chosen: list[Suggestion] = []
     numbers: Counter[str] = Counter()
     leaving: set[str] = set()  # a pod may be found twice, for itself and for what it has
     for each in found:
-        if each.way.delete in leaving:
+        if each.suggestion.delete in leaving:
             continue
-        if numbers[each.way.kind] < _KIND_MOST and len(chosen) < WAYS_MOST:
-            numbers[each.way.kind] += 1
-            chosen.append(each.way)
-            leaving |= {each.way.delete} - {""}
+        if numbers[each.suggestion.kind] < _KIND_MOST and len(chosen) < SUGGESTIONS_MOST:
+            numbers[each.suggestion.kind] += 1
+            chosen.append(each.suggestion)
+            leaving |= {each.suggestion.delete} - {""}
     return tuple(chosen)
 
 
-def _group_fits(group: Together, pod: Pod, found: Found) -> bool:
+def _group_fits(group: Together, pod: Pod, ranked: RankedSuggestion) -> bool:
     """Whether the pod's group is placed too; changes of other objects are not told for groups."""
-    patch = found.way.patch
-    if not patch or found.way.evicted:
+    patch = ranked.suggestion.patch
+    if not patch or ranked.suggestion.evicted:
         return False
     return group.fits(changed=patched(pod, patch))

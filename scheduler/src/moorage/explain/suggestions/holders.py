@@ -1,4 +1,4 @@
-"""Ways out that need the user of a claim to leave: of a claim for one pod, or of devices.
+"""Suggestions that need the user of a claim to leave: of a claim for one pod, or of devices.
 
 The user may be on any node. It is taken off on trial, its devices are given back, and every node is
 asked about. A controller gives the devices of a deleted pod back in a cluster.
@@ -12,20 +12,20 @@ from heapq import nsmallest
 from typing import Final
 
 from moorage.api.devices import ResourceClaim
-from moorage.explain.answer import WayOut
+from moorage.explain.answer import Suggestion
 from moorage.explain.causes import Reach
 from moorage.explain.devices import given_back, rows_near
+from moorage.explain.suggestions.budgets import eviction_text, is_protected
+from moorage.explain.suggestions.ranked import AGAINST_BUDGET, EVICT, WAIT, RankedSuggestion
 from moorage.explain.trying import Trying
 from moorage.explain.volumes import users_of_claims
-from moorage.explain.ways.budgets import eviction_text, is_protected
-from moorage.explain.ways.found import AGAINST_BUDGET, EVICT, WAIT, Found
 from moorage.framework.subjects import Subject
 from moorage.snapshot.pod_info import PodInfo
 
 _TRIALS_MOST: Final = 8
 
 
-def users_of_data(trying: Trying) -> Iterator[Found]:
+def users_of_data(trying: Trying) -> Iterator[RankedSuggestion]:
     """Yield the pod that has a claim of the pod which only one pod may use."""
     if not trying.inquiry.rejects_about(Subject.VOLUME_USE).any():
         return
@@ -33,7 +33,7 @@ def users_of_data(trying: Trying) -> Iterator[Found]:
         yield from _tried(trying, user, (), has="its claim")
 
 
-def users_of_devices(trying: Trying) -> Iterator[Found]:
+def users_of_devices(trying: Trying) -> Iterator[RankedSuggestion]:
     """Yield the least important pod without whose devices the pod gets its own."""
     if (
         not trying.inquiry.rejects_about(Subject.DEVICES).any()
@@ -75,7 +75,7 @@ def _alone(trying: Trying) -> Iterator[tuple[PodInfo, tuple[ResourceClaim, ...]]
 
 def _tried(
     trying: Trying, user: PodInfo, claims: tuple[ResourceClaim, ...], *, has: str
-) -> Iterator[Found]:
+) -> Iterator[RankedSuggestion]:
     """Yield the user's leaving, if some node takes the pod then."""
     snapshot = trying.inquiry.snapshot
     node_name = snapshot.table.node_of_pod(user.uid)
@@ -92,5 +92,5 @@ def _tried(
     if user.pod.metadata.deletion_timestamp:
         kind, size = "wait", WAIT
         text = f"wait for pod {user.key}, which has {has}, to leave {node_name}: it is terminating"
-    way = WayOut(kind=kind, text=text, nodes=len(rows), node=name, delete=user.key)
-    yield Found(size, way)
+    suggestion = Suggestion(kind=kind, text=text, nodes=len(rows), node=name, delete=user.key)
+    yield RankedSuggestion(size, suggestion)

@@ -1,4 +1,4 @@
-"""A way out that was tried, with its size."""
+"""A suggestion that was tried, with its size."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from moorage.explain.answer import WayOut
+from moorage.explain.answer import Suggestion
 
 WAIT: Final = 0.0
 MEMBER: Final = 1.0
@@ -24,16 +24,16 @@ AGAINST_BUDGET: Final = 8.5
 NODE: Final = 9.0
 
 
-class Found(msgspec.Struct, frozen=True):
-    """A way out and its size; the smallest size is told first.
+class RankedSuggestion(msgspec.Struct, frozen=True):
+    """A suggestion and its size; the smallest size is listed first.
 
     Parameters
     ----------
     size
         One of the sizes of this module: how much the change costs others, a convention.
-    way
-        The way out.
+    suggestion
+        The suggestion.
     """
 
     size: float
-    way: WayOut
+    suggestion: Suggestion

@@ -1,4 +1,4 @@
-"""The way out of an incomplete group: the members that it lacks."""
+"""The suggestion of an incomplete group: the members that it lacks."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import msgspec
 
 from moorage.api.codec import to_dict
 from moorage.api.pod import Pod, PodStatus
-from moorage.explain.answer import WayOut
+from moorage.explain.answer import Suggestion
 from moorage.explain.groups import Together
-from moorage.explain.ways.found import MEMBER, Found
+from moorage.explain.suggestions.ranked import MEMBER, RankedSuggestion
 
 
-def missing_members(group: Together) -> Iterator[Found]:
+def missing_members(group: Together) -> Iterator[RankedSuggestion]:
     """Yield the number of further members like this pod with which the group is placed."""
     lacking = group.lacking
     if not lacking:
@@ -26,7 +26,9 @@ def missing_members(group: Together) -> Iterator[Found]:
     pods = "1 more pod" if lacking == 1 else f"{lacking} more pods"
     text = f"{pods} like this one in its group {group.terms.key.full_name}"
     create = tuple(map(_manifest, more))
-    yield Found(MEMBER, WayOut(kind="member", text=text, nodes=1, node="", create=create))
+    yield RankedSuggestion(
+        MEMBER, Suggestion(kind="member", text=text, nodes=1, node="", create=create)
+    )
 
 
 def _free_names(group: Together) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Ways out by preemption: the priority with which the profile's preemption finds victims.
+"""Suggestions by preemption: the priority with which the profile's preemption finds victims.
 
 The profile's PostFilter plugins choose the victims, over the nodes that lack least. In the cluster
 they see every node, so they may choose another one.
@@ -19,12 +19,12 @@ from moorage.api.policy import PriorityClass
 from moorage.engine.cycle import Cycle
 from moorage.engine.search import Search
 from moorage.engine.select_node import smallest_name
-from moorage.explain.answer import WayOut
+from moorage.explain.answer import Suggestion
 from moorage.explain.patches import patched
+from moorage.explain.suggestions.budgets import against_text
+from moorage.explain.suggestions.leaving import lacking_least
+from moorage.explain.suggestions.ranked import AGAINST_BUDGET, PRIORITY, RankedSuggestion
 from moorage.explain.trying import Trying
-from moorage.explain.ways.budgets import against_text
-from moorage.explain.ways.found import AGAINST_BUDGET, PRIORITY, Found
-from moorage.explain.ways.leaving import lacking_least
 
 HIGHEST: Final = 1_000_000_000
 """The highest priority of a PriorityClass that users may make."""
@@ -67,7 +67,7 @@ def _within(search: Search, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) ->
     )
 
 
-def priorities(trying: Trying) -> Iterator[Found]:
+def priorities(trying: Trying) -> Iterator[RankedSuggestion]:
     """Yield the lowest priority found with which the pod would preempt, and its victims."""
     pod = trying.pod
     if pod.spec.preemption_policy == "Never":
@@ -82,7 +82,7 @@ def priorities(trying: Trying) -> Iterator[Found]:
     chosen = known or _new_class(needed, _class_names(trying))
     found = preempt(trying, with_class(pod, chosen))
     if found is not None:
-        yield _told(trying, chosen, found, create=known is None)
+        yield _ranked(trying, chosen, found, create=known is None)
 
 
 def _class_of(trying: Trying, needed: int) -> PriorityClass | None:
@@ -119,7 +119,9 @@ def _patch(chosen: PriorityClass) -> tuple[Operation, ...]:
     return put("/spec/priorityClassName", chosen.name), put("/spec/priority", chosen.value)
 
 
-def _told(trying: Trying, chosen: PriorityClass, found: Preempted, *, create: bool) -> Found:
+def _ranked(
+    trying: Trying, chosen: PriorityClass, found: Preempted, *, create: bool
+) -> RankedSuggestion:
     snapshot = trying.inquiry.snapshot
     victims = [victim.full_name for victim in found.victims]
     named = ", ".join(victims[:_VICTIMS_NAMED])
@@ -128,7 +130,7 @@ def _told(trying: Trying, chosen: PriorityClass, found: Preempted, *, create: bo
     text = f"priorityClassName {chosen.name} (priority {chosen.value})"
     if create:
         text = f"a new PriorityClass {chosen.name} of value {chosen.value} as priorityClassName"
-    way = WayOut(
+    suggestion = Suggestion(
         kind="priority",
         text=f"{text}: it would evict {named}{more} from {found.node}{against}",
         nodes=1,
@@ -138,7 +140,7 @@ def _told(trying: Trying, chosen: PriorityClass, found: Preempted, *, create: bo
         evicted=tuple(victims),
     )
     size = PRIORITY + min(1.0, _PER_VICTIM * len(victims))
-    return Found(AGAINST_BUDGET if against else size, way)
+    return RankedSuggestion(AGAINST_BUDGET if against else size, suggestion)
 
 
 def _manifest(chosen: PriorityClass) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Ways out that change nodes: one more node of a shape that is there, or a node uncordoned."""
+"""Suggestions that change nodes: one more node of a shape that is there, or a node uncordoned."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from moorage.api.node import Node
 from moorage.api.pod import MIRROR
 from moorage.api.quantity import canonical
 from moorage.engine.inquiry import Inquiry
-from moorage.explain.answer import WayOut
+from moorage.explain.answer import Suggestion
+from moorage.explain.suggestions.ranked import NODE, UNCORDON, RankedSuggestion
 from moorage.explain.trying import Trying
-from moorage.explain.ways.found import NODE, UNCORDON, Found
 from moorage.framework.subjects import Subject
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -28,7 +28,7 @@ _SHAPES_MOST: Final = 4
 _CORDONED_MOST: Final = 3
 
 
-def more_nodes(trying: Trying) -> Iterator[Found]:
+def more_nodes(trying: Trying) -> Iterator[RankedSuggestion]:
     """Yield a node of an existing shape, where a further node of that shape takes the pod."""
     for row, count in _shapes(trying.inquiry.snapshot)[:_SHAPES_MOST]:
         example = trying.inquiry.snapshot.node(row)
@@ -42,12 +42,14 @@ def more_nodes(trying: Trying) -> Iterator[Found]:
             )
             there = f"there {'is' if count == 1 else 'are'} {count} of this shape"
             text = f"one more node like {example.name} ({amounts}; {there})"
-            way = WayOut(kind="node", text=text, nodes=1, node=new.name, create=(_manifest(new),))
-            yield Found(NODE, way)
+            suggestion = Suggestion(
+                kind="node", text=text, nodes=1, node=new.name, create=(_manifest(new),)
+            )
+            yield RankedSuggestion(NODE, suggestion)
             return
 
 
-def uncordoned(trying: Trying) -> Iterator[Found]:
+def uncordoned(trying: Trying) -> Iterator[RankedSuggestion]:
     """Yield a cordoned node that takes the pod when it is uncordoned."""
     snapshot = trying.inquiry.snapshot
     for name in cordoned(trying.inquiry):
@@ -55,8 +57,8 @@ def uncordoned(trying: Trying) -> Iterator[Found]:
             takes = len(trying.rows_of(trying.pod, snapshot.rows([row]))) > 0
         if takes:
             text = f"uncordon node {name}"
-            way = WayOut(kind="uncordon", text=text, nodes=1, node=name, uncordon=name)
-            yield Found(UNCORDON, way)
+            suggestion = Suggestion(kind="uncordon", text=text, nodes=1, node=name, uncordon=name)
+            yield RankedSuggestion(UNCORDON, suggestion)
             return
 
 

@@ -1,4 +1,4 @@
-"""Ways out that change one part of the pod: a toleration more, a rule or a port less."""
+"""Suggestions that change one part of the pod: a toleration more, a rule or a port less."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from moorage.api.codec import to_dict
 from moorage.api.patch_operations import Operation, escaped, put, remove
 from moorage.api.pod import Pod
-from moorage.explain.answer import WayOut
+from moorage.explain.answer import Suggestion
 from moorage.explain.node_facts import condition_of, untolerated
 from moorage.explain.pod_facts import affinity_terms, anti_affinity_terms
+from moorage.explain.suggestions.ranked import PART, TOLERATION, RankedSuggestion
 from moorage.explain.trying import Trying
-from moorage.explain.ways.found import PART, TOLERATION, Found
 from moorage.explain.words import expression_text, pod_term_text, taint_text, terms_text
 from moorage.framework.subjects import Subject
 
@@ -29,11 +29,11 @@ class Change(NamedTuple):
     Attributes
     ----------
     kind, text
-        As a `WayOut` has them.
+        As a `Suggestion` has them.
     patch
         The operations.
     size
-        As `Found` has it.
+        As `RankedSuggestion` has it.
     """
 
     kind: str
@@ -42,7 +42,7 @@ class Change(NamedTuple):
     size: float = PART
 
 
-def tolerations(trying: Trying) -> Iterator[Found]:
+def tolerations(trying: Trying) -> Iterator[RankedSuggestion]:
     """Yield the taints that the pod could tolerate, one at a time."""
     for change in taint_changes(trying):
         yield from _tried(trying, change)
@@ -66,7 +66,7 @@ def taint_changes(trying: Trying) -> Iterator[Change]:
         yield Change("toleration", f"tolerate the taint {taint_text(taint)}", patch, TOLERATION)
 
 
-def relaxations(trying: Trying) -> Iterator[Found]:
+def relaxations(trying: Trying) -> Iterator[RankedSuggestion]:
     """Yield the rules of the pod that could be dropped, one at a time."""
     pod = trying.pod
     found = [each for change in _selector(pod) for each in _tried(trying, change)]
@@ -91,17 +91,17 @@ def part_changes(trying: Trying) -> Iterator[Change]:
             yield from changes
 
 
-def _tried(trying: Trying, change: Change) -> Iterator[Found]:
+def _tried(trying: Trying, change: Change) -> Iterator[RankedSuggestion]:
     rows = trying.with_patch(change.patch)
     if len(rows):
-        way = WayOut(
+        suggestion = Suggestion(
             kind=change.kind,
             text=change.text,
             nodes=len(rows),
             node=trying.first_name(rows),
             patch=change.patch,
         )
-        yield Found(change.size, way)
+        yield RankedSuggestion(change.size, suggestion)
 
 
 def _selector(pod: Pod) -> Iterator[Change]:

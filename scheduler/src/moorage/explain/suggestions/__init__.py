@@ -1,8 +1,8 @@
-"""The ways out: each module knows one kind of change, and tries it before it tells.
+"""The suggestions: each module knows one kind of change, and tries it before it suggests it.
 
-- `finding`: asks all of them, and puts the smallest first.
+- `search`: asks all of them, and puts the smallest first.
 - `requests`: request less.
-- `offered`: changes that plugins offer, such as a smaller share of a GPU.
+- `plugin_offers`: changes that plugins offer, such as a smaller share of a GPU.
 - `parts`: tolerate a taint; drop a selector, a term, a constraint, a host port.
 - `leaving`: wait for a pod that is leaving, or evict one.
 - `holders`: wait for or evict the pod that has the claim or the devices.

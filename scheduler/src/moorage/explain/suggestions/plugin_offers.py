@@ -1,16 +1,16 @@
-"""Ways out that plugins offer: changes of the pod that ask less of the plugin that rejects it."""
+"""Suggestions of plugins: changes of the pod that ask less of the plugin that rejects it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from moorage.explain.answer import WayOut
+from moorage.explain.answer import Suggestion
+from moorage.explain.suggestions.ranked import PART, REQUEST, REQUEST_SHARE, RankedSuggestion
 from moorage.explain.trying import Trying
-from moorage.explain.ways.found import PART, REQUEST, REQUEST_SHARE, Found
 from moorage.framework.relaxations import Ladder, Relaxation
 
 
-def offered(trying: Trying) -> Iterator[Found]:
+def offered(trying: Trying) -> Iterator[RankedSuggestion]:
     """Yield the smallest change of each ladder of the rejecting plugins that lets the pod fit."""
     attempt = trying.inquiry.attempt
     for plugin in trying.inquiry.rejects:
@@ -23,7 +23,7 @@ def offered(trying: Trying) -> Iterator[Found]:
                 yield found
 
 
-def _first_that_fits(trying: Trying, ladder: Ladder) -> Found | None:
+def _first_that_fits(trying: Trying, ladder: Ladder) -> RankedSuggestion | None:
     """Return the smallest change that lets the pod fit, by halving; None if no change does."""
     low, high = 0, len(ladder) - 1
     found = _tried(trying, ladder[high]) if ladder else None
@@ -39,11 +39,11 @@ def _first_that_fits(trying: Trying, ladder: Ladder) -> Found | None:
     return found
 
 
-def _tried(trying: Trying, change: Relaxation) -> Found | None:
+def _tried(trying: Trying, change: Relaxation) -> RankedSuggestion | None:
     rows = trying.with_patch(change.patch)
     if not len(rows):
         return None
-    way = WayOut(
+    suggestion = Suggestion(
         kind=change.kind,
         text=change.text,
         nodes=len(rows),
@@ -51,4 +51,4 @@ def _tried(trying: Trying, change: Relaxation) -> Found | None:
         patch=change.patch,
     )
     size = PART if change.given_up is None else REQUEST + REQUEST_SHARE * change.given_up
-    return Found(size, way)
+    return RankedSuggestion(size, suggestion)
