@@ -34,7 +34,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         release.CHART_FILE: CHART,
         Path("sandbox/pyproject.toml"): PROJECT,
         Path("docs/changelog.md"): "# Changelog\n\nIntro.\n",
-        Path("changelog.d/1.fix.md"): "Mended.\n",
+        Path("changelog.d/1.fix.md"): "Fixed.\n",
         Path("changelog.d/README.md"): "Rules.\n",
     }
     for path, text in files.items():

@@ -176,7 +176,7 @@ def remark_breaches(path: str, text: str) -> Iterator[Breach]:
     for line, remark in _remarks(text):
         for pattern, advice in (
             (_TODO, "write TODO(#issue)"),
-            (_NEVER, "mend it or open an issue"),
+            (_NEVER, "fix it or open an issue"),
         ):
             if match := pattern.search(remark):
                 message = f"{path}:{line} says {match.group()}: {advice}"

@@ -118,18 +118,18 @@ def faults_of_types(found: Programs, scratch: Path) -> str:
     return _said([found.tsc, "-p", "."], scratch)
 
 
-def faults_of_form(found: Programs, scratch: Path, *, mend: bool = False) -> str:
+def faults_of_form(found: Programs, scratch: Path, *, fix: bool = False) -> str:
     """Return what Biome says of the scripts and styles; "" for nothing.
 
     Parameters
     ----------
     scratch
         A folder for its configuration.
-    mend
+    fix
         Whether to write them in their form.
     """
     (scratch / "biome.json").write_text(json.dumps(FORM))
-    words = ["check", "--error-on-warnings", f"--config-path={scratch}", *(["--write"] * mend)]
+    words = ["check", "--error-on-warnings", f"--config-path={scratch}", *(["--write"] * fix)]
     return _said([found.biome, *words, *OWN], STATIC)
 
 
@@ -162,11 +162,11 @@ def _unpack(package: bytes, folder: Path, below: str, suffix: str = "") -> None:
 
 
 def main() -> None:
-    """Write the scripts in their form, and print what is left to mend."""
+    """Write the scripts in their form, and print what is left to fix."""
     found = programs()
     scratch = CACHE / "form"
     scratch.mkdir(exist_ok=True)
-    sys.stdout.write(faults_of_form(found, scratch, mend=True))
+    sys.stdout.write(faults_of_form(found, scratch, fix=True))
 
 
 if __name__ == "__main__":

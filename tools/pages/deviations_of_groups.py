@@ -66,6 +66,6 @@ COSCHEDULING: Final[tuple[Deviation, ...]] = (
         "minutes after the group is gone",
         here="minimum and priority are those of the first pod that is still there; a group without "
         "pods is forgotten at once",
-        why="a group that is mended by new pods need not wait for anything",
+        why="a group that is fixed by new pods need not wait for anything",
     ),
 )

@@ -292,7 +292,7 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
             "The pod was nominated already, and the quotas have room for it once the pods that "
             "stop are gone: wait for the end of their grace period."
         ),
-        "<ElasticQuota>; mend the quota": (
+        "<ElasticQuota>; fix the quota": (
             "The quota has an amount that cannot be read, so nothing of its namespace is "
             "scheduled: correct it."
         ),

@@ -59,7 +59,7 @@ class Alert(NamedTuple):
         ``critical`` wakes somebody up; ``warning`` waits for the morning.
     summary
         One sentence for the message.
-    means, look, mend
+    means, look, fix
         The runbook: what it means, where to look, what helps.
     """
 
@@ -70,7 +70,7 @@ class Alert(NamedTuple):
     summary: str
     means: str
     look: str
-    mend: str
+    fix: str
 
 
 ALERTS: Final = (
@@ -158,7 +158,7 @@ ALERTS: Final = (
         "Compare deciding (`moorage:deciding_seconds:p99`) with the whole: where deciding is fast, "
         "pods wait for something else. The "
         "panels of extension points and plugins show which part takes long.",
-        "A slow plugin or extender: remove or mend it. Many attempts of the same pods: look at "
+        "A slow plugin or extender: remove or fix it. Many attempts of the same pods: look at "
         "what wakes them up. A rate limit "
         "(`clientConnection.qps`): raise it.",
     ),
@@ -198,7 +198,7 @@ ALERTS: Final = (
         "be. The failure was contained.",
         "The log has the traceback. The view Plugins of [the page](../how-to/look-at-the-page.md) "
         "shows costs and failures.",
-        "Mend the plugin, or take it out of the profile. [When a plugin "
+        "Fix the plugin, or take it out of the profile. [When a plugin "
         "fails](../explanation/plugins.md) says what happens to its pods.",
     ),
     Alert(

@@ -67,5 +67,5 @@ def alerts_page() -> str:
 def _section(alert: Alert) -> str:
     return (
         f"\n## {alert.name}\n\n```promql\n{alert.query}\n```\n\n"
-        f"{alert.means}\n\n**Look.** {alert.look}\n\n**Mend.** {alert.mend}\n"
+        f"{alert.means}\n\n**Look.** {alert.look}\n\n**Fix.** {alert.fix}\n"
     )

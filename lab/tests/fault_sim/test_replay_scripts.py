@@ -1,7 +1,7 @@
 """Scripts in which a hunt found a breach: each is played again, shortened, as the hunt kept it.
 
 A file's name has the seed of the script and the invariant that was broken. The mistake itself has a
-test of its own in the room where it was mended: a script draws anew after any change of the
+test of its own in the room where it was fixed: a script draws anew after any change of the
 simulation, and may then miss it.
 """
 

@@ -54,11 +54,11 @@ class Fates:
 
 async def stop_faults(faulty: FaultyTransport) -> None:
     """Let the wire work again, after a time in which every stream ends and no watch goes on."""
-    faulty.mend()
+    faulty.end_faults()
     faulty.faults.answers["WATCH"] = EXPIRED
     faulty.cut()
     await aio.sleep(5)
-    faulty.mend()
+    faulty.end_faults()
 
 
 async def shake(cluster: VirtualCluster, rng: Random) -> None:

@@ -226,7 +226,7 @@ N1 = ("node add", node())
         pytest.param(
             [("pod add", pod(cpu="much")), ("pod update", pod(cpu="much"), pod(cpu="1"))],
             ["queue.add p"],
-            id="a mended pod is new",
+            id="a fixed pod is new",
         ),
         pytest.param(
             [
@@ -235,7 +235,7 @@ N1 = ("node add", node())
                 ("pod update", pod(cpu="much", **BOUND), pod(version="3", cpu="1", **BOUND)),
             ],
             ["cache.add_pod p", "move AssignedPodAdd - p", "queue.delete p"],
-            id="a pod bound while unreadable leaves the queue when mended",
+            id="a pod bound while unreadable leaves the queue when fixed",
         ),
         pytest.param(
             [
@@ -244,7 +244,7 @@ N1 = ("node add", node())
                 ("pod update", pod(cpu="much", **BOUND), pod(cpu="1", **BOUND)),
             ],
             ["cache.update_pod p", "move AssignedPodUpdatePodScaleDown p p"],
-            id="a pod on a node is mended: compared with the version before",
+            id="a pod on a node is fixed: compared with the version before",
         ),
         pytest.param(
             [("pod add", pod(cpu="much")), ("pod delete", pod(cpu="much"))],
@@ -271,7 +271,7 @@ N1 = ("node add", node())
         pytest.param(
             [("node add", node(cpu="much")), ("node update", node(cpu="much"), node())],
             ["cache.add_node n1", "move NodeAdd - n1"],
-            id="a mended node is new",
+            id="a fixed node is new",
         ),
         pytest.param(
             [
@@ -280,7 +280,7 @@ N1 = ("node add", node())
                 ("node update", node(cpu="much", labels={"a": "b"}), node(labels={"a": "b"})),
             ],
             ["cache.update_node n1", "move NodeUpdateNodeLabel n1 n1"],
-            id="a node is mended: compared with the version before",
+            id="a node is fixed: compared with the version before",
         ),
         pytest.param(
             [("node add", node(cpu="much")), ("node delete", node(cpu="much"))],

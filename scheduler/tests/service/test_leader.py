@@ -503,7 +503,7 @@ def test_releasing_gives_up_on_a_silent_server() -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_at_most_one_holder_may_write_at_any_moment(seed: int) -> None:
-    """Lines are cut, silenced and mended, the lease is touched; leading never overlaps."""
+    """Lines are cut, silenced and fixed, the lease is touched; leading never overlaps."""
 
     async def scenario(election: Election) -> None:
         rng = Streams(seed).stream("faults")

@@ -174,7 +174,7 @@ async def server_is_away(cluster: Cluster) -> None:
     await cluster.proxy.fail()
     await cluster.pods(5)
     await aio.sleep(30)
-    await cluster.proxy.mend()
+    await cluster.proxy.end_faults()
 
 
 async def server_restarts(cluster: Cluster) -> None:
@@ -182,7 +182,7 @@ async def server_restarts(cluster: Cluster) -> None:
     for _ in range(3):
         await cluster.proxy.fail()
         await cluster.pods(5)
-        await cluster.proxy.mend()
+        await cluster.proxy.end_faults()
         await cluster.pods(5)
 
 
@@ -201,7 +201,7 @@ async def watches_have_expired(cluster: Cluster) -> None:
     cluster.proxy.cut()
     await cluster.pods(5)
     await aio.sleep(30)
-    await cluster.proxy.mend()
+    await cluster.proxy.end_faults()
 
 
 async def server_asks_for_patience(cluster: Cluster) -> None:
@@ -220,7 +220,7 @@ async def server_asks_for_patience(cluster: Cluster) -> None:
         gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
         assert gaps
         assert all(gap >= 5 for gap in gaps), gaps
-    await cluster.proxy.mend()
+    await cluster.proxy.end_faults()
 
 
 async def server_has_errors(cluster: Cluster) -> None:
@@ -229,7 +229,7 @@ async def server_has_errors(cluster: Cluster) -> None:
     cluster.proxy.faults.answers.update(dict.fromkeys(("POST", "PATCH", "DELETE"), broken))
     await cluster.pods(5)
     await aio.sleep(30)
-    await cluster.proxy.mend()
+    await cluster.proxy.end_faults()
 
 
 async def bytes_come_slowly(cluster: Cluster) -> None:
@@ -237,7 +237,7 @@ async def bytes_come_slowly(cluster: Cluster) -> None:
     cluster.proxy.faults.bytes_per_second = 1000
     await cluster.pods(5)
     await aio.sleep(30)
-    await cluster.proxy.mend()
+    await cluster.proxy.end_faults()
 
 
 async def streams_are_cut(cluster: Cluster) -> None:
@@ -246,7 +246,7 @@ async def streams_are_cut(cluster: Cluster) -> None:
     cluster.proxy.cut()
     await cluster.pods(10)
     await aio.sleep(30)
-    await cluster.proxy.mend()
+    await cluster.proxy.end_faults()
 
 
 async def server_is_restored(cluster: Cluster) -> None:
@@ -262,7 +262,7 @@ async def server_is_restored(cluster: Cluster) -> None:
     await cluster.restored(kept, version)
     assert set(cluster.placements()) == before
     cluster.created = len(before)
-    await cluster.proxy.mend()
+    await cluster.proxy.end_faults()
 
 
 async def token_is_rotated(cluster: Cluster) -> None:
@@ -348,11 +348,11 @@ def play(scenario: Scenario, folder: Path) -> dict[str, float]:
             await aio.sleep(5)  # their Events are sent; an Event that is refused is not sent again
             began, calls = cluster.seconds, len(cluster.proxy.seen)
             await scenario(cluster)
-            mended = cluster.seconds
+            fixed = cluster.seconds
             figures["calls"] = len(cluster.proxy.seen) - calls
-            figures["fault_seconds"] = mended - began
+            figures["fault_seconds"] = fixed - began
             await cluster.until(cluster.all_bound, seconds=PATIENCE_SECONDS)
-            figures["seconds"] = cluster.seconds - mended
+            figures["seconds"] = cluster.seconds - fixed
             await cluster.pods(3)
             await cluster.until(cluster.all_bound, seconds=PATIENCE_SECONDS)
             await cluster.until(lambda: cluster.scheduler.compare().empty, seconds=PATIENCE_SECONDS)

@@ -64,7 +64,7 @@ async def server_is_away(wire: Wire) -> None:
     wire.faulty.fail()
     await wire.pods(5)
     assert await wire.calls_of(30) < 200
-    wire.faulty.mend()
+    wire.faulty.end_faults()
 
 
 async def server_restarts(wire: Wire) -> None:
@@ -72,7 +72,7 @@ async def server_restarts(wire: Wire) -> None:
     for _ in range(3):
         wire.faulty.fail()
         await wire.pods(2)
-        wire.faulty.mend()
+        wire.faulty.end_faults()
         await wire.pods(2)
 
 
@@ -81,7 +81,7 @@ async def connections_are_half_open(wire: Wire) -> None:
     wire.faulty.faults.half_open = True
     await wire.pods(5)
     assert await wire.calls_of(60) < 100
-    wire.faulty.mend()
+    wire.faulty.end_faults()
 
 
 async def watches_have_expired(wire: Wire) -> None:
@@ -90,7 +90,7 @@ async def watches_have_expired(wire: Wire) -> None:
     wire.faulty.cut()
     await wire.pods(5)
     assert await wire.calls_of(30) < 400
-    wire.faulty.mend()
+    wire.faulty.end_faults()
 
 
 async def server_has_too_much_to_do(wire: Wire) -> None:
@@ -102,7 +102,7 @@ async def server_has_too_much_to_do(wire: Wire) -> None:
     wire.faulty.cut()
     await wire.pods(5)
     assert await wire.calls_of(30) < 400
-    wire.faulty.mend()
+    wire.faulty.end_faults()
 
 
 async def server_has_errors(wire: Wire) -> None:
@@ -111,7 +111,7 @@ async def server_has_errors(wire: Wire) -> None:
     wire.faulty.faults.answers.update({"POST": broken, "PATCH": broken, "DELETE": broken})
     await wire.pods(5)
     assert await wire.calls_of(30) < 400
-    wire.faulty.mend()
+    wire.faulty.end_faults()
 
 
 async def lines_come_slowly(wire: Wire) -> None:
@@ -119,7 +119,7 @@ async def lines_come_slowly(wire: Wire) -> None:
     wire.faulty.faults.line_seconds = 2.0
     await wire.pods(5)
     await aio.sleep(20)
-    wire.faulty.mend()
+    wire.faulty.end_faults()
 
 
 async def streams_are_cut(wire: Wire) -> None:
@@ -128,7 +128,7 @@ async def streams_are_cut(wire: Wire) -> None:
     wire.faulty.cut()
     await wire.pods(10)
     assert await wire.calls_of(30) < 2500
-    wire.faulty.mend()
+    wire.faulty.end_faults()
 
 
 async def answers_to_bindings_are_lost(wire: Wire) -> None:
@@ -241,11 +241,11 @@ def play(scenario: Scenario) -> dict[str, float]:
             await wire.pods(5)
             began, calls = cluster.seconds, made[0].calls.total()
             await scenario(wire)
-            mended = cluster.seconds
+            fixed = cluster.seconds
             figures["calls"] = made[0].calls.total() - calls
-            figures["fault_seconds"] = mended - began
+            figures["fault_seconds"] = fixed - began
             await cluster.until(lambda: all(cluster.placements().values()), seconds=110)
-            figures["seconds"] = cluster.seconds - mended
+            figures["seconds"] = cluster.seconds - fixed
             await wire.pods(3)
             await cluster.until(lambda: all(cluster.placements().values()), seconds=400)
             await aio.sleep(60)

@@ -136,13 +136,13 @@ class FaultProxy:
         self.port = self._listener.sockets[0].getsockname()[1]
 
     async def fail(self) -> None:
-        """Take the server away: connections break, and new ones are refused until `mend`."""
+        """Take the server away: connections break, and new ones are refused until `end_faults`."""
         if self._listener is not None:
             self._listener.close()
             self._listener = None
         self.cut()
 
-    async def mend(self) -> None:
+    async def end_faults(self) -> None:
         """Let the wire work again; connections that were silent break."""
         was_silent, self.faults = self.faults.half_open, ByteFaults()
         if was_silent:

@@ -115,7 +115,7 @@ class FaultyTransport:
         self.calls: Counter[str] = Counter()
         self._broken = asyncio.Event()
 
-    def mend(self) -> None:
+    def end_faults(self) -> None:
         """Let the wire work again; streams that were silent stay silent."""
         self.faults = LineFaults()
 
@@ -125,7 +125,7 @@ class FaultyTransport:
         self._broken = asyncio.Event()
 
     def fail(self) -> None:
-        """Take the server away until `mend`."""
+        """Take the server away until `end_faults`."""
         self.faults = msgspec.structs.replace(self.faults, down=True)
         self.cut()
 

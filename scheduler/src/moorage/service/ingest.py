@@ -55,7 +55,7 @@ def _quantity(name: str, amount: Quantity) -> None:
     try:
         parse_quantity(amount)
     except ValueError as problem:
-        raise ValueError(f"status.allocatable[{name}]: {problem}; mend the node") from None
+        raise ValueError(f"status.allocatable[{name}]: {problem}; fix the node") from None
 
 
 def _tolerate(problem: CacheError) -> None:
@@ -82,7 +82,7 @@ class _Reporting:
         self.synced = True
 
     def _report(self, obj: ApiObject, problem: ValueError) -> None:
-        """Report an object whose values make no sense; it is left out until it is mended."""
+        """Report an object whose values make no sense; it is left out until it is fixed."""
         self._facts.note_undecodable()
         place = "/".join(part for part in (obj.namespace, obj.name) if part)
         _log.error("%s %s is left alone: %s", self._kind, place, problem)

@@ -288,7 +288,7 @@ def test_an_invalid_quantity_rejects_pods_of_its_namespace_only():
     snapshot.listers.elastic_quotas.put(quota("a", {"cpu": "much"}))
     decision = decide(snapshot, asking())
     assert "ElasticQuota a/quota: spec.min[cpu]: " in decision.message
-    assert "; mend the quota" in decision.message
+    assert "; fix the quota" in decision.message
     assert decide(snapshot, asking(namespace="b")).node_name == "n0"
 
 

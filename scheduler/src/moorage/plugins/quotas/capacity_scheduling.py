@@ -81,7 +81,7 @@ class CapacityScheduling:
         usage = self._books.usage()
         problem = self._books.unreadable.get(pod.namespace)
         if problem is not None:
-            return None, unschedulable(f"{problem}; mend the quota")
+            return None, unschedulable(f"{problem}; fix the quota")
         quota = usage.quotas.get(pod.namespace)
         if quota is None:
             state.write(_LOOKED, _Looked(usage))
