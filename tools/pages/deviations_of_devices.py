@@ -58,7 +58,7 @@ DEVICES: Final[tuple[Deviation, ...]] = (
         why="the group would never be complete",
     ),
     Deviation(
-        subject="Own claims beside an extended resource that the node's device plugin serves",
+        subject="Own claims next to an extended resource that the node's device plugin serves",
         upstream="makes a claim that asks for nothing, and then fails to bind the pod",
         here="makes no claim, and binds the pod",
         why="nothing is left to be allocated",

@@ -75,7 +75,7 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
     Deviation(
         subject="A preemptor of CapacityScheduling or PreemptionToleration whose victims go",
         upstream="its victims are evicted before its attempt ends",
-        here="they are evicted beside the queue; it is held at PreEnqueue meanwhile",
+        here="they are evicted next to the queue; it is held at PreEnqueue meanwhile",
         why="no attempt waits for the API server",
     ),
     Deviation(

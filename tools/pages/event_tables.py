@@ -24,7 +24,7 @@ _HEADER = """# Cluster events
 
 What a change of the cluster is called, in metrics and in hints, and which plugins of the default
 profile ask for it. An event nobody asks for moves nothing and is not kept. A node may change in
-several ways at once and is told as several events, in this order; a pod that changed in none of
+several ways at once and is reported as several events, in this order; a pod that changed in none of
 these ways as `Update`.
 
 """

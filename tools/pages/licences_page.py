@@ -14,7 +14,8 @@ metadata names no SPDX id, the text of the licence was read; these packages are 
 `tools/release/packages.py`. A test fails when a licence is unknown, or has a part that is none of
 these: {allowed}.
 
-The last table has the packages whose files are part of moorage. All others are installed beside it.
+The last table has the packages whose files are part of moorage. All others are installed
+next to it.
 """
 _TITLES: dict[Scope, str] = {
     "required": "At run time",

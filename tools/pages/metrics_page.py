@@ -13,8 +13,8 @@ text or OpenMetrics. A caller needs the right to `get` the path: see [Let Promet
 scrape](../how-to/let-prometheus-scrape.md).
 
 Names, types, labels and buckets are those of kube-scheduler v1.36. Every metric has samples, but
-for those marked "no samples": they are declared, so that queries find them, and it is told why.
-Those marked with a feature gate are there only while it is on.
+for those marked "no samples": they are declared, so that queries find them, and the reason is
+given. Those marked with a feature gate are there only while it is on.
 
 Where a number is not made as in kube-scheduler:
 

@@ -68,10 +68,10 @@ _GROWTH_TABLE: Final = """| Size | Decision, us | Pod, us | Peak memory, MiB | D
 |---:|---:|---:|---:|---|
 """
 _BESIDE: Final = """
-## Beside kube-scheduler
+## Next to kube-scheduler
 
 kube-scheduler 1.36.2 was measured on other days, on machines of this kind with two cores, with a
-real API server on the same cores. These are **not** runs beside ours.
+real API server on the same cores. These are **not** runs next to ours.
 
 | Workload | kube-scheduler, pods/s | moorage on the same API server, pods/s |
 |---|---|---|

@@ -1,6 +1,6 @@
 """What each in-tree plugin says when it refuses a pod, and what to do about it.
 
-Beside ``tools.pages.plugin_pages``, which puts these on the plugin's page. ``<name>`` stands for a
+Next to ``tools.pages.plugin_pages``, which puts these on the plugin's page. ``<name>`` stands for a
 part that varies. ``tests/test_plugin_pages.py`` compares the texts with the string literals of
 ``moorage.plugins``, so a message without a remedy, or one nobody says any more, fails there.
 """

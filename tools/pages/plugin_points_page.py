@@ -55,7 +55,7 @@ _ANSWERS = """
 ## What a plugin can do besides
 
 It declares [capabilities](capabilities.md): for example what its answers depend on, so that they
-are reused for replicas, or that its PreBind may run beside others.
+are reused for replicas, or that its PreBind may run next to others.
 
 """
 
@@ -90,7 +90,7 @@ def _methods() -> str:
         doc = re.sub(r"\s+", " ", (inspect.getdoc(declared) or "").split("\n\n")[0])
         asynchronous = "May be `async def`. " if method in MAY_WAIT else ""
         beside = NEEDED_BESIDE.get(method)
-        pair = f"Needs `{beside}` beside it. " if beside else ""
+        pair = f"Needs `{beside}` next to it. " if beside else ""
         where = "every point" if point == "events" else point
         text = f"{doc.replace('``', '`')} {asynchronous}{pair}".strip()
         sections.append(

@@ -57,7 +57,7 @@ default, and moorage does not use them where they are switched on. 1.37 also has
 - **API server**: any version of the table. Kubernetes itself does not allow kube-scheduler to be
   newer than the API server; moorage may be, since it asks what is served, and all kinds but
   PodGroup are stable. While API servers of two versions run side by side, the older one counts.
-- **kube-scheduler beside it**: any version, with other profiles and another Lease.
+- **kube-scheduler next to it**: any version, with other profiles and another Lease.
 - **Replicas of moorage**: two releases may share a Lease during an upgrade, since only the leader
   writes. They decide as one release does as soon as the newer one leads.
 - **kubelet**: any version that the API server allows. A node that does not declare a feature

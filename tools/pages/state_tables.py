@@ -58,10 +58,10 @@ def _lifecycle() -> str:
         for to, reason in moves.items()
     ]
     return (
-        "## Lifecycle\n\nThe moves there are; any other is a fault of the program and is told with "
-        "the pod's history.\nIn *active*, *backoff*, *unschedulable* and *gated* the queue holds a "
-        "pod; in *assumed*, *waiting*,\n*binding* and *bound* the cache; *in-flight* nobody but "
-        "its attempt.\n\n"
+        "## Lifecycle\n\nThe moves there are; any other is a fault of the program and is reported "
+        "with its history.\nIn *active*, *backoff*, *unschedulable* and *gated* the queue has "
+        "the pod; in *assumed*,\n*waiting*, *binding* and *bound* the cache; *in-flight* nobody "
+        "but its attempt.\n\n"
         f"```mermaid\n{mermaid()}```\n\n" + table(["From", "To", "When"], rows)
     )
 

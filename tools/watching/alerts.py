@@ -128,7 +128,7 @@ ALERTS: Final = (
         "The active queue has pods, and no attempt ended in five minutes: an extender or a plugin "
         "hangs, or bindings fill all slots.",
         "`moorage queue` lists the pods under way with what they wait for. A plugin that takes "
-        "long is told in the log with its name.",
+        "long is reported in the log with its name.",
         "Remove the extender or plugin from the profile. To get over the night, delete the pod "
         "that leads: the other replica takes over.",
     ),

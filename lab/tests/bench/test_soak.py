@@ -43,7 +43,7 @@ FINE = SoakReport(
 def test_a_report_tells_every_count() -> None:
     assert FINE.as_lines() == [
         "in the end          20 pods on 10 nodes, after 61 s",
-        "pods                19 running, 1 told why not, 0 unexplained",
+        "pods                19 running, 1 with a reported reason, 0 unexplained",
         "created, bound      25, 24; 0 bound twice",
         "refused by kubelets 2 OutOfcpu, 1 OutOfpods",
         "nodes that left     3, with 2 pods",

@@ -198,7 +198,7 @@ class SoakReport(msgspec.Struct, frozen=True, kw_only=True):
         return [
             f"in the end          {self.pods} pods on {self.nodes} nodes, "
             f"after {self.seconds:.0f} s",
-            f"pods                {self.running} running, {self.explained} told why not, "
+            f"pods                {self.running} running, {self.explained} with a reported reason, "
             f"{self.unexplained} unexplained",
             f"created, bound      {self.created}, {self.bound}; "
             f"{len(self.bound_twice)} bound twice",

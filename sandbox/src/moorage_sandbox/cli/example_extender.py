@@ -44,7 +44,7 @@ lying (names nodes nobody asked about).
     default=8888,
     show_default=True,
     metavar="PORT",
-    help="0 takes a free one, which is told.",
+    help="0 takes a free one, which is printed.",
 )
 @click.option(
     "--tls-cert-file",

@@ -113,7 +113,7 @@ def seed_option(function: F) -> F:
         type=click.IntRange(min=0),
         default=None,
         metavar="NUMBER",
-        help="Seed of all random choices, to repeat a run. Default: a new one, which is told.",
+        help="Seed of all random choices, to repeat a run. Default: a new one, which is printed.",
     )(function)
 
 

@@ -29,7 +29,7 @@ Examples:
 \b
 DIR has the CSV files of the OpenB traces, as github.com/hkust-adsl/kubernetes-scheduler-simulator
 has them in data/csv, plain or gzipped: openb_node_list_gpu_node.csv and openb_pod_list_TRACE.csv.
-A file expected.csv beside them has the published results; the README of the data says how it is
+A file expected.csv next to them has the published results; the README of the data says how it is
 made. The exit code is 1 where runs do not agree with it.
 
 \b

@@ -21,7 +21,7 @@ Examples:
 Starts an API server and two `moorage run` with different schedulerNames that want the same nodes.
 Groups of nodes leave with their pods and come back under the same names; a foreign binder binds
 pods without looking at what is free, some of them the schedulers' own; kubelets refuse what does
-not fit. What is lost is replaced. In the end every pod runs or has been told why not, none was
+not fit. What is lost is replaced. In the end every pod runs or has a reported reason, none was
 bound twice, no node has more than fits, and both caches hold what the server has.
 
 \b

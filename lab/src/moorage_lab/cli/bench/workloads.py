@@ -27,7 +27,7 @@ Examples:
 
 \b
 The workload is SchedulingBasic of Kubernetes' scheduler_perf, and the JSON has its dataItems, so
-results can be laid beside kube-scheduler's. The same seed gives the same digest of placements.
+results can be laid next to kube-scheduler's. The same seed gives the same digest of placements.
 """
 
 
@@ -249,7 +249,7 @@ Examples:
 
 Every profile of CONFIG gets an empty cluster of nodes with 8 GPUs and the same pods in the same
 order: training jobs of 1, 2 and 4 GPUs between replicas of services. "Whole nodes" is what is left
-for jobs of 8 GPUs, "stranded" are free GPUs beside taken ones. Drawing needs matplotlib.
+for jobs of 8 GPUs, "stranded" are free GPUs next to taken ones. Drawing needs matplotlib.
 """
 
 
@@ -328,8 +328,8 @@ Examples:
   moorage bench gang
   moorage bench gang --nodes 500 --gangs 100 -o json
 
-A decision tries every member of a gang beside those before it, all nodes scored, and takes it back;
-gangs that come one after another are assumed. The same seed gives the same digest of places.
+A decision tries every member of a gang next to those before it, all nodes scored, and takes it
+back; gangs that come one after another are assumed. The same seed gives the same digest of places.
 """
 
 

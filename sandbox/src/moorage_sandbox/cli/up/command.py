@@ -60,7 +60,7 @@ Examples:
   moorage up --listen 192.168.1.5      for clients on other machines, too
   moorage up --data DIR                kept on disk: the next `up --data DIR` goes on from there
   moorage up -d                        in the background, until `moorage down`
-  moorage up -d --name blue            another one beside it
+  moorage up -d --name blue            another one next to it
 
 \b
 In another terminal:
@@ -252,7 +252,7 @@ def _checked(
 
 
 def _scheduler_kubeconfig(kubeconfig: Path) -> Path:
-    """Return the path of the scheduler's kubeconfig, beside the user's kubeconfig."""
+    """Return the path of the scheduler's kubeconfig, next to the user's kubeconfig."""
     return kubeconfig.with_name(f"{kubeconfig.name}-scheduler")
 
 

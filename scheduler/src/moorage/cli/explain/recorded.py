@@ -115,7 +115,7 @@ def record_text(found: ToldAttempt, *, node: str, every: bool, wide: bool) -> st
     every
         Whether every rejected node is listed.
     wide
-        Whether raw and normalised scores are shown beside the weighted ones.
+        Whether raw and normalised scores are shown next to the weighted ones.
     """
     head = list(_head(found))
     lines = list(head)

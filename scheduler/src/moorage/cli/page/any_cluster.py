@@ -58,7 +58,7 @@ def show_cluster(wanted: Wanted) -> None:
         The server cannot be reached, or forbids to read.
     """
     loaded = load_config(wanted.config)
-    plan_of(wanted.address, title="", rights="", option="--address")  # a fault is told at once
+    plan_of(wanted.address, title="", rights="", option="--address")  # a fault is reported at once
     check_same_cluster(wanted.to)
     clock = SystemClock()
 

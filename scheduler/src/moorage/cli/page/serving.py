@@ -100,7 +100,7 @@ async def serve_page(
     acts
         The changes that the page of a sandbox offers.
     on_page
-        Called with the first login link; every other link is told on standard error.
+        Called with the first login link; every other link is reported on standard error.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Composes the process that answers what-if and capacity beside a scheduler."""
+"""Composes the process that answers what-if and capacity next to a scheduler."""
 
 from __future__ import annotations
 

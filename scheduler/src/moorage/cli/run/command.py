@@ -42,7 +42,7 @@ configuration, $KUBECONFIG, the service account of the pod, ~/.kube/config.
 
 \b
 Pods choose a scheduler by spec.schedulerName; give the profile in the configuration a
-schedulerName of its own to run beside kube-scheduler.
+schedulerName of its own to run next to kube-scheduler.
 """
 
 

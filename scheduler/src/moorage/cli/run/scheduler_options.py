@@ -28,7 +28,7 @@ class Told(msgspec.Struct, frozen=True):
         Called after that with the address of metrics and health checks, where a free port is taken.
     page
         Called after that with the first login link of the page, if there is one; later links, and
-        all links without it, are told on standard error.
+        all links without it, are reported on standard error.
     """
 
     ready: Callable[[], None] | None = None

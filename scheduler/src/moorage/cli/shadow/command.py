@@ -1,4 +1,4 @@
-"""``moorage shadow``: decides beside the scheduler of a live cluster, and writes nothing."""
+"""``moorage shadow``: decides next to the scheduler of a live cluster, and writes nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Examples:
   moorage shadow --config packing.yaml --for 10m
   moorage shadow --plugin mine.py:spread_out --until-pods 500 -o json
   moorage shadow --config new.yaml --as default-scheduler=packing --to decisions.jsonl
-  moorage shadow --for 1h                  moorage's default profile beside kube-scheduler
+  moorage shadow --for 1h                  moorage's default profile next to kube-scheduler
 
 \b
 Ctrl-C ends it with the report, as --for and --until-pods do.

@@ -26,7 +26,7 @@ _WORDS: Final = {
 def report_text(found: Report) -> str:
     """Return a report as text."""
     parts = [
-        f"{found.configuration} beside the scheduler of {', '.join(found.profiles)}, "
+        f"{found.configuration} next to the scheduler of {', '.join(found.profiles)}, "
         f"{found.started[:19]}Z to {found.ended[:19]}Z",
         "",
     ]
@@ -71,7 +71,7 @@ def _difference(each: Comparison) -> list[str]:
 
 
 def _courses(found: Courses) -> list[str]:
-    """Return the cluster as it is beside the configuration's own course."""
+    """Return the cluster as it is next to the configuration's own course."""
     real, own = found.real, found.own
     rows = [
         ("pods on nodes", str(real.pods), str(own.pods)),

@@ -176,7 +176,7 @@ class Books:
         return self._holdings.without(given_back)
 
     def allocator_beside(self, held: AllocatedState) -> Allocator:
-        """Return an allocator beside some allocated devices."""
+        """Return an allocator next to some allocated devices."""
         self._follow_slices()
         return Allocator(
             held,

@@ -1,4 +1,4 @@
-"""GpuBestFit: nodes with the least CPU and GPU left beside the pod.
+"""GpuBestFit: nodes with the least CPU and GPU left next to the pod.
 
 Rules: ``pkg/simulator/plugin/best_fit_score.go`` of the simulator of "Beware of Fragmentation".
 """

@@ -12,7 +12,7 @@ from typing import Final
 from moorage.config.plugin_args_gpu import TypicalPod
 
 ACCOUNT: Final = "GpuShare"
-"""The plugin that keeps account of the devices, beside every policy."""
+"""The plugin that keeps account of the devices, next to every policy."""
 POLICIES: Final = {
     "Random": "GpuRandom",
     "DotProd": "GpuDotProduct",

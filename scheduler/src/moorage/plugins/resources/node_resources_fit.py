@@ -208,7 +208,7 @@ class NodeResourcesFit:
         return self._patterns.filter_answer(failures, hopeless) if failures else None
 
     def filter_room(self, state: CycleState, pod: PodInfo, view: NodeView) -> Room:
-        """Return the room that each row has left beside the pod.
+        """Return the room that each row has left next to the pod.
 
         Raises
         ------

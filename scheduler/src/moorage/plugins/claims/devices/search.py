@@ -279,7 +279,7 @@ class NodeSearch:
     def _has_room(
         self, alternative: Alternative, index: int, shares: Sequence[Mapping[str, int]] = ()
     ) -> bool:
-        """Whether the requested capacity fits beside allocated and taken shares."""
+        """Whether the requested capacity fits next to allocated and taken shares."""
         offered = self._devices[index].offered
         if not self._around.features.consumable_capacity or not offered.capacity:
             return not alternative.capacity
