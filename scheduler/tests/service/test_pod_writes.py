@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from moorage.api.meta import Condition
 from moorage.base import aio
@@ -113,6 +114,47 @@ async def test_the_overlay_lasts_until_the_watch_shows_the_pod_after_the_reply()
     world.writes.seen(one)
     assert world.writes.status_in_hand(one).nominated_node_name == ""
     assert world.kept == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("versions", "reply", "nominated", "kept"),
+    [
+        pytest.param(["2"], "2", "", (0, 0), id="the version that the write made"),
+        pytest.param(["2", "3"], "2", "", (0, 0), id="that version, and one of somebody else"),
+        pytest.param(["2"], "3", "n1", (1, 0), id="another version only"),
+        pytest.param([], "2", "n1", (1, 0), id="no version"),
+        pytest.param([""], "", "n1", (1, 0), id="a reply without a version"),
+    ],
+)
+async def test_the_overlay_ends_with_the_reply_where_the_watch_was_faster(
+    versions: list[str], reply: str, nominated: str, kept: tuple[int, int]
+) -> None:
+    """Somebody else withdraws the nomination meanwhile, and the watch tells no more."""
+    slow = Slow()
+    world, one = Writing(slow), pod("p")
+    world.writes.report_status(one, None, nominated="n1")
+    await world.settle()
+    for version in versions:
+        world.writes.seen(replace(one, metadata=replace(one.metadata, resource_version=version)))
+    slow.waiting[0].set_result(answer({"metadata": {"resourceVersion": reply}}))
+    await world.settle()
+    assert world.writes.status_in_hand(one).nominated_node_name == nominated
+    assert world.kept == kept
+    assert (world.writes._shown, world.writes._made) == ({}, {})
+
+
+async def test_a_failed_patch_is_not_confirmed_by_an_earlier_one() -> None:
+    slow = Slow()
+    world, one = Writing(slow), pod("p")
+    world.writes.report_status(one, WHY, nominated="n1")
+    world.writes.report_status(one, None, nominated="n2")
+    await world.settle()
+    slow.waiting[0].set_result(answer({"metadata": {"resourceVersion": "2"}}))
+    await world.settle()
+    world.writes.seen(replace(one, metadata=replace(one.metadata, resource_version="2")))
+    slow.waiting[1].set_exception(TransportError("reset"))
+    await world.settle()
+    assert world.kept == (1, 0), "the server may have the second patch"
 
 
 async def test_a_deleted_pod_is_forgotten() -> None:

@@ -77,7 +77,7 @@ class Client:
         """
         await self._send_call(requests.bind(PODS, pod, node_name=node_name))
 
-    async def patch_pod_status(self, pod: ObjectReference, body: bytes) -> None:
+    async def patch_pod_status(self, pod: ObjectReference, body: bytes) -> str:
         """Apply a strategic merge patch to a pod's status, retrying as kube-scheduler does.
 
         Parameters
@@ -86,6 +86,11 @@ class Client:
             Namespace and name.
         body
             As ``pod_status.status_patch`` builds it.
+
+        Returns
+        -------
+        str
+            The version of the pod with this status; "" if the reply does not say it.
 
         Notes
         -----
@@ -96,15 +101,13 @@ class Client:
         pause = _STATUS_PAUSE_SECONDS
         for _ in range(_STATUS_TRIES_MAX - 1):
             try:
-                await self._send_call(call)
+                return _version(await self._send_call(call))
             except (ApiError, RefusedError) as error:
                 if not _worth_retrying(error):
                     raise
-            else:
-                return
             await aio.sleep(pause * (1 + _STATUS_PAUSE_JITTER * self._rng.random()))
             pause *= _STATUS_PAUSE_FACTOR
-        await self._send_call(call)
+        return _version(await self._send_call(call))
 
     async def delete_pod(
         self, pod: ObjectReference, *, grace_seconds: int | None = None, check_uid: bool = False
@@ -326,6 +329,16 @@ def _worth_retrying(error: MoorageError) -> bool:
     if not isinstance(error, ApiError):
         return False
     return error.code == 503 or (error.code == 500 and error.reason in {"InternalError", ""})
+
+
+def _version(answer: Answer) -> str:
+    """Return the version of the object in a reply; "" where there is none."""
+    try:
+        metadata = _object(answer).get("metadata")
+    except DecodeError:
+        return ""
+    version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
+    return version if isinstance(version, str) else ""
 
 
 def _object(answer: Answer) -> JsonObject:

@@ -66,9 +66,14 @@ class PodWrites:
         self._tasks = tasks
         self._last: dict[str, asyncio.Task[None]] = {}
         self._overlay: dict[str, PodStatus] = {}
-        self._written: dict[str, PodStatus] = {}
         # The status a server has by its last answer, until the watch shows it. A patch tells only
         # what differs from it, so no patch counts on an earlier one that failed.
+        self._written: dict[str, PodStatus] = {}
+        # For pods with running writes: the versions that the watch showed, and the version that
+        # the last patch made. The watch is often faster than the reply, and may show the pod never
+        # again. Equal versions are compared, as only servers may order them.
+        self._shown: dict[str, set[str]] = {}
+        self._made: dict[str, str] = {}
 
     def after_earlier(
         self, uid: str, write: Callable[[], Awaitable[None]], *, name: str
@@ -100,8 +105,11 @@ class PodWrites:
 
     def seen(self, pod: Pod) -> None:
         """Note that the watch showed the pod; writes still on their way stay in hand."""
-        if pod.metadata.uid not in self._last:
-            self._forget(pod.metadata.uid)
+        uid = pod.metadata.uid
+        if uid in self._last:
+            self._shown.setdefault(uid, set()).add(pod.metadata.resource_version)
+        else:
+            self._forget(uid)
 
     def gone(self, pod: Pod) -> None:
         """Forget a pod that was deleted."""
@@ -142,8 +150,9 @@ class PodWrites:
         body = change.body(base)
         if body is None:
             return  # an earlier patch was not written, and so there is nothing to take back
+        self._made.pop(uid, None)
         try:
-            await self._client.patch_pod_status(target, body)
+            version = await self._client.patch_pod_status(target, body)
         except NotFoundError:
             self._forget(uid)
         except MoorageError as problem:
@@ -155,10 +164,14 @@ class PodWrites:
             )
         else:
             self._written[uid] = change.applied(base)
+            if version:
+                self._made[uid] = version
 
     def _ended(self, uid: str, task: asyncio.Task[None]) -> None:
         if self._last.get(uid) is task:
             del self._last[uid]
+            if self._made.pop(uid, None) in self._shown.pop(uid, ()):
+                self._forget(uid)
 
 
 async def _chained(
