@@ -376,3 +376,12 @@ def test_a_pod_that_is_placed_by_the_rules_heeds_one_that_was_tried_after_it() -
     now = a_pod("p", labels=WEB, topologySpreadConstraints=EVENLY)
     assert not fits(placed(now, "n1", past))
     assert fits(placed(now, "n2", past))
+
+
+def test_a_pod_that_fails_while_it_is_bound_takes_no_room() -> None:
+    """The scheduler forgets it when the watch shows its end, and its binding succeeds later."""
+    past = history(a_pod("other", "n1", cpu="2"))
+    failed = a_pod("p", "n1", cpu="2")
+    assert [name for name, _ in broken_by(binding(failed, past))] == ["room"]
+    failed["status"] = {"phase": "Failed"}
+    assert list(broken_by(binding(failed, past))) == []

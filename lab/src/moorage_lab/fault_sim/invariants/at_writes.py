@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from moorage_lab.fault_sim.history import Write
+from moorage_lab.fault_sim.history import Write, is_finished
 from moorage_lab.fault_sim.invariants.attached import ATTACHED
 from moorage_lab.fault_sim.invariants.evictions import EVICTION
 from moorage_lab.fault_sim.invariants.immutable import IMMUTABLE
@@ -28,6 +28,8 @@ def broken_by_server(write: Write) -> Iterator[tuple[str, str]]:
 
 def broken_by(case: WriteCase) -> Iterator[tuple[str, str]]:
     """Yield the name of each invariant that a write breaks, and how."""
+    if case.binds and is_finished(case.pod):
+        return  # it has failed since its node was chosen, and takes no room
     table = CHOICE if case.binds else EVICTION if case.evicts else REPORTED
     for invariant in table:
         for text in invariant.broken(case):
