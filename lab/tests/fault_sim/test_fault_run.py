@@ -44,6 +44,17 @@ def test_a_short_run_holds_every_invariant_and_can_be_repeated() -> None:
     assert again.steps == first.steps
 
 
+def test_the_rest_is_longer_where_pods_were_just_made() -> None:
+    """A Job may make a pod at the end of its backoff, which is tried a moment later."""
+    created = acts.Create(at=2.0, object=pod_manifest("p", cpu="1"))
+    script = Script(seed=1, nodes=[node_manifest("n", cpu="2")], acts=[created])
+    outcomes = [
+        play(msgspec.structs.replace(script, rest_seconds=seconds)) for seconds in (0.001, 10.0)
+    ]
+    assert [round(each.seconds) for each in outcomes] == [22, 12]
+    assert list(map(breach_text, outcomes)) == ["", ""]
+
+
 @pytest.mark.slow
 def test_nothing_of_a_run_stays_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hunt plays many scripts in one process, and shortening a script plays it 200 times.

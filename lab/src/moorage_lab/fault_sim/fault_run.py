@@ -63,6 +63,12 @@ _HOLDING = frozenset({"delayed step", "gangs at permit", "teams at permit"})
 _MISBEHAVING = frozenset({"broken plugin", "extender", "extenders"})
 
 
+# Pods made so shortly before the end of the rest may still be tried; then the rest is longer.
+_JUST_NOW_NS = 5 * NS_PER_SECOND
+_MORE_REST_SECONDS = 20.0
+_MORE_RESTS_MAX = 5
+
+
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The end of a run.
 
@@ -185,6 +191,15 @@ class FaultRun:
         await self._end_slow_steps()
         self._cluster.trace.add_line("simulation", "rests")
         await aio.sleep(self._script.rest_seconds)
+        for _ in range(_MORE_RESTS_MAX):
+            if not self._pods_just_made():
+                break
+            await aio.sleep(_MORE_REST_SECONDS)
+
+    def _pods_just_made(self) -> bool:
+        """Return whether a controller made pods a moment ago, a Job at the end of its backoff."""
+        latest_ns = max(self._cluster.history.created_ns.values(), default=0)
+        return self._cluster.history.history_now_ns - latest_ns < _JUST_NOW_NS
 
     @property
     def _undisturbed(self) -> bool:
