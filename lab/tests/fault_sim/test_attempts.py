@@ -9,14 +9,17 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from lab.tests.fault_sim.pasts import WEB, a_pod, history
 from moorage.api.changes import ClusterEvent
 from moorage.api.codec import from_dict
 from moorage.api.policy import PodDisruptionBudget
+from moorage.config.plugin_args import LEAST_ALLOCATED
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import CLEAR_NOMINATION, Decision
+from moorage.plugins.resources import scoring
 from moorage.plugins.resources.node_resources_fit import NodeResourcesFit
 from moorage.service.ingest import ASSIGNED_POD_DELETE
 from moorage.snapshot.listers import Lister
@@ -25,8 +28,8 @@ from moorage.state.queue import SchedulingQueue
 from moorage_lab.fault_sim import acts
 from moorage_lab.fault_sim.acts import Script
 from moorage_lab.fault_sim.fault_run import play
-from moorage_lab.fault_sim.invariants.attempts import is_current
 from moorage_lab.fault_sim.invariants.victims import best_nodes, candidate_on
+from moorage_lab.fault_sim.reference.answers import is_current
 from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
 
 
@@ -209,6 +212,73 @@ def test_the_oracle_finds_a_mistake(
     broken_names = {breach.invariant for breach in play(SCRIPT).breaches}
     assert {name for name in broken_names if name.startswith("attempt-")} == broken
     assert bool(broken_names) == bool(broken)
+
+
+TWO_NODES = Script(
+    seed=1,
+    nodes=[node_manifest("n1", cpu="4"), node_manifest("n2", cpu="8", labels={"disk": "ssd"})],
+    acts=[
+        acts.Create(at=2.0, object=pod_manifest("first", cpu="1", labels=WEB)),
+        acts.Create(at=3.0, object=pod_manifest("second", cpu="1", labels=WEB)),
+        acts.Create(at=4.0, object=pod_manifest("large", cpu="9")),
+    ],
+    rest_seconds=10.0,
+)
+"""Two pods have a choice, and one has no room."""
+
+
+def room_scores_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scoring, "percent_of", lambda part_n, _: np.zeros(len(part_n), np.int64))
+    monkeypatch.setitem(scoring.SHARES, LEAST_ALLOCATED, lambda *_: 0)
+
+
+def decisions_with(**fields: Any) -> Callable[[pytest.MonkeyPatch], None]:
+    """Return a mistake that changes the diagnosis of each rejected pod."""
+
+    def mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+        decide = Cycle.decision_of
+
+        def changed(*args: Any) -> Decision:
+            decision = decide(*args)
+            assert decision.diagnosis is not None
+            diagnosis = msgspec.structs.replace(decision.diagnosis, **fields)
+            return msgspec.structs.replace(decision, diagnosis=diagnosis)
+
+        monkeypatch.setattr(Cycle, "decision_of", changed)
+
+    return mistake
+
+
+@pytest.mark.parametrize(
+    ("mistake", "text"),
+    [
+        pytest.param(lambda _: None, None, id="no mistake"),
+        pytest.param(room_scores_nothing, "nodes have a total of", id="a score is always 0"),
+        pytest.param(
+            decisions_with(reason_counts={"Insufficient cpu": 1}),
+            "default/large: the reasons are {'Insufficient cpu': 1}, "
+            "and should be {'Insufficient cpu': 2}",
+            id="a reason counts one node of two",
+        ),
+        pytest.param(
+            decisions_with(unschedulable_plugins=frozenset()),
+            "default/large: rejected by nobody, and should be by NodeResourcesFit",
+            id="a plugin that rejected the pod is not named",
+        ),
+        pytest.param(
+            decisions_with(num_nodes=3),
+            "3 nodes are counted, and there are 2",
+            id="a node too many",
+        ),
+    ],
+)
+def test_totals_and_reasons_are_those_of_the_reference(
+    monkeypatch: pytest.MonkeyPatch, mistake: Callable[[pytest.MonkeyPatch], None], text: str | None
+) -> None:
+    mistake(monkeypatch)
+    breaches = play(TWO_NODES).breaches
+    assert {each.invariant for each in breaches} == (set() if text is None else {"attempt-answers"})
+    assert text is None or text in breaches[0].text
 
 
 def test_an_assumed_pod_counts_as_it_was_when_it_was_decided() -> None:

@@ -25,7 +25,8 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.status import Code
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
-from scheduler.tests.plugins import reference
+from moorage_lab.fault_sim.reference import filters
+from moorage_lab.fault_sim.reference import scores as rules
 from scheduler.tests.plugins.builders import Rejections, cluster, make, rejections, scores
 from scheduler.tests.plugins.strategies import added_affinities, clusters, pods
 
@@ -65,11 +66,11 @@ def failing(random_cluster: Cluster, judge: Judge) -> Rejections:
 
 
 FILTERS = [
-    pytest.param("NodeUnschedulable", lambda pod, node, _: reference.unschedulable(pod, node)),
-    pytest.param("TaintToleration", lambda pod, node, _: reference.taints(pod, node)),
-    pytest.param("NodePorts", lambda pod, _, placed: reference.ports(pod, placed)),
-    pytest.param("NodeResourcesFit", reference.fit),
-    pytest.param("NodeDeclaredFeatures", lambda pod, node, _: reference.features(pod, node)),
+    pytest.param("NodeUnschedulable", lambda pod, node, _: filters.unschedulable(pod, node)),
+    pytest.param("TaintToleration", lambda pod, node, _: filters.taints(pod, node)),
+    pytest.param("NodePorts", lambda pod, _, placed: filters.ports(pod, placed)),
+    pytest.param("NodeResourcesFit", filters.fit),
+    pytest.param("NodeDeclaredFeatures", lambda pod, node, _: filters.features(pod, node)),
 ]
 
 
@@ -91,7 +92,7 @@ def test_node_affinity_filter_equals_reference(random_cluster, asked, added):
     snapshot, args = build(random_cluster), NodeAffinityArgs(added_affinity=added)
     plugin, reasons = make("NodeAffinity", snapshot, args=args)
     info, state = PodInfo(asked), CycleState()
-    expected = failing(random_cluster, lambda node, _: reference.node_affinity(asked, node, added))
+    expected = failing(random_cluster, lambda node, _: filters.node_affinity(asked, node, added))
     for rows in (None, [0], list(range(snapshot.num_nodes))[::-1]):
         view = snapshot.all() if rows is None else snapshot.rows(rows)
         answer = plugin.filter(state, info, view)
@@ -113,7 +114,7 @@ def test_ignored_resources_equal_reference(random_cluster, asked):
     args = NodeResourcesFitArgs(ignored_resources=ignored, ignored_resource_groups=groups)
     expected = failing(
         random_cluster,
-        lambda node, placed: reference.fit(asked, node, placed, ignored, groups),
+        lambda node, placed: filters.fit(asked, node, placed, ignored, groups),
     )
     assert rejections("NodeResourcesFit", build(random_cluster), asked, args=args) == expected
 
@@ -136,8 +137,8 @@ def known(resources: Weights) -> Weights:
 @pytest.mark.parametrize(
     ("kind", "judge"),
     [
-        pytest.param("LeastAllocated", reference.least),
-        pytest.param("MostAllocated", reference.most),
+        pytest.param("LeastAllocated", rules.least),
+        pytest.param("MostAllocated", rules.most),
     ],
 )
 @FEW
@@ -158,7 +159,7 @@ def test_allocation_scores_equal_reference(kind, judge, random_cluster, asked, r
 def test_ratio_scores_equal_reference(random_cluster, asked, resources, points):
     args = fit_args("RequestedToCapacityRatio", resources, points)
     expected = [
-        reference.ratio(asked, node, placed, known(resources), points)
+        rules.ratio(asked, node, placed, known(resources), points)
         for node, placed in random_cluster
     ]
     found = scores("NodeResourcesFit", build(random_cluster), asked, args=args)
@@ -170,14 +171,14 @@ def test_ratio_scores_equal_reference(random_cluster, asked, resources, points):
 def test_balanced_scores_equal_reference(random_cluster, asked, resources):
     specs = tuple(ResourceSpec(name=name, weight=1) for name, _ in resources)
     args = NodeResourcesBalancedAllocationArgs(resources=specs)
-    requested = reference.units(pod_requests(asked, use_status=True, pod_level=True))
+    requested = filters.units(pod_requests(asked, use_status=True, pod_level=True))
     snapshot = build(random_cluster)
     found = scores("NodeResourcesBalancedAllocation", snapshot, asked, args=args)
     if not any(requested.get(name, 0) for name, _ in known(resources)):
         assert found is None
         return
     expected = [
-        reference.balanced(asked, node, placed, known(resources)) for node, placed in random_cluster
+        rules.balanced(asked, node, placed, known(resources)) for node, placed in random_cluster
     ]
     assert found == (expected, expected)
     turned = range(snapshot.num_nodes)[:0:-1]
@@ -189,15 +190,15 @@ def test_balanced_scores_equal_reference(random_cluster, asked, resources):
 @given(random_cluster=clusters(), asked=pods())
 def test_image_scores_equal_reference(random_cluster, asked):
     all_nodes = [node for node, _ in random_cluster]
-    expected = [reference.image_locality(asked, node, all_nodes) for node in all_nodes]
+    expected = [rules.image_locality(asked, node, all_nodes) for node in all_nodes]
     assert scores("ImageLocality", build(random_cluster), asked) == (expected, expected)
 
 
 @FEW
 @given(random_cluster=clusters(), asked=pods())
 def test_taint_scores_equal_reference(random_cluster, asked):
-    raw = [reference.taint_score(asked, node) for node, _ in random_cluster]
-    expected = (raw, reference.normalized(raw, reverse=True))
+    raw = [rules.taint_score(asked, node) for node, _ in random_cluster]
+    expected = (raw, rules.normalized(raw, reverse=True))
     assert scores("TaintToleration", build(random_cluster), asked) == expected
 
 
@@ -206,7 +207,7 @@ def test_taint_scores_equal_reference(random_cluster, asked):
 def test_affinity_scores_equal_reference(random_cluster, asked, added):
     args = NodeAffinityArgs(added_affinity=added)
     found = scores("NodeAffinity", build(random_cluster), asked, args=args)
-    own = reference.node_affinity_of(asked)
+    own = filters.node_affinity_of(asked)
     wishes = [
         affinity.preferred_during_scheduling_ignored_during_execution if affinity else None
         for affinity in (own, added)
@@ -214,8 +215,8 @@ def test_affinity_scores_equal_reference(random_cluster, asked, added):
     if wishes[0] is None and not wishes[1]:
         assert found is None
         return
-    raw = [reference.affinity_score(asked, node, added) for node, _ in random_cluster]
-    assert found == (raw, reference.normalized(raw, reverse=False))
+    raw = [rules.affinity_score(asked, node, added) for node, _ in random_cluster]
+    assert found == (raw, rules.normalized(raw, reverse=False))
 
 
 @FEW
@@ -224,8 +225,8 @@ def test_answers_follow_the_rows_inside_a_trial_and_after_it(random_cluster, ask
     snapshot, info = build(random_cluster), PodInfo(asked)
     first, placed = random_cluster[0]
     judges: dict[str, Callable[[list[Pod]], object]] = {
-        "NodePorts": lambda pods: reference.ports(asked, pods),
-        "NodeResourcesFit": lambda pods: reference.fit(asked, first, pods),
+        "NodePorts": lambda pods: filters.ports(asked, pods),
+        "NodeResourcesFit": lambda pods: filters.fit(asked, first, pods),
     }
     for name, judge in judges.items():
         plugin, _ = make(name, snapshot)

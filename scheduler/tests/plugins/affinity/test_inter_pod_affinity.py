@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from moorage.api.codec import from_dict
+from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.workloads import Namespace
 from moorage.base.errors import ConfigError
@@ -20,8 +21,8 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.status import SKIP, SUCCESS, error, unresolvable
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
-from scheduler.tests.plugins.affinity import reference
-from scheduler.tests.plugins.affinity.reference import AFFINITY, ANTI, EXISTING
+from moorage_lab.fault_sim.reference import pod_affinity as reference
+from moorage_lab.fault_sim.reference.pod_affinity import AFFINITY, ANTI, EXISTING
 from scheduler.tests.plugins.affinity.strategies import clusters, namespaces, node, pods
 from scheduler.tests.plugins.builders import cluster, make, rejections, scores
 
@@ -40,7 +41,7 @@ def label(snapshot: Snapshot, known: dict[str, dict[str, str]]) -> Snapshot:
 
 
 def build(random_cluster: reference.Cluster, known: dict[str, dict[str, str]]) -> Snapshot:
-    placed = {node.name: pods for node, pods in random_cluster}
+    placed = {node.name: list(pods) for node, pods in random_cluster}
     return label(cluster(*(node for node, _ in random_cluster), pods=placed), known)
 
 
@@ -70,7 +71,7 @@ def test_a_row_must_pass_with_nominated_pods_counted_on_their_nodes_and_without(
     random_cluster, asked, known, data
 ):
     """Any pod of the random cluster may be nominated instead of placed."""
-    placed: reference.Cluster = []
+    placed: list[tuple[Node, list[Pod]]] = []
     nominated: dict[str, list[PodInfo]] = {}
     for one, its_pods in random_cluster:
         waiting = [each for each in its_pods if data.draw(st.booleans())]

@@ -13,7 +13,7 @@ from moorage.base.errors import ConfigError
 from moorage.config.args import read_args
 from moorage.config.plugin_args_optional import NodeResourcesAllocatableArgs, WeighedResource
 from moorage.snapshot.snapshot import Snapshot
-from scheduler.tests.plugins import reference
+from moorage_lab.fault_sim.reference import filters
 from scheduler.tests.plugins.builders import cluster, make, node, pod, scores
 from scheduler.tests.plugins.strategies import SCALARS, clusters, pods
 from scheduler.tests.plugins.test_against_reference import Cluster, build
@@ -130,11 +130,11 @@ def test_defaults_of_missing_arguments():
 
 
 def raw_score(node: Node, weights: Weights, *, most: bool) -> int:
-    offered, by_name = reference.allocatable(node), dict(weights)
+    offered, by_name = filters.allocatable(node), dict(weights)
     known = [
         (name, weight)
         for name, weight in by_name.items()
-        if name in reference.FIRST or reference.is_scalar(name)
+        if name in filters.FIRST or filters.is_scalar(name)
     ]
     total = sum(offered.get(name, 0) * weight for name, weight in known)
     mean = total // sum(by_name.values())

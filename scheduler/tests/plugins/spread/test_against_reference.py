@@ -22,10 +22,10 @@ from moorage.plugins.spread.skew import rounded
 from moorage.snapshot.listers import Listers
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
+from moorage_lab.fault_sim.reference import spread as reference
 from scheduler.tests.plugins.builders import cluster, make
 from scheduler.tests.plugins.builders import node as a_node
 from scheduler.tests.plugins.builders import pod as a_pod
-from scheduler.tests.plugins.spread import reference
 from scheduler.tests.plugins.spread import strategies as random
 
 Cluster = list[tuple[Node, list[Pod]]]

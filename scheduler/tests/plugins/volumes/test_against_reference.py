@@ -28,8 +28,8 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.status import Code
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
+from moorage_lab.fault_sim.reference import volumes as reference
 from scheduler.tests.plugins.builders import Rejections, make, node
-from scheduler.tests.plugins.volumes import reference
 
 NAMES = ("VolumeBinding", "VolumeZone", "VolumeRestrictions", "NodeVolumeLimits")
 DRIVERS = ("d1.example", "d2.example")

@@ -11,18 +11,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from moorage.api.coscheduling import GROUP_LABEL
-from moorage.api.policy import PodDisruptionBudget
 from moorage.api.resources import ELASTIC_QUOTAS, POD_DISRUPTION_BUDGETS
 from moorage.base.clock import NS_PER_SECOND
 from moorage.engine.decision import Decision, Outcome
 from moorage.framework.profile import Profile
 from moorage.service.scheduler import Scheduler
-from moorage.snapshot.listers import Lister
 from moorage.state.queued_pod import QueuedPod
 from moorage_lab.fault_sim.broken_plugin import BrokenPlugin
 from moorage_lab.fault_sim.delayed_step import DelayedStep
@@ -36,6 +35,15 @@ from moorage_lab.fault_sim.invariants.on_node import (
 from moorage_lab.fault_sim.invariants.together import TOGETHER
 from moorage_lab.fault_sim.invariants.victims import Candidate, best_nodes, candidate_on
 from moorage_lab.fault_sim.invariants.write_case import is_leaving, placed
+from moorage_lab.fault_sim.reference.answers import (
+    Decoder,
+    is_current,
+    volumes_are_known,
+    wrong_node,
+    wrong_reasons,
+    wrong_total,
+)
+from moorage_lab.fault_sim.reference.attempt import Question
 
 OnBreach = Callable[[str, str], None]
 """Gets the name of an invariant, and how it does not hold."""
@@ -66,6 +74,8 @@ class Belief(msgspec.Struct, frozen=True):
         The pods to which it has promised a node, each as if it were there.
     unqueued
         Uids of the promised pods that are in no sub-queue.
+    decided
+        The assumed pods by uid, in the versions in which they were decided.
     """
 
     history: History
@@ -73,6 +83,7 @@ class Belief(msgspec.Struct, frozen=True):
     nominated: tuple[Obj, ...]
     promised: tuple[Obj, ...]
     unqueued: frozenset[str]
+    decided: Mapping[str, Obj]
 
 
 class AttemptOracle:
@@ -99,6 +110,7 @@ class AttemptOracle:
         # What was known when the sleeping pods were last looked at, and those found then.
         self._looked_at: object = None
         self._asleep: set[str] = set()
+        self._decoder = Decoder()
         recorder = scheduler.core.recorder
         assert recorder is not None, "the schedulers of a simulation keep records"
         self._decided = recorder.decided
@@ -108,12 +120,21 @@ class AttemptOracle:
         """Record a decision, as the recorder does, and judge it."""
         self._decided(queued, decision, *args, **options)
         profile = self._scheduler.core.profiles.get(queued.profile)
-        if profile is None or not self._is_known(profile) or (belief := self._belief()) is None:
+        if profile is None or not self._has_known_rules(profile):
+            return
+        diagnosis = decision.diagnosis
+        if diagnosis is not None and _UNKNOWN & diagnosis.unschedulable_plugins:
+            return
+        if (belief := self._belief()) is None:
             return
         pod = belief.history.pods.get(queued.uid)
-        if pod is not None and self._is_plain(pod) and decision.outcome is not Outcome.ERROR:
+        if pod is None or decision.outcome is Outcome.ERROR or not self._is_alone(pod):
+            return
+        if self._is_plain(pod):
             self.judged += 1
             self._judge(pod, decision, profile, belief)
+        elif not belief.promised and not any(map(_has_volumes, belief.decided.values())):
+            self._judge_stored(pod, decision, profile, belief)
 
     def _breach(self, name: str, text: str) -> None:
         seconds = self._history.history_now_ns / NS_PER_SECOND
@@ -122,10 +143,12 @@ class AttemptOracle:
     # -- what the scheduler must know ----------------------------------------------------------
 
     def _is_known(self, profile: Profile) -> bool:
-        """Return whether the rules of this room are those of a profile."""
-        if profile.extenders or _UNKNOWN & profile.plugins.keys():
-            return False
-        return not self._history.server_objects(ELASTIC_QUOTAS.qualified)
+        """Return whether the rules of this room are those of a profile, and no plugin adds one."""
+        return self._has_known_rules(profile) and not _UNKNOWN & profile.plugins.keys()
+
+    def _has_known_rules(self, profile: Profile) -> bool:
+        """Return whether this room knows the rules of a profile, but for plugins that it names."""
+        return not profile.extenders and not self._history.server_objects(ELASTIC_QUOTAS.qualified)
 
     def _belief(self) -> Belief | None:
         """Return what the watches have told; None where a version of it is unknown here."""
@@ -145,6 +168,9 @@ class AttemptOracle:
             if uid in known.pods:
                 known.pods[uid] = _on(known.pods[uid], dump.node_of_pod[uid])
         nominator = core.queue.nominator
+        decided = {uid: dump.pods[uid].metadata.resource_version for uid in dump.assumed}
+        if not self._history.versions.keys() >= set(decided.values()):
+            return None
         promises = [(uid, node) for uid, node in nominator if node and uid in known.pods]
         return Belief(
             known,
@@ -152,6 +178,7 @@ class AttemptOracle:
             tuple(_on(pod, node) for pod in pods if (node := _nominated_node(pod))),
             tuple(_on(known.pods[uid], node) for uid, node in promises),
             frozenset(uid for uid, _ in promises if nominator.queued_version(uid) is None),
+            {uid: self._history.versions[version] for uid, version in decided.items()},
         )
 
     def _objects_written(self, objects: Mapping[Any, Any]) -> list[Obj] | None:
@@ -161,12 +188,16 @@ class AttemptOracle:
         return None if None in written else [each for each in written if each is not None]
 
     def _is_plain(self, pod: Obj) -> bool:
-        """Return whether the rules say all about a pod."""
+        """Return whether the rules of this room say all about a pod."""
+        volumes = pod["spec"].get("volumes") or ()
+        # What a plugin has assumed of claims is not known here.
+        return self._is_alone(pod) and all("gcePersistentDisk" in each for each in volumes)
+
+    def _is_alone(self, pod: Obj) -> bool:
+        """Return whether a pod waits, and needs no group and no device."""
         spec = pod["spec"]
         if any(spec.get(field) for field in _OF_GROUPS) or node_of(pod) or is_leaving(pod):
             return False
-        if any("gcePersistentDisk" not in each for each in spec.get("volumes") or ()):
-            return False  # what a plugin has assumed of claims is not known here
         if requested_resources(pod) & resources_of_devices(self._history):
             return False
         return GROUP_LABEL not in pod["metadata"].get("labels", {})
@@ -181,7 +212,10 @@ class AttemptOracle:
             name for name in belief.history.nodes if _passes(pod, name, belief.history, promised)
         ]
         if decision.outcome is Outcome.REJECT and not feasible:
-            self._judge_victims(pod, decision, profile, belief)
+            if not promised:
+                self._judge_answers(pod, decision, belief, wrong_reasons)
+            if self._is_known(profile):  # a dry run may meet the fault of a plugin
+                self._judge_victims(pod, decision, profile, belief)
             return
         node = decision.node_name or "no node"
         if decision.node_name not in feasible:
@@ -193,6 +227,32 @@ class AttemptOracle:
                 f"{name_of(pod)}: {decision.feasible} nodes passed the filters, and there are "
                 f"{len(feasible)}: {', '.join(feasible)}",
             )
+        else:
+            judge = partial(wrong_total, profile=profile, feasible=feasible)
+            self._judge_answers(pod, decision, belief, judge)
+
+    def _judge_answers(
+        self,
+        pod: Obj,
+        decision: Decision,
+        belief: Belief,
+        judge: Callable[[Question, Decision], Iterable[str]],
+    ) -> None:
+        """Compare totals or reasons."""
+        for text in judge(self._question(pod, belief), decision):
+            self._breach("attempt-answers", text)
+
+    def _question(self, pod: Obj, belief: Belief) -> Question:
+        listers = self._scheduler.core.snapshot.listers
+        return self._decoder.question(pod, belief.history, belief.decided, listers)
+
+    def _judge_stored(self, pod: Obj, decision: Decision, profile: Profile, belief: Belief) -> None:
+        """Judge the node of a pod with claims of volumes, for which nothing is under way."""
+        question = self._question(pod, belief)
+        if volumes_are_known(question, self._history):
+            self.judged += 1
+            for text in wrong_node(question, decision, profile):
+                self._breach("attempt-answers", text)
 
     def _counts_all(self, decision: Decision, profile: Profile) -> bool:
         """Return whether the search looked at every node: none was enough for it before."""
@@ -264,12 +324,6 @@ class AttemptOracle:
                     break
 
 
-def is_current(lister: Lister[PodDisruptionBudget], stored: Mapping[Any, Obj]) -> bool:
-    """Return whether a lister has the objects that the server has, in the same versions."""
-    listed = sorted(each.metadata.resource_version for each in lister.all())
-    return listed == sorted(each["metadata"]["resourceVersion"] for each in stored.values())
-
-
 def _is_deaf(pod: Obj) -> bool:
     """Return whether a pod selects namespaces by labels: hints do not read these, as upstream."""
     affinity = (pod["spec"].get("affinity") or {}).values()
@@ -288,6 +342,10 @@ def _staying(pod: Obj) -> Obj:
         return pod
     meta = {key: value for key, value in pod["metadata"].items() if key != "deletionTimestamp"}
     return {**pod, "metadata": meta}
+
+
+def _has_volumes(pod: Obj) -> bool:
+    return bool(pod["spec"].get("volumes"))
 
 
 def _of_gang(pod: Obj) -> bool:

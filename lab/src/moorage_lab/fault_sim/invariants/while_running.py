@@ -64,6 +64,11 @@ WHILE_RUNNING: tuple[Invariant[SimCluster], ...] = (
         "a cache, a reused answer or a filter is wrong for one attempt (kubernetes#95449)",
     ),
     _rule(
+        "attempt-answers",
+        "The totals of nodes and the reasons of a rejection are those of a plain computation.",
+        "a score that is computed wrongly, or a reason that sends an operator astray",
+    ),
+    _rule(
         "attempt-victims",
         "An attempt evicts the pods that a plain dry run of every node finds.",
         "preemption evicts more than it needs, or on a worse node (kubernetes#88442)",

@@ -7,22 +7,25 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from moorage.api.meta import LabelSelector
 from moorage.api.node import Node
 from moorage.api.pod import Pod, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
+from moorage_lab.fault_sim.reference.filters import Verdict
 
-Cluster = list[tuple[Node, list[Pod]]]
-Namespaces = Mapping[str, Mapping[str, str]]
-Pairs = Counter[tuple[str, str]]
+Cluster: TypeAlias = Sequence[tuple[Node, Sequence[Pod]]]
+Namespaces: TypeAlias = Mapping[str, Mapping[str, str]]
+Pairs: TypeAlias = Counter[tuple[str, str]]
 
-AFFINITY = ("UnschedulableAndUnresolvable", ("node(s) didn't match pod affinity rules",))
-ANTI = ("Unschedulable", ("node(s) didn't match pod anti-affinity rules",))
-EXISTING = ("Unschedulable", ("node(s) didn't satisfy existing pods anti-affinity rules",))
+AFFINITY: Final = ("UnschedulableAndUnresolvable", ("node(s) didn't match pod affinity rules",))
+ANTI: Final = ("Unschedulable", ("node(s) didn't match pod anti-affinity rules",))
+EXISTING: Final = ("Unschedulable", ("node(s) didn't satisfy existing pods anti-affinity rules",))
 
 
 def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
+    """Return whether a selector selects labels; none selects nothing."""
     if selector is None:
         return False
     if any(labels.get(key) != value for key, value in selector.match_labels.items()):
@@ -39,13 +42,14 @@ def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
 
 
 def names(owner: Pod, term: PodAffinityTerm) -> set[str]:
+    """Return the namespaces that a term lists."""
     if not term.namespaces and term.namespace_selector is None:
         return {owner.metadata.namespace}
     return set(term.namespaces)
 
 
 def existing_means(owner: Pod, term: PodAffinityTerm, asked: Pod, namespaces: Namespaces) -> bool:
-    """A term of a pod on a node, about the incoming pod."""
+    """Return whether a term of a pod on a node means the incoming pod."""
     there = namespaces.get(asked.metadata.namespace, {})
     return (
         asked.metadata.namespace in names(owner, term) or selects(term.namespace_selector, there)
@@ -53,7 +57,10 @@ def existing_means(owner: Pod, term: PodAffinityTerm, asked: Pod, namespaces: Na
 
 
 def incoming_means(owner: Pod, term: PodAffinityTerm, other: Pod, namespaces: Namespaces) -> bool:
-    """A term of the incoming pod, about a pod on a node: names are added, the selector stays."""
+    """Return whether a term of the incoming pod means a pod on a node.
+
+    The namespaces that its selector selects are added to the list, and the selector stays.
+    """
     listed = names(owner, term)
     if term.namespace_selector is not None:
         listed |= {
@@ -65,24 +72,29 @@ def incoming_means(owner: Pod, term: PodAffinityTerm, other: Pod, namespaces: Na
 
 
 def near(pod: Pod) -> PodAffinity:
+    """Return the affinity of a pod."""
     affinity = pod.spec.affinity
     return (affinity and affinity.pod_affinity) or PodAffinity()
 
 
 def away(pod: Pod) -> PodAffinity:
+    """Return the anti-affinity of a pod."""
     affinity = pod.spec.affinity
     return (affinity and affinity.pod_anti_affinity) or PodAffinity()
 
 
 def required(affinity: PodAffinity) -> list[PodAffinityTerm]:
+    """Return the terms that must hold."""
     return affinity.required_during_scheduling_ignored_during_execution
 
 
 def preferred(affinity: PodAffinity) -> list[WeightedPodAffinityTerm]:
+    """Return the wishes."""
     return affinity.preferred_during_scheduling_ignored_during_execution
 
 
 def everyone(cluster: Cluster) -> Iterator[tuple[Node, Pod]]:
+    """Yield each pod with its node."""
     for node, pods in cluster:
         for pod in pods:
             yield node, pod
@@ -111,9 +123,16 @@ def counts(asked: Pod, cluster: Cluster, namespaces: Namespaces) -> tuple[Pairs,
     return existing, matching, avoided
 
 
-def rejection(asked: Pod, node: Node, cluster: Cluster, namespaces: Namespaces):
-    """Return (code, reasons) of one node, None where it passes."""
-    existing, matching, avoided = counts(asked, cluster, namespaces)
+def rejection(asked: Pod, node: Node, cluster: Cluster, namespaces: Namespaces) -> Verdict:
+    """Judge one node."""
+    return verdict(asked, node, counts(asked, cluster, namespaces), namespaces)
+
+
+def verdict(
+    asked: Pod, node: Node, counted: tuple[Pairs, Pairs, Pairs], namespaces: Namespaces
+) -> Verdict:
+    """Judge one node, with the maps of PreFilter."""
+    existing, matching, avoided = counted
     labels, terms = node.metadata.labels, required(near(asked))
     if any(term.topology_key not in labels for term in terms):
         return AFFINITY
@@ -129,11 +148,14 @@ def rejection(asked: Pod, node: Node, cluster: Cluster, namespaces: Namespaces):
 
 
 def skips_filter(asked: Pod, cluster: Cluster, namespaces: Namespaces) -> bool:
+    """Return whether PreFilter says Skip."""
     existing, _, _ = counts(asked, cluster, namespaces)
     return not existing and not required(near(asked)) and not required(away(asked))
 
 
-def sums(asked: Pod, cluster: Cluster, namespaces: Namespaces, hard: int, *, ignore: bool):
+def sums(
+    asked: Pod, cluster: Cluster, namespaces: Namespaces, hard: int, *, ignore: bool
+) -> dict[tuple[str, str], int] | None:
     """Return the map of PreScore by (key, value); None for Skip."""
     wishes = bool(preferred(near(asked)) or preferred(away(asked)))
     if ignore and not wishes:
@@ -158,12 +180,19 @@ def sums(asked: Pod, cluster: Cluster, namespaces: Namespaces, hard: int, *, ign
     return found or None
 
 
-def scores(asked: Pod, cluster: Cluster, namespaces: Namespaces, hard: int, *, ignore: bool):
+def scores(
+    asked: Pod, cluster: Cluster, namespaces: Namespaces, hard: int, *, ignore: bool
+) -> tuple[list[int], list[int]] | None:
     """Return raw and normalised scores of all nodes; None for Skip."""
     found = sums(asked, cluster, namespaces, hard, ignore=ignore)
-    if found is None:
-        return None
-    raw = [sum(found.get(pair, 0) for pair in n.metadata.labels.items()) for n, _ in cluster]
+    return None if found is None else scores_of([node for node, _ in cluster], found)
+
+
+def scores_of(
+    nodes: Sequence[Node], found: Mapping[tuple[str, str], int]
+) -> tuple[list[int], list[int]]:
+    """Return raw and normalised scores of nodes, with the map of PreScore."""
+    raw = [sum(found.get(pair, 0) for pair in node.metadata.labels.items()) for node in nodes]
     low, width = min(raw), max(raw) - min(raw)
     if width == 0:
         return raw, [0] * len(raw)

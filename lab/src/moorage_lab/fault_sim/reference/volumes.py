@@ -1,49 +1,52 @@
 """The four volume plugins for one node at a time, straight from the scheduling spec.
 
-Slow and plain on purpose; the vector forms are compared with it on random clusters. Objects are
-the typed ones; nothing here uses the plugins' own helpers.
+Slow and plain on purpose; the oracle of attempts and the property tests hold the plugins equal to
+it. Nothing here uses the plugins' own helpers.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from moorage.api.node import Node
 from moorage.api.pod import Pod, Volume
 from moorage.api.quantity import NANO, parse_quantity
 from moorage.snapshot.listers import Listers
-from scheduler.tests.plugins.reference import term_matches
+from moorage_lab.fault_sim.reference.filters import UNRESOLVABLE, Verdict, term_matches
 
-UU = "UnschedulableAndUnresolvable"
-U = "Unschedulable"
+_RESOLVABLE: Final = "Unschedulable"
 
-Rejection = tuple[str, tuple[str, ...]] | None
-SELECTED = "volume.kubernetes.io/selected-node"
+SELECTED: Final = "volume.kubernetes.io/selected-node"
 
 
 def claim_name(pod: Pod, volume: Volume) -> str | None:
+    """Return the name of the claim of a volume; None for a volume without one."""
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     return f"{pod.name}-{volume.name}" if volume.ephemeral is not None else None
 
 
 def claims(pod: Pod, listers: Listers) -> list[Any]:
+    """Return the claims of a pod that exist."""
     names = (claim_name(pod, volume) for volume in pod.spec.volumes)
     found = (listers.persistent_volume_claims.get(n, pod.namespace) for n in names if n is not None)
     return [claim for claim in found if claim is not None]
 
 
 def request(claim: Any) -> int:
+    """Return the bytes that a claim asks for, in billionths."""
     return parse_quantity(claim.spec.resources.requests.get("storage", 0))
 
 
 def size(volume: Any) -> int:
+    """Return the bytes of a volume, in billionths."""
     return parse_quantity(volume.spec.capacity.get("storage", 0))
 
 
 def is_bound(claim: Any) -> bool:
+    """Return whether a claim has its volume."""
     completed = "pv.kubernetes.io/bind-completed" in claim.metadata.annotations
     return bool(claim.spec.volume_name) and completed
 
@@ -52,6 +55,7 @@ def is_bound(claim: Any) -> bool:
 
 
 def reaches(volume: Any, node: Node) -> bool:
+    """Return whether a volume can be used on a node."""
     if volume.spec.node_affinity is None or volume.spec.node_affinity.required is None:
         return True
     return any(
@@ -59,7 +63,7 @@ def reaches(volume: Any, node: Node) -> bool:
     )
 
 
-def binding(pod: Pod, node: Node, listers: Listers) -> Rejection:
+def binding(pod: Pod, node: Node, listers: Listers) -> Verdict:
     """Judge a pod whose claims are bound or wait for it."""
     mine = claims(pod, listers)
     reasons: set[str] = set()
@@ -80,10 +84,11 @@ def binding(pod: Pod, node: Node, listers: Listers) -> Rejection:
         "node(s) did not have enough free storage",
         "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
     )
-    return (UU, tuple(text for text in order if text in reasons)) if reasons else None
+    return (UNRESOLVABLE, tuple(text for text in order if text in reasons)) if reasons else None
 
 
 def waiting(delayed: Sequence[Any], node: Node, listers: Listers) -> str | None:
+    """Return why claims that wait for a pod get no volume on a node; None if they do."""
     provision, match = [], []
     for claim in delayed:
         selected = claim.metadata.annotations.get(SELECTED)
@@ -108,6 +113,7 @@ def waiting(delayed: Sequence[Any], node: Node, listers: Listers) -> str | None:
 
 
 def matched(claim: Any, node: Node, listers: Listers, chosen: set[str]) -> Any:
+    """Return the volume that a claim gets on a node."""
     best = None
     for volume in listers.persistent_volumes.all():
         ref = volume.spec.claim_ref
@@ -132,6 +138,7 @@ def matched(claim: Any, node: Node, listers: Listers, chosen: set[str]) -> Any:
 
 
 def provisioned(claim: Any, node: Node, listers: Listers) -> str | None:
+    """Return why no volume can be made for a claim on a node; None if one can."""
     of_class: Any = listers.storage_classes.get(claim.spec.storage_class_name)
     allowed = not of_class.allowed_topologies or any(
         term.match_label_expressions
@@ -159,13 +166,14 @@ def provisioned(claim: Any, node: Node, listers: Listers) -> str | None:
 
 # -- VolumeZone ------------------------------------------------------------------------------------
 
-BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
-ZONE = "topology.kubernetes.io/zone"
-BETA_REGION = "failure-domain.beta.kubernetes.io/region"
-REGION = "topology.kubernetes.io/region"
+BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
+ZONE: Final = "topology.kubernetes.io/zone"
+BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
+REGION: Final = "topology.kubernetes.io/region"
 
 
-def zone(pod: Pod, node: Node, listers: Listers) -> Rejection:
+def zone(pod: Pod, node: Node, listers: Listers) -> Verdict:
+    """Judge the zones of bound volumes, by VolumeZone."""
     labels = node.metadata.labels
     if not labels.keys() & {BETA_ZONE, ZONE, BETA_REGION, REGION}:
         return None
@@ -185,7 +193,7 @@ def zone(pod: Pod, node: Node, listers: Listers) -> Rejection:
             newer = {BETA_ZONE: ZONE, BETA_REGION: REGION}.get(key, key)
             found = labels.get(key, labels.get(newer))
             if "" not in wanted and found not in wanted:
-                return (UU, ("node(s) had no available volume zone",))
+                return (UNRESOLVABLE, ("node(s) had no available volume zone",))
     return None
 
 
@@ -193,6 +201,7 @@ def zone(pod: Pod, node: Node, listers: Listers) -> Rejection:
 
 
 def clash(one: Volume, other: Volume) -> bool:
+    """Return whether two volumes must not be on one node."""
     for field, same in (
         ("gce_persistent_disk", ("pd_name",)),
         ("iscsi", ("iqn",)),
@@ -211,10 +220,11 @@ def clash(one: Volume, other: Volume) -> bool:
 
 def restrictions(
     pod: Pod, on_node: Sequence[Pod], everywhere: Sequence[Pod], listers: Listers
-) -> Rejection:
+) -> Verdict:
+    """Judge disks and claims that others use, by VolumeRestrictions."""
     for mine in pod.spec.volumes:
         if any(clash(mine, theirs) for other in on_node for theirs in other.spec.volumes):
-            return (U, ("node(s) had no available disk",))
+            return (_RESOLVABLE, ("node(s) had no available disk",))
     used = {
         (other.namespace, volume.persistent_volume_claim.claim_name)
         for other in everywhere
@@ -227,7 +237,7 @@ def restrictions(
                 "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access "
                 "mode already in-use by another pod"
             )
-            return (U, (text,))
+            return (_RESOLVABLE, (text,))
     return None
 
 
@@ -235,6 +245,7 @@ def restrictions(
 
 
 def attached(pod: Pod, listers: Listers, *, csi_node: bool) -> dict[tuple[str, str], str]:
+    """Return the driver of each volume that a pod attaches, by driver and handle."""
     found: dict[tuple[str, str], str] = {}
     for volume in pod.spec.volumes:
         name = claim_name(pod, volume)
@@ -258,7 +269,8 @@ def attached(pod: Pod, listers: Listers, *, csi_node: bool) -> dict[tuple[str, s
     return found
 
 
-def limits(pod: Pod, node: Node, on_node: Sequence[Pod], listers: Listers) -> Rejection:
+def limits(pod: Pod, node: Node, on_node: Sequence[Pod], listers: Listers) -> Verdict:
+    """Judge the number of attached volumes, by NodeVolumeLimits."""
     csi_node = listers.csi_nodes.get(node.name)
     new = attached(pod, listers, csi_node=csi_node is not None)
     if not new or csi_node is None:
@@ -278,5 +290,5 @@ def limits(pod: Pod, node: Node, on_node: Sequence[Pod], listers: Listers) -> Re
         fresh = sum(1 for key, name in new.items() if name == driver.name and key not in here)
         limit = None if driver.allocatable is None else driver.allocatable.count
         if limit is not None and fresh and counted.count(driver.name) + fresh > limit:
-            return (U, ("node(s) exceed max volume count",))
+            return (_RESOLVABLE, ("node(s) exceed max volume count",))
     return None

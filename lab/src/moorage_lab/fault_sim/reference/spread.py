@@ -1,30 +1,34 @@
 """Scalar reference of PodTopologySpread, from the scheduling spec, plugin topology spread.
 
-Plain loops over nodes and pods; nothing is kept between questions. Property tests hold the vector
-plugin equal to it.
+Plain loops over nodes and pods; nothing is kept between questions. The oracle of attempts and the
+property tests hold the vector plugin equal to it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Any
+from typing import Any, Final, TypeAlias
 
+from moorage.api.meta import LabelSelector
 from moorage.api.node import Node
 from moorage.api.pod import Pod, TopologySpreadConstraint
 from moorage.snapshot.listers import Listers
-from scheduler.tests.plugins import reference
+from moorage_lab.fault_sim.reference.filters import UNRESOLVABLE, Rejection, selects, taints
 
-Cluster = Sequence[tuple[Node, Sequence[Pod]]]
-Moves = Sequence[tuple[str, Pod, int]]
+Cluster: TypeAlias = Sequence[tuple[Node, Sequence[Pod]]]
+Moves: TypeAlias = Sequence[tuple[str, Pod, int]]
 """Pods added to (+1) or removed from (-1) a node, by its name."""
 
-HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
-HOSTNAME = "kubernetes.io/hostname"
-REASON = "node(s) didn't match pod topology spread constraints"
+Requirements: TypeAlias = list[tuple[str, str, Sequence[str]]]
 
-SYSTEM = [
+HARD: Final = "DoNotSchedule"
+SOFT: Final = "ScheduleAnyway"
+HOSTNAME: Final = "kubernetes.io/hostname"
+REASON: Final = "node(s) didn't match pod topology spread constraints"
+
+SYSTEM: Final = [
     TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SOFT),
     TopologySpreadConstraint(
         max_skew=5, topology_key="topology.kubernetes.io/zone", when_unsatisfiable=SOFT
@@ -35,16 +39,18 @@ SYSTEM = [
 class Wanted:
     """A selector as a list of requirements; None matches nothing."""
 
-    def __init__(self, requirements: list[Any] | None) -> None:
+    def __init__(self, requirements: Requirements | None) -> None:
         self.requirements = requirements
 
-    def matches(self, labels: dict[str, str]) -> bool:
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Return whether labels meet every requirement."""
         if self.requirements is None:
             return False
         return all(holds(item, labels) for item in self.requirements)
 
 
-def holds(item: tuple[str, str, Sequence[str]], labels: dict[str, str]) -> bool:
+def holds(item: tuple[str, str, Sequence[str]], labels: Mapping[str, str]) -> bool:
+    """Return whether labels meet a requirement."""
     key, operator, values = item
     if operator == "In":
         return key in labels and labels[key] in values
@@ -53,21 +59,23 @@ def holds(item: tuple[str, str, Sequence[str]], labels: dict[str, str]) -> bool:
     return (key in labels) == (operator == "Exists")
 
 
-def written(selector: Any) -> list[Any] | None:
+def written(selector: LabelSelector | None) -> Requirements | None:
+    """Return a selector as a list of requirements."""
     if selector is None:
         return None
-    equal = [(key, "In", [value]) for key, value in selector.match_labels.items()]
+    equal: Requirements = [(key, "In", [value]) for key, value in selector.match_labels.items()]
     return equal + [(e.key, e.operator, e.values) for e in selector.match_expressions]
 
 
-def default_selector(pod: Pod, listers: Listers) -> list[Any]:
+def default_selector(pod: Pod, listers: Listers) -> Requirements:
+    """Return the selector of the services and of the controller of a pod."""
     namespace, labels = pod.namespace, pod.metadata.labels
     equal: dict[str, str] = {}
     for service in listers.services.in_namespace(namespace):
         selector = service.spec.selector
         if selector is not None and all(labels.get(k) == v for k, v in selector.items()):
             equal |= selector
-    further: list[Any] = []
+    further: Requirements = []
     for owner in pod.metadata.owner_references:
         if not owner.controller:
             continue
@@ -85,7 +93,9 @@ def default_selector(pod: Pod, listers: Listers) -> list[Any]:
     return [(key, "In", [value]) for key, value in equal.items()] + further
 
 
-def constraints(pod: Pod, kind: str, defaults: Sequence[TopologySpreadConstraint], listers):
+def constraints(
+    pod: Pod, kind: str, defaults: Sequence[TopologySpreadConstraint], listers: Listers
+) -> list[tuple[TopologySpreadConstraint, Wanted]]:
     """Return (constraint, its selector) in order."""
     if not pod.spec.topology_spread_constraints:
         selector = default_selector(pod, listers)
@@ -104,6 +114,7 @@ def constraints(pod: Pod, kind: str, defaults: Sequence[TopologySpreadConstraint
 
 
 def count(pods: Iterable[Pod], wanted: Wanted, namespace: str) -> int:
+    """Return how many pods of a namespace are selected; those that end do not count."""
     if not wanted.requirements:
         return 0
     return sum(
@@ -115,14 +126,19 @@ def count(pods: Iterable[Pod], wanted: Wanted, namespace: str) -> int:
 
 
 def eligible(c: TopologySpreadConstraint, pod: Pod, node: Node) -> bool:
-    if c.node_affinity_policy in (None, "Honor") and not reference.selects(pod, node):
+    """Return whether the pods of a node count."""
+    if c.node_affinity_policy in (None, "Honor") and not selects(pod, node):
         return False
-    return c.node_taints_policy != "Honor" or reference.taints(pod, node) is None
+    return c.node_taints_policy != "Honor" or taints(pod, node) is None
 
 
 def filtered(
-    cluster: Cluster, pod: Pod, defaults: Any, listers: Listers, moves: Moves = ()
-) -> dict[str, tuple[str, tuple[str, ...]]] | None:
+    cluster: Cluster,
+    pod: Pod,
+    defaults: Sequence[TopologySpreadConstraint],
+    listers: Listers,
+    moves: Moves = (),
+) -> dict[str, Rejection] | None:
     """Return rejections of failing nodes, or None for Skip."""
     hard = constraints(pod, HARD, defaults, listers)
     if not hard:
@@ -139,13 +155,13 @@ def filtered(
                     if name == node.name and moved.namespace == pod.namespace:
                         tally[value] += step * wanted.matches(moved.metadata.labels)
         tallies.append(tally)
-    rejections: dict[str, tuple[str, tuple[str, ...]]] = {}
+    rejections: dict[str, Rejection] = {}
     for node, _ in cluster:
         for (c, wanted), tally in zip(hard, tallies, strict=True):
             own = node.metadata.labels.get(c.topology_key)
             if own is None:
                 reason = f"{REASON} (missing required label)"
-                rejections[node.name] = (reference.UNRESOLVABLE, (reason,))
+                rejections[node.name] = (UNRESOLVABLE, (reason,))
                 break
             least = min(tally.values(), default=0) if len(tally) >= (c.min_domains or 1) else 0
             if tally.get(own, 0) + wanted.matches(pod.metadata.labels) - least > c.max_skew:
@@ -155,7 +171,11 @@ def filtered(
 
 
 def scored(
-    cluster: Cluster, pod: Pod, feasible: Sequence[str], defaults: Any, listers: Listers
+    cluster: Cluster,
+    pod: Pod,
+    feasible: Sequence[str],
+    defaults: Sequence[TopologySpreadConstraint],
+    listers: Listers,
 ) -> tuple[list[int], list[int]] | None:
     """Return (raw, normalized) scores of the feasible nodes, or None for Skip."""
     soft = constraints(pod, SOFT, defaults, listers)
