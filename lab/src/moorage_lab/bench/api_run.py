@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
+from moorage.base.clock import Clock
 from moorage.base.errors import MoorageError
 from moorage_lab.bench.api_client import GROUPS
 from moorage_lab.bench.api_jobs import (
@@ -30,12 +30,11 @@ from moorage_lab.bench.api_jobs import (
     Write,
     Written,
 )
-from moorage_lab.bench.processes import COMMAND, Child, wait_for
+from moorage_lab.bench.processes import COMMAND, Child, open_harness
 
 Progress = Callable[[str], None]
 T = TypeVar("T")
 
-_START_SECONDS = 60.0
 # A watcher that sees no event for this long gives up.
 _SILENCE_SECONDS = 30.0
 _LISTS: Mapping[str, ListOnce] = {
@@ -205,12 +204,17 @@ class ApiRun:
     ----------
     plan
         The load on the server.
+    clock
+        Time of the credentials.
     progress
         Called with a message at every step.
     """
 
-    def __init__(self, plan: ApiPlan, *, progress: Progress = lambda line: None) -> None:
+    def __init__(
+        self, plan: ApiPlan, *, clock: Clock, progress: Progress = lambda line: None
+    ) -> None:
         self._plan = plan
+        self._clock = clock
         self._progress = progress
         self._cpu: dict[str, float] = {}
         self._memory: dict[str, float] = {}
@@ -223,22 +227,15 @@ class ApiRun:
         MoorageError
             A process ended early, or the server refused a call.
         """
-        with tempfile.TemporaryDirectory(prefix="moorage-bench-") as folder:
-            kubeconfig = Path(folder) / "kubeconfig"
-            flags = ["up", "--nodes", "0", "--empty", "--no-scheduler", "-o", "quiet"]
-            flags += ["--kubeconfig-out", str(kubeconfig)]
-            server = Child("server", flags, log=Path(folder) / "server.log")
-            caller, watching = _Client(kubeconfig), _Client(kubeconfig)
+        async with open_harness(self._clock) as harness:
+            caller, watching = _Client(harness.kubeconfig), _Client(harness.kubeconfig)
             try:
-                await server.start()
-                await wait_for(kubeconfig, server, seconds=_START_SECONDS)
                 await caller.start()
                 await watching.start()
-                return await self._measure(server, caller, watching)
+                return await self._measure(harness.server, caller, watching)
             finally:
                 await watching.stop()
                 await caller.stop()
-                await server.stop()
 
     async def _measure(self, server: Child, caller: _Client, watching: _Client) -> ApiResult:
         plan = self._plan

@@ -7,9 +7,7 @@ This process creates pods and deletes each as soon as it has a node, many at a t
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -22,11 +20,9 @@ from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.errors import DecodeError, MoorageError
 from moorage.base.rng import Streams
 from moorage.client.follow import Follower
-from moorage.client.http_transport import HttpTransport
-from moorage.client.kubeconfig import find_access
 from moorage.client.reflector import Reflector
 from moorage.client.writes import Client
-from moorage_lab.bench.processes import Child, server_flags, wait_for
+from moorage_lab.bench.processes import Child, open_harness
 from moorage_lab.bench.server_run import create_all
 from moorage_lab.bench.workload import NAMESPACE, CreateNodes, default_node, default_pod
 
@@ -118,41 +114,28 @@ async def measure_churn(
     MoorageError
         A process ended, or no pod came and went for two minutes.
     """
-    with tempfile.TemporaryDirectory(prefix="moorage-bench-") as folder:
-        place = Path(folder)
-        kubeconfig = place / "kubeconfig"
-        server = Child("server", server_flags(kubeconfig), log=place / "server.log")
-        flags = ("run", "--kubeconfig", str(kubeconfig), "--secure-port", "0")
-        scheduler = Child(
-            "scheduler", (*flags, "--seed", str(streams.seed)), log=place / "scheduler.log"
-        )
+    async with open_harness(clock) as harness:
+        transport = harness.open_transport()
+        client = Client(transport, rng=streams.stream("bench/client"))
+        scheduler = harness.scheduler("--secure-port", "0", "--seed", str(streams.seed))
+        tasks = aio.TaskOwner()
         try:
-            await server.start()
-            await wait_for(kubeconfig, server, seconds=_START_SECONDS)
-            transport = HttpTransport(find_access(str(kubeconfig), clock=clock))
-            client = Client(transport, rng=streams.stream("bench/client"))
-            tasks = aio.TaskOwner()
-            try:
-                await create_all(client, NODES, CreateNodes(plan.nodes, default_node))
-                await scheduler.start()
-                run = _Run(plan, client, (server, scheduler), clock=clock, progress=progress)
-                watch = Reflector(
-                    transport,
-                    PODS,
-                    Pod,
-                    handler=run.bound,
-                    clock=clock,
-                    rng=streams.stream("bench/reflector"),
-                )
-                tasks.spawn(watch.run(), name="watch pods")
-                await watch.synced.wait()
-                return await run.measure()
-            finally:
-                await tasks.cancel_all()
-                await transport.close()
+            await create_all(client, NODES, CreateNodes(plan.nodes, default_node))
+            await scheduler.start()
+            run = _Run(plan, client, (harness.server, scheduler), clock=clock, progress=progress)
+            watch = Reflector(
+                transport,
+                PODS,
+                Pod,
+                handler=run.bound,
+                clock=clock,
+                rng=streams.stream("bench/reflector"),
+            )
+            tasks.spawn(watch.run(), name="watch pods")
+            await watch.synced.wait()
+            return await run.measure()
         finally:
-            await scheduler.stop()
-            await server.stop()
+            await tasks.cancel_all()
 
 
 class Bound(Follower[Pod]):

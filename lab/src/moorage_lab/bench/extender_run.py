@@ -7,9 +7,7 @@ names only.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 
 import msgspec
 
@@ -21,7 +19,7 @@ from moorage.client.auth import FixedCredentials, ServerAccess
 from moorage.client.http_transport import HttpTransport
 from moorage.client.transport import Call
 from moorage_lab.bench.configurations import with_extender
-from moorage_lab.bench.processes import Child
+from moorage_lab.bench.processes import Child, open_harness
 from moorage_lab.bench.report import Result
 from moorage_lab.bench.server_run import ServerRun
 from moorage_lab.bench.workload import Workload
@@ -84,33 +82,19 @@ class ExtenderRun:
         MoorageError
             A process ended early, or no pod got a node for a minute.
         """
-        with tempfile.TemporaryDirectory(prefix="moorage-bench-") as folder:
-            place = Path(folder)
-            started: list[Child] = []
-
-            async def start(kubeconfig: Path) -> Path:
-                flags = ("example-extender", "--port", "0", "--kubeconfig", str(kubeconfig))
-                extender = Child("extender", flags, log=place / "extender.log")
-                started.append(extender)
-                await extender.start()
-                config = place / "scheduler.yaml"
-                text = with_extender(await _url_of(extender), names_only=self._names_only)
-                config.write_text(text, encoding="utf-8")
-                return config
-
+        async with open_harness(self._clock) as harness:
+            flags = ("--port", "0", "--kubeconfig", str(harness.kubeconfig))
+            extender = harness.child("extender", ("example-extender", *flags))
+            await extender.start()
+            url = await _url_of(extender)
+            config = harness.folder / "scheduler.yaml"
+            text = with_extender(url, names_only=self._names_only)
+            config.write_text(text, encoding="utf-8")
             run = ServerRun(
-                self._workload,
-                clock=self._clock,
-                streams=self._streams,
-                progress=self._progress,
-                config=start,
+                self._workload, clock=self._clock, streams=self._streams, progress=self._progress
             )
-            try:
-                result = await run.run()
-                return result, await _stats_of(await _url_of(started[0]))
-            finally:
-                for extender in started:
-                    await extender.stop()
+            result = await run.run_in(harness, config=config)
+            return result, await _stats_of(url)
 
 
 async def _url_of(extender: Child) -> str:

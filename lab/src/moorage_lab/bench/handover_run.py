@@ -7,7 +7,6 @@ what, and when. A replica that ended is replaced by a new process with a new nam
 from __future__ import annotations
 
 import signal
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,15 +14,12 @@ from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.errors import MoorageError
 from moorage.base.rng import Streams
-from moorage.client.http_transport import HttpTransport
-from moorage.client.kubeconfig import find_access
 from moorage.client.writes import Client
 from moorage_lab.bench.handover_load import HandoverLoad
 from moorage_lab.bench.handover_plan import ACTS, HandoverPlan, HandoverReport, Round
 from moorage_lab.bench.handover_replicas import LOOK_SECONDS, PATIENCE_SECONDS, Replicas
-from moorage_lab.bench.processes import Child, wait_for
+from moorage_lab.bench.processes import Harness, open_harness, server_flags
 
-_START_SECONDS = 120.0
 _REST_SECONDS = 2.0
 
 
@@ -62,23 +58,15 @@ class HandoverRun:
         MoorageError
             A process ended without being told to, or nobody took over.
         """
-        with tempfile.TemporaryDirectory(prefix="moorage-handover-") as folder:
-            place = Path(folder)
-            server = Child("server", _server_flags(place), log=place / "server.log")
-            replicas: Replicas | None = None
+        async with open_harness(self._clock, flags=_server_flags) as harness:
+            replicas = Replicas(self._plan, harness.folder)
             try:
-                await server.start()
-                await wait_for(place / "kubeconfig", server, seconds=_START_SECONDS)
-                replicas = Replicas(self._plan, place)
-                return await self._measure(place / "kubeconfig", replicas)
+                return await self._measure(harness, replicas)
             finally:
-                if replicas is not None:
-                    await replicas.stop()
-                await server.stop()
+                await replicas.stop()
 
-    async def _measure(self, kubeconfig: Path, replicas: Replicas) -> HandoverReport:
-        access = find_access(str(kubeconfig), clock=self._clock)
-        transport = HttpTransport(access, user_agent="moorage-handover")
+    async def _measure(self, harness: Harness, replicas: Replicas) -> HandoverReport:
+        transport = harness.open_transport(user_agent="moorage-handover")
         client = Client(transport, rng=self._streams.stream("handover/client"))
         load = HandoverLoad(client, self._plan, clock=self._clock, streams=self._streams)
         try:
@@ -112,7 +100,6 @@ class HandoverRun:
             )
         finally:
             await load.stop()
-            await transport.close()
 
     # --- one round --------------------------------------------------------------------------
 
@@ -164,10 +151,9 @@ class HandoverRun:
             await aio.sleep(LOOK_SECONDS)
 
 
-def _server_flags(place: Path) -> tuple[str, ...]:
-    flags = ("up", "--nodes", "0", "--empty", "--no-scheduler", "--no-dashboard", "--port", "0")
-    log = ("--audit-log", str(place / "audit.jsonl"))
-    return (*flags, "-o", "quiet", "--kubeconfig-out", str(place / "kubeconfig"), *log)
+def _server_flags(kubeconfig: Path) -> tuple[str, ...]:
+    audit_log = kubeconfig.with_name("audit.jsonl")
+    return server_flags(kubeconfig, "--no-dashboard", "--audit-log", str(audit_log))
 
 
 def _round_text(each: Round) -> str:

@@ -8,10 +8,8 @@ scheduled before the measurement begins.
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -24,10 +22,9 @@ from moorage.base.errors import MoorageError
 from moorage.base.rng import Streams
 from moorage.client.auth import Credential, FixedCredentials, ServerAccess
 from moorage.client.http_transport import HttpTransport
-from moorage.client.kubeconfig import find_access
 from moorage.client.transport import Call
 from moorage.client.writes import Client
-from moorage_lab.bench.processes import Child, server_flags, wait_for
+from moorage_lab.bench.processes import Child, open_harness
 from moorage_lab.bench.server_run import create_all
 from moorage_lab.bench.workload import CreateNodes, CreatePods, default_node, default_pod
 
@@ -104,28 +101,14 @@ async def page_cluster(
     MoorageError
         A process ended early or did not start.
     """
-    with tempfile.TemporaryDirectory(prefix="moorage-bench-") as folder:
-        place = Path(folder)
-        kubeconfig = place / "kubeconfig"
-        server = Child("server", server_flags(kubeconfig), log=place / "server.log")
-        flags = ["run", "--kubeconfig", str(kubeconfig), "--secure-port", "0"]
-        flags += ["--dashboard=127.0.0.1:0", "--seed", str(streams.seed)]
-        scheduler = Child("scheduler", flags, log=place / "scheduler.log")
-        try:
-            await server.start()
-            await wait_for(kubeconfig, server, seconds=_START_SECONDS)
-            transport = HttpTransport(find_access(str(kubeconfig), clock=clock))
-            try:
-                client = Client(transport, rng=streams.stream("bench/client"))
-                progress(f"{nodes} nodes, {pods} pods")
-                await _fill(client, nodes, pods)
-                await scheduler.start()
-                yield PageCluster(client, scheduler)
-            finally:
-                await transport.close()
-        finally:
-            await scheduler.stop()
-            await server.stop()
+    async with open_harness(clock) as harness:
+        client = Client(harness.open_transport(), rng=streams.stream("bench/client"))
+        progress(f"{nodes} nodes, {pods} pods")
+        await _fill(client, nodes, pods)
+        flags = ("--secure-port", "0", "--dashboard=127.0.0.1:0", "--seed", str(streams.seed))
+        scheduler = harness.scheduler(*flags)
+        await scheduler.start()
+        yield PageCluster(client, scheduler)
 
 
 async def _fill(client: Client, nodes: int, pods: int) -> None:

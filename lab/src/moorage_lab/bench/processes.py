@@ -1,5 +1,8 @@
 """Child processes of a measurement: started, watched for memory and processor time, ended.
 
+`open_harness` starts an API server. What a measurement starts with it ends with it, the newest
+first, so a measurement that fails leaves nothing behind.
+
 Memory and processor time are read from ``/proc``; elsewhere they are left out of the report.
 """
 
@@ -11,14 +14,21 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import chain
 from pathlib import Path
 
 from moorage.base import aio
+from moorage.base.clock import Clock
 from moorage.base.errors import MoorageError
+from moorage.client.auth import ServerAccess
+from moorage.client.http_transport import HttpTransport
+from moorage.client.kubeconfig import find_access
 
 _PROC = Path("/proc")
+_START_SECONDS = 120.0
 _END_SECONDS = 5.0
 _KIB_PER_MIB = 1024
 # Below the ports that Linux (from 32768) and macOS (from 49152) give to outgoing connections.
@@ -38,16 +48,18 @@ threading.Thread(target=end, daemon=True).start()
 """Comes first in a child. Its input ends when the measurement does, however that ends."""
 
 
-def server_flags(kubeconfig: Path) -> tuple[str, ...]:
+def server_flags(kubeconfig: Path, *more: str) -> tuple[str, ...]:
     """Return the command line of an API server without nodes, pods or a scheduler.
 
     Parameters
     ----------
     kubeconfig
         The file that the server writes once it answers.
+    more
+        Further flags.
     """
     flags = ("up", "--nodes", "0", "--empty", "--no-scheduler", "--port", "0", "-o", "quiet")
-    return (*flags, "--kubeconfig-out", str(kubeconfig))
+    return (*flags, *more, "--kubeconfig-out", str(kubeconfig))
 
 
 def free_port() -> int:
@@ -185,6 +197,91 @@ async def wait_for(path: Path, child: Child, *, seconds: float) -> None:
                 await aio.sleep(0.05)
     except TimeoutError:
         raise MoorageError(f"{child.name} did not write {path} within {seconds:.0f} s") from None
+
+
+class Harness:
+    """The running API server of one measurement.
+
+    Parameters
+    ----------
+    server
+        Its process.
+    kubeconfig
+        The file that leads to it; files next to it end with the harness.
+    access
+        What the file says.
+    stack
+        Ends what is handed out.
+
+    Attributes
+    ----------
+    server, kubeconfig, access
+        As given.
+    """
+
+    def __init__(
+        self, server: Child, kubeconfig: Path, access: ServerAccess, stack: AsyncExitStack
+    ) -> None:
+        self.server = server
+        self.kubeconfig = kubeconfig
+        self.access = access
+        self._stack = stack
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the measurement."""
+        return self.kubeconfig.parent
+
+    def child(self, name: str, arguments: Sequence[str]) -> Child:
+        """Return a process that is not started yet, and ends with the harness at the latest."""
+        child = Child(name, arguments, log=self.folder / f"{name}.log")
+        self._stack.push_async_callback(child.stop)
+        return child
+
+    def scheduler(self, *flags: str, name: str = "scheduler") -> Child:
+        """Return a scheduler of this server as `child` does; it is not started yet."""
+        return self.child(name, ("run", "--kubeconfig", str(self.kubeconfig), *flags))
+
+    def open_transport(
+        self, access: ServerAccess | None = None, *, user_agent: str = "moorage-bench"
+    ) -> HttpTransport:
+        """Return connections to the API server, or to what else an access leads to."""
+        transport = HttpTransport(access or self.access, user_agent=user_agent)
+        self._stack.push_async_callback(transport.close)
+        return transport
+
+
+@asynccontextmanager
+async def open_harness(
+    clock: Clock,
+    *,
+    name: str = "server",
+    flags: Callable[[Path], Sequence[str]] = server_flags,
+) -> AsyncIterator[Harness]:
+    """Start an API server for a measurement, and end it with all that the measurement started.
+
+    Parameters
+    ----------
+    clock
+        Time of the credentials.
+    name
+        The server's name in reports and errors.
+    flags
+        Makes the server's command line from the kubeconfig that it is to write.
+
+    Raises
+    ------
+    MoorageError
+        The server ended early, or did not write its kubeconfig in two minutes.
+    """
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="moorage-bench-")))
+        kubeconfig = folder / "kubeconfig"
+        server = Child(name, flags(kubeconfig), log=folder / f"{name}.log")
+        stack.push_async_callback(server.stop)
+        await server.start()
+        await wait_for(kubeconfig, server, seconds=_START_SECONDS)
+        yield Harness(server, kubeconfig, find_access(str(kubeconfig), clock=clock), stack)
 
 
 def _children(pid: int) -> list[int]:

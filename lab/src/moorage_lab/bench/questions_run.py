@@ -225,7 +225,7 @@ async def measure_questions(
         progress(f"round {number + 1} of {rounds}: questions")
         asking.append(_Asking(clock))
         run = ServerRun(
-            workload, clock=clock, streams=streams, progress=progress, beside=asking[-1]
+            workload, clock=clock, streams=streams, progress=progress, companion=asking[-1]
         )
         asked.append(await run.run())
     loss = 1 - median(map(_speed, asked)) / median(map(_speed, without))

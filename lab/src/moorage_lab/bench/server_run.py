@@ -8,8 +8,7 @@ three share the machine, so the number is what a user sees, not what the schedul
 from __future__ import annotations
 
 import asyncio
-import tempfile
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -19,11 +18,9 @@ from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.errors import DecodeError, MoorageError
 from moorage.base.rng import Streams
-from moorage.client.http_transport import HttpTransport
-from moorage.client.kubeconfig import find_access
 from moorage.client.reflector import Reflector
 from moorage.client.writes import Client
-from moorage_lab.bench.processes import Child, server_flags, wait_for
+from moorage_lab.bench.processes import Child, Harness, open_harness
 from moorage_lab.bench.report import Result, make_result, peak_memory_mib
 from moorage_lab.bench.workload import CreateNodes, CreatePods, Workload
 
@@ -31,7 +28,6 @@ Progress = Callable[[str], None]
 
 OWN_CPU = "scheduler's own cpu"
 """Name of the scheduler's processor time without that of processes which it has started."""
-_START_SECONDS = 30.0
 _STALL_SECONDS = 60.0
 _CHECK_SECONDS = 0.5  # a process that ended is noticed within this time
 _IN_FLIGHT = 32  # concurrent creations
@@ -63,8 +59,8 @@ class _Bound:
         raise MoorageError(f"pod {key[1]} cannot be read: {error}")
 
 
-class Beside(Protocol):
-    """Something that happens beside the measurement."""
+class Companion(Protocol):
+    """Something that happens during the measurement."""
 
     @property
     def flags(self) -> Sequence[str]:
@@ -91,12 +87,9 @@ class ServerRun:
         Time for measuring; seed of the scheduler's ties.
     progress
         Called with a message at every step.
-    config
-        Makes the scheduler's configuration file from the kubeconfig of the running server; None
-        for the defaults.
     flags
-        Further flags of the scheduler, where nothing happens beside.
-    beside
+        Further flags of the scheduler.
+    companion
         Happens while measured pods are created; None for nothing.
     """
 
@@ -107,13 +100,11 @@ class ServerRun:
         clock: Clock,
         streams: Streams,
         progress: Progress = lambda line: None,
-        config: Callable[[Path], Awaitable[Path]] | None = None,
         flags: Sequence[str] = (),
-        beside: Beside | None = None,
+        companion: Companion | None = None,
     ) -> None:
         self._flags = flags
-        self._config = config
-        self._beside = beside
+        self._companion = companion
         self._workload = workload
         self._clock = clock
         self._streams = streams
@@ -127,29 +118,27 @@ class ServerRun:
         MoorageError
             A process ended early, or no pod got a node for a minute.
         """
-        with tempfile.TemporaryDirectory(prefix="moorage-bench-") as folder:
-            place = Path(folder)
-            kubeconfig, beside = place / "kubeconfig", self._beside
-            server = Child("server", server_flags(kubeconfig), log=place / "server.log")
-            flags = ["run", "--kubeconfig", str(kubeconfig)]
-            flags += ("--secure-port", "0", *self._flags) if beside is None else beside.flags
-            flags += ["--seed", str(self._streams.seed)]
-            try:
-                await server.start()
-                await wait_for(kubeconfig, server, seconds=_START_SECONDS)
-                if self._config is not None:
-                    flags += ["--config", str(await self._config(kubeconfig))]
-                scheduler = Child("scheduler", flags, log=place / "scheduler.log")
-                try:
-                    return await self._measure(kubeconfig, server, scheduler)
-                finally:
-                    await scheduler.stop()
-            finally:
-                await server.stop()
+        async with open_harness(self._clock) as harness:
+            return await self.run_in(harness)
 
-    async def _measure(self, kubeconfig: Path, server: Child, scheduler: Child) -> Result:
-        access = find_access(str(kubeconfig), clock=self._clock)
-        transport = HttpTransport(access, user_agent="moorage-bench")
+    async def run_in(self, harness: Harness, *, config: Path | None = None) -> Result:
+        """Run every operation in a harness that is open.
+
+        Parameters
+        ----------
+        config
+            The scheduler's configuration file; None for the defaults.
+
+        Raises
+        ------
+        MoorageError
+            As `run`.
+        """
+        serving = ("--secure-port", "0") if self._companion is None else self._companion.flags
+        flags = [*serving, *self._flags, "--seed", str(self._streams.seed)]
+        flags += [] if config is None else ["--config", str(config)]
+        scheduler = harness.scheduler(*flags)
+        transport = harness.open_transport()
         client = Client(transport, rng=self._streams.stream("bench/client"))
         bound, tasks = _Bound(), aio.TaskOwner()
         try:
@@ -165,10 +154,9 @@ class ServerRun:
             )
             tasks.spawn(reflector.run(), name="watch pods")
             await reflector.synced.wait()
-            return await self._pods(client, bound, server, scheduler)
+            return await self._pods(client, bound, harness.server, scheduler)
         finally:
             await tasks.cancel_all()
-            await transport.close()
 
     async def _create_nodes(self, client: Client) -> None:
         for op in self._workload.ops:
@@ -182,8 +170,8 @@ class ServerRun:
             if not isinstance(op, CreatePods):
                 continue
             self._progress(f"CreatePods {op.count}")
-            if op.measured and self._beside is not None:
-                await self._beside.before(scheduler)
+            if op.measured and self._companion is not None:
+                await self._companion.before(scheduler)
             before = {child.name: child.processor_seconds() for child in (server, scheduler)}
             own_before = scheduler.own_processor_seconds()
             have, start = len(bound.nodes), self._clock.monotonic_ns()
@@ -218,8 +206,8 @@ class ServerRun:
         return result
 
     def _begun(self, group: asyncio.TaskGroup) -> asyncio.Task[None] | None:
-        """Begin what happens beside the measurement."""
-        return None if self._beside is None else group.create_task(self._beside.during())
+        """Begin what happens during the measurement."""
+        return None if self._companion is None else group.create_task(self._companion.during())
 
 
 async def create_all(client: Client, resource: ResourceType, op: CreateNodes | CreatePods) -> None:

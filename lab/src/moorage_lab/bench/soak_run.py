@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import re
 import signal
-import tempfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -21,10 +19,9 @@ from moorage.base.errors import MoorageError, TransportError
 from moorage.base.rng import Streams
 from moorage.client.auth import FixedCredentials, ServerAccess
 from moorage.client.http_transport import HttpTransport
-from moorage.client.kubeconfig import find_access
 from moorage.client.transport import Call
 from moorage.client.writes import Client
-from moorage_lab.bench.processes import Child, free_port, server_flags, wait_for
+from moorage_lab.bench.processes import Harness, free_port, open_harness
 from moorage_lab.bench.soak import SoakLoad
 from moorage_lab.bench.soak_plan import SchedulerEnd, SoakPlan, SoakReport, soak_config
 
@@ -68,26 +65,15 @@ class SoakRun:
         MoorageError
             A process ended early or did not start.
         """
-        with tempfile.TemporaryDirectory(prefix="moorage-soak-") as folder:
-            place = Path(folder)
-            kubeconfig = place / "kubeconfig"
-            server = Child("server", server_flags(kubeconfig), log=place / "server.log")
+        async with open_harness(self._clock) as harness:
             schedulers = [
-                _Scheduler(name, place, kubeconfig, seed=self._streams.seed + number)
+                _Scheduler(name, harness, seed=self._streams.seed + number)
                 for number, name in enumerate(self._plan.schedulers)
             ]
-            try:
-                await server.start()
-                await wait_for(kubeconfig, server, seconds=_START_SECONDS)
-                return await self._measure(kubeconfig, schedulers)
-            finally:
-                for scheduler in schedulers:
-                    await scheduler.child.stop()
-                await server.stop()
+            return await self._measure(harness, schedulers)
 
-    async def _measure(self, kubeconfig: Path, schedulers: Sequence[_Scheduler]) -> SoakReport:
-        access = find_access(str(kubeconfig), clock=self._clock)
-        transport = HttpTransport(access, user_agent="moorage-soak")
+    async def _measure(self, harness: Harness, schedulers: Sequence[_Scheduler]) -> SoakReport:
+        transport = harness.open_transport(user_agent="moorage-soak")
         client = Client(transport, rng=self._streams.stream("soak/client"))
         load = SoakLoad(
             client,
@@ -108,23 +94,22 @@ class SoakRun:
             return msgspec.structs.replace(report, schedulers=tuple(ends))
         finally:
             await load.stop()
-            await transport.close()
 
 
 class _Scheduler:
     """One ``moorage run`` process, with its metrics and cache comparison."""
 
-    def __init__(self, name: str, place: Path, kubeconfig: Path, *, seed: int) -> None:
+    def __init__(self, name: str, harness: Harness, *, seed: int) -> None:
         self.name = name
-        self._config = place / f"{name}.yaml"
+        self._config = harness.folder / f"{name}.yaml"
         # The name tells this scheduler from another one that answers on its port.
         self._leads = f'\nleader_election_master_status{{name="{name}"}} 1'
         self._port = free_port()
-        flags = ["run", "--kubeconfig", str(kubeconfig), "--config", str(self._config)]
+        flags = ["--config", str(self._config)]
         flags += ["--seed", str(seed), "--secure-port", str(self._port)]
         flags += ["--bind-address", "127.0.0.1"]
         flags += ["--authorization-always-allow-paths", "/healthz,/readyz,/metrics"]
-        self.child = Child(name, flags, log=place / f"{name}.log")
+        self.child = harness.scheduler(*flags, name=name)
 
     async def start(self) -> None:
         """Start the scheduler, and wait until it holds its lease and schedules."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -15,7 +14,6 @@ from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.errors import MoorageError
 from moorage.base.rng import Streams
 from moorage.client.http_transport import open_transport
-from moorage.client.kubeconfig import find_access
 from moorage.client.transport import Call, Transport
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
@@ -27,10 +25,9 @@ from moorage.service.metered import MeteredTransport
 from moorage_lab.bench.path.null_server import Report, Script, null_server_flags
 from moorage_lab.bench.path.parts import LOOP, PARTS, PartTimes
 from moorage_lab.bench.path.standing import Standing
-from moorage_lab.bench.processes import Child, wait_for
+from moorage_lab.bench.processes import Child, open_harness
 
 NS_PER_MS: Final = NS_PER_SECOND // 1000
-_START_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.2
 _STALL_SECONDS: Final = 60.0
 _LOOK_AT_LOOP_SECONDS: Final = 0.005
@@ -128,26 +125,17 @@ async def measure_path(
     MoorageError
         The null server ended, or no pod got a node for a minute.
     """
-    with tempfile.TemporaryDirectory(prefix="moorage-bench-") as folder:
-        place = Path(folder)
-        kubeconfig = place / "kubeconfig"
-        flags = null_server_flags(Standing(nodes=plan.nodes), kubeconfig)
-        server = Child("null server", flags, log=place / "server.log")
+    null_server = partial(null_server_flags, Standing(nodes=plan.nodes))
+    async with open_harness(clock, name="null server", flags=null_server) as harness:
+        progress("the null server answers")
+        access, server = harness.access, harness.server
+        transport = open_transport(access, clock=clock, user_agent="moorage-scheduler")
         try:
-            await server.start()
-            await wait_for(kubeconfig, server, seconds=_START_SECONDS)
-            progress("the null server answers")
-            access = find_access(str(kubeconfig), clock=clock)
-            transport = open_transport(access, clock=clock, user_agent="moorage-scheduler")
-            control = open_transport(access, clock=clock, user_agent="moorage-bench")
-            try:
-                run = _Run(plan, transport, control, server, clock=clock, streams=streams)
-                return await run.measure(registry, progress)
-            finally:
-                await transport.close()
-                await control.close()
+            control = harness.open_transport()
+            run = _Run(plan, transport, control, server, clock=clock, streams=streams)
+            return await run.measure(registry, progress)
         finally:
-            await server.stop()
+            await transport.close()
 
 
 class _Run:

@@ -27,7 +27,7 @@ from moorage.client.requests import Selection
 from moorage.client.transport import Call, Transport
 from moorage.client.writes import Client
 from moorage.config.feature_gates import FeatureGates
-from moorage_lab.bench.processes import Child, free_port, server_flags, wait_for
+from moorage_lab.bench.processes import Child, free_port, open_harness
 from moorage_lab.bench.scheduler_perf.clusters import Cluster
 
 Failed = Callable[[str, BaseException], None]
@@ -72,21 +72,17 @@ async def over_https(process: SchedulerProcess, failed: Failed) -> AsyncIterator
     MoorageError
         A process does not start.
     """
-    with tempfile.TemporaryDirectory(prefix="moorage-bench-") as folder:
-        place = Path(folder)
-        kubeconfig = place / "kubeconfig"
-        server = Child("server", server_flags(kubeconfig), log=place / "server.log")
+    async with open_harness(process.clock) as harness:
         tasks = TaskOwner(failed)
+        tasks.spawn(_watched(harness.server), name="server")
+        kubeconfig = str(harness.kubeconfig)
         try:
-            await server.start()
-            await wait_for(kubeconfig, server, seconds=_START_SECONDS)
-            tasks.spawn(_watched(server), name="server")
-            access = find_access(str(kubeconfig), clock=process.clock)
-            async with _scheduled(process, access, str(kubeconfig), place, failed) as cluster:
+            async with _scheduled(
+                process, harness.access, kubeconfig, harness.folder, failed
+            ) as cluster:
                 yield cluster
         finally:
             await tasks.cancel_all()
-            await server.stop()
 
 
 @asynccontextmanager

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -13,14 +12,11 @@ from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.errors import MoorageError, TransportError
 from moorage.client.auth import FixedCredentials, ServerAccess
-from moorage.client.http_transport import HttpTransport
-from moorage.client.kubeconfig import find_access
 from moorage.client.transport import Call, Transport
 from moorage_lab.bench.path.null_server import Report, null_server_flags
-from moorage_lab.bench.processes import Child, free_port, wait_for
+from moorage_lab.bench.processes import Child, free_port, open_harness
 from moorage_lab.bench.start.result import StartPlan, StartResult
 
-_START_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.02
 _PATIENCE_SECONDS: Final = 600.0
 
@@ -35,35 +31,16 @@ async def measure_start(
     MoorageError
         A process ended, the scheduler stopped answering, or no pod was bound for ten minutes.
     """
-    with tempfile.TemporaryDirectory(prefix="moorage-bench-") as folder:
-        place = Path(folder)
-        kubeconfig, port = place / "kubeconfig", free_port()
-        server = Child(
-            "null server",
-            null_server_flags(plan.standing, kubeconfig),
-            log=place / "server.log",
+    port = free_port()
+    null_server = partial(null_server_flags, plan.standing)
+    async with open_harness(clock, name="null server", flags=null_server) as harness:
+        progress("the null server answers")
+        flags = ("--seed", str(seed), "--bind-address", "127.0.0.1", "--secure-port", str(port))
+        own = ServerAccess(
+            f"https://127.0.0.1:{port}", FixedCredentials(), insecure_skip_tls_verify=True
         )
-        flags = ["run", "--kubeconfig", str(kubeconfig), "--seed", str(seed)]
-        flags += ["--bind-address", "127.0.0.1", "--secure-port", str(port)]
-        scheduler = Child("scheduler", flags, log=place / "scheduler.log")
-        try:
-            await server.start()
-            await wait_for(kubeconfig, server, seconds=_START_SECONDS)
-            progress("the null server answers")
-            control = HttpTransport(find_access(str(kubeconfig), clock=clock))
-            asked = HttpTransport(
-                ServerAccess(
-                    f"https://127.0.0.1:{port}", FixedCredentials(), insecure_skip_tls_verify=True
-                )
-            )
-            try:
-                return await _Run(plan, scheduler, control, asked, clock).measure()
-            finally:
-                await asked.close()
-                await control.close()
-        finally:
-            await scheduler.stop()
-            await server.stop()
+        control, health = harness.open_transport(), harness.open_transport(own)
+        return await _Run(plan, harness.scheduler(*flags), control, health, clock).measure()
 
 
 class Health:

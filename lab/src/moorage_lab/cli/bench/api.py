@@ -71,7 +71,8 @@ def bench_api(
     seconds: int,
     output: Form,
 ) -> None:
-    """Load the API server: objects created, lists read, many watchers told."""
+    """Load the API server: objects created, lists read, changes sent to many watchers."""
+    from moorage.base.clock import SystemClock
     from moorage.base.process import run_loop
     from moorage.cli.render import show
     from moorage_lab.bench.api_run import ApiPlan, ApiRun
@@ -84,7 +85,7 @@ def bench_api(
         rate=rate,
         seconds=seconds,
     )
-    run = ApiRun(plan, progress=lambda line: click.echo(line, err=True))
+    run = ApiRun(plan, clock=SystemClock(), progress=lambda line: click.echo(line, err=True))
     result = run_loop(run.run())
     show(output, result.as_json(), text="\n".join(result.as_lines()))
     if result.faults:
