@@ -18,7 +18,7 @@ import pytest
 
 from moorage.base.clock import SystemClock
 from moorage.base.rng import Streams
-from moorage_lab.bench.page_cluster import logged_in, page_cluster
+from moorage_lab.bench.page.cluster import logged_in, page_cluster
 from tests.browser.conftest import WAIT_MILLISECONDS
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(1200)]

@@ -31,8 +31,8 @@ from moorage.nodeshapes.templates import complete
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.scheduler import Scheduler
 from moorage.state.compare import compare
-from moorage_lab.bench.soak import SoakLoad
-from moorage_lab.bench.soak_plan import SchedulerEnd, SoakPlan, SoakReport, soak_config
+from moorage_lab.bench.soak.load import SoakLoad
+from moorage_lab.bench.soak.plan import SchedulerEnd, SoakPlan, SoakReport, soak_config
 from moorage_sandbox.apiserver.bootstrap import bootstrap
 from moorage_sandbox.apiserver.served_kinds import served_kinds
 from moorage_sandbox.apiserver.server import ApiServer

@@ -16,8 +16,8 @@ from moorage.base.errors import MoorageError
 from moorage.base.rng import Streams
 from moorage.cli.main import main
 from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bearer
-from moorage_lab.bench.api_client import do
-from moorage_lab.bench.api_jobs import (
+from moorage_lab.bench.api.client import do
+from moorage_lab.bench.api.jobs import (
     Listed,
     ListOnce,
     Load,
@@ -28,8 +28,8 @@ from moorage_lab.bench.api_jobs import (
     Write,
     Written,
 )
-from moorage_lab.bench.api_run import ApiPlan, ApiResult
-from moorage_lab.bench.api_wire import Connector, connector_of
+from moorage_lab.bench.api.run import ApiPlan, ApiResult
+from moorage_lab.bench.api.wire import Connector, connector_of
 from moorage_sandbox.apiserver.authentication.credentials import Authenticator
 from moorage_sandbox.apiserver.bootstrap import bootstrap
 from moorage_sandbox.apiserver.served_kinds import served_kinds

@@ -17,9 +17,9 @@ from click.testing import CliRunner
 from moorage.base.errors import MoorageError
 from moorage.cli.main import main
 from moorage_lab.bench.audit_tail import AuditedCall, AuditTail
-from moorage_lab.bench.handover_book import HandoverBook
-from moorage_lab.bench.handover_plan import HandoverPlan, HandoverReport, Round
-from moorage_lab.bench.handover_replicas import Replicas
+from moorage_lab.bench.handover.book import HandoverBook
+from moorage_lab.bench.handover.plan import HandoverPlan, HandoverReport, Round
+from moorage_lab.bench.handover.replicas import Replicas
 
 FINE = HandoverReport(
     plan=HandoverPlan(nodes=10, rounds=4),

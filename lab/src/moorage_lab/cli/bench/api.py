@@ -75,7 +75,7 @@ def bench_api(
     from moorage.base.clock import SystemClock
     from moorage.base.process import run_loop
     from moorage.cli.render import show
-    from moorage_lab.bench.api_run import ApiPlan, ApiRun
+    from moorage_lab.bench.api.run import ApiPlan, ApiRun
 
     plan = ApiPlan(
         nodes=nodes,
@@ -98,6 +98,6 @@ def bench_api_client(*, kubeconfig: str) -> None:
     """Do what ``moorage bench api`` asks for on standard input."""
     from moorage.base.clock import SystemClock
     from moorage.base.process import run_loop
-    from moorage_lab.bench.api_client import serve
+    from moorage_lab.bench.api.client import serve
 
     run_loop(serve(kubeconfig, SystemClock()))

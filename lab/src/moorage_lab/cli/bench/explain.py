@@ -10,7 +10,7 @@ from moorage.cli.options import output_option
 
 if TYPE_CHECKING:
     from moorage.cli.render import Form
-    from moorage_lab.bench.explain_run import ExplainResult
+    from moorage_lab.bench.explain.run import ExplainResult
 
 _EPILOG = """
 \b
@@ -40,7 +40,7 @@ def explain(*, nodes: int, pods_per_node: int, rounds: int, output: Form) -> Non
     from moorage.base.clock import SystemClock
     from moorage.cli.render import show
     from moorage.plugins.in_tree import in_tree_registry
-    from moorage_lab.bench.explain_run import measure_explanations
+    from moorage_lab.bench.explain.run import measure_explanations
 
     found = measure_explanations(
         in_tree_registry(),

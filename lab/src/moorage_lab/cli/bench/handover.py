@@ -70,8 +70,8 @@ def handover(ctx: click.Context, /, *, output: Form, seed: int, **plan: Any) -> 
     from moorage.base.process import run_loop
     from moorage.base.rng import Streams
     from moorage.cli.render import show
-    from moorage_lab.bench.handover_plan import HandoverPlan
-    from moorage_lab.bench.handover_run import HandoverRun
+    from moorage_lab.bench.handover.plan import HandoverPlan
+    from moorage_lab.bench.handover.run import HandoverRun
 
     run = HandoverRun(
         HandoverPlan(**plan),

@@ -10,7 +10,7 @@ from moorage.cli.options import output_option, repeated_seed_option
 
 if TYPE_CHECKING:
     from moorage.cli.render import Form
-    from moorage_lab.bench.page_run import PageResult
+    from moorage_lab.bench.page.run import PageResult
 
 _EPILOG = """
 \b
@@ -68,7 +68,7 @@ def bench_page(
     from moorage.base.process import run_loop
     from moorage.base.rng import Streams
     from moorage.cli.render import show
-    from moorage_lab.bench.page_run import PagePlan, measure_page
+    from moorage_lab.bench.page.run import PagePlan, measure_page
 
     found = run_loop(
         measure_page(

@@ -57,8 +57,8 @@ def soak(
     from moorage.base.process import run_loop
     from moorage.base.rng import Streams
     from moorage.cli.render import show
-    from moorage_lab.bench.soak_plan import SoakPlan
-    from moorage_lab.bench.soak_run import SoakRun
+    from moorage_lab.bench.soak.plan import SoakPlan
+    from moorage_lab.bench.soak.run import SoakRun
 
     run = SoakRun(
         SoakPlan(nodes=nodes, pods=pods, pods_per_second=rate),

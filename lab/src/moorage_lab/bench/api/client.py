@@ -20,7 +20,7 @@ import msgspec
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.client.kubeconfig import find_access
-from moorage_lab.bench.api_jobs import (
+from moorage_lab.bench.api.jobs import (
     Job,
     Listed,
     ListOnce,
@@ -32,7 +32,7 @@ from moorage_lab.bench.api_jobs import (
     Write,
     Written,
 )
-from moorage_lab.bench.api_wire import Connector, Wire, connector_of
+from moorage_lab.bench.api.wire import Connector, Wire, connector_of
 from moorage_lab.bench.workload import default_node, default_pod
 from moorage_sandbox.apiserver.protobuf.envelope import count_items
 from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF

@@ -10,8 +10,8 @@ from moorage.api.codec import decode_untyped, encode
 from moorage.base import aio
 from moorage.base.errors import MoorageError
 from moorage_lab.bench.audit_tail import AuditTail
-from moorage_lab.bench.handover_book import HandoverBook
-from moorage_lab.bench.handover_plan import HandoverPlan
+from moorage_lab.bench.handover.book import HandoverBook
+from moorage_lab.bench.handover.plan import HandoverPlan
 from moorage_lab.bench.processes import Child
 
 LOOK_SECONDS: Final = 0.02

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moorage.base.clock import ManualClock
 from moorage.plugins.in_tree import in_tree_registry
-from moorage_lab.bench.explain_run import CAUSES, measure_explanations
+from moorage_lab.bench.explain.run import CAUSES, measure_explanations
 
 
 def test_every_cause_is_asked_about_on_a_full_cluster() -> None:

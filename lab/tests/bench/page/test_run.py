@@ -10,7 +10,7 @@ import pytest
 from moorage.base.clock import SystemClock
 from moorage.base.process import run_loop
 from moorage.base.rng import Streams
-from moorage_lab.bench.page_run import PagePlan, measure_page
+from moorage_lab.bench.page.run import PagePlan, measure_page
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from moorage.cli.main import main
-from moorage_lab.bench.soak_plan import FOREIGN, SchedulerEnd, SoakPlan, SoakReport
+from moorage_lab.bench.soak.plan import FOREIGN, SchedulerEnd, SoakPlan, SoakReport
 
 FINE = SoakReport(
     settled=True,

@@ -22,7 +22,7 @@ from moorage.client.follow import Follower
 from moorage.client.reflectors import Reflectors
 from moorage.client.writes import Client
 from moorage.nodeshapes.templates import default_nodes
-from moorage_lab.bench.handover_plan import POD_CPU, HandoverPlan
+from moorage_lab.bench.handover.plan import POD_CPU, HandoverPlan
 from moorage_sandbox.nodeagent.agents import NodeAgents
 
 NAMESPACE = "default"

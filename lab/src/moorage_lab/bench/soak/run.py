@@ -22,8 +22,8 @@ from moorage.client.http_transport import HttpTransport
 from moorage.client.transport import Call
 from moorage.client.writes import Client
 from moorage_lab.bench.processes import Harness, free_port, open_harness
-from moorage_lab.bench.soak import SoakLoad
-from moorage_lab.bench.soak_plan import SchedulerEnd, SoakPlan, SoakReport, soak_config
+from moorage_lab.bench.soak.load import SoakLoad
+from moorage_lab.bench.soak.plan import SchedulerEnd, SoakPlan, SoakReport, soak_config
 
 _START_SECONDS = 60.0
 _LOOK_SECONDS = 0.2

@@ -5,7 +5,7 @@ under the same names. A foreign binder binds pods without checking that they fit
 other schedulers. Kubelets refuse pods that do not fit. Every lost pod is replaced, as a workload
 controller would do. At the end all changes stop, and every pod runs or has a reason why it cannot.
 
-The load is an ordinary client: `soak_run` runs it against processes, tests run it against a server
+The load is an ordinary client: `run` runs it against processes, tests run it against a server
 in the same loop. The caller that starts the load also starts the schedulers.
 """
 
@@ -27,7 +27,7 @@ from moorage.client.follow import Follower
 from moorage.client.reflectors import Reflectors
 from moorage.client.writes import Client
 from moorage.nodeshapes.templates import NodeTemplate, default_nodes, name_of
-from moorage_lab.bench.soak_plan import FOREIGN, NAMESPACE, SLOT, SoakPlan, SoakReport, soak_pod
+from moorage_lab.bench.soak.plan import FOREIGN, NAMESPACE, SLOT, SoakPlan, SoakReport, soak_pod
 from moorage_sandbox.nodeagent.agents import NodeAgents
 
 _IN_FLIGHT = 32  # concurrent creations

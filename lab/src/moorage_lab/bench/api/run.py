@@ -1,7 +1,7 @@
 """Measures the API server from its clients: creating, listing, and sending events to many watchers.
 
 The server is ``moorage up --no-scheduler`` with its controllers; its clients are two processes
-(`api_client`), one that calls and one that watches, so processor time of the server is its own.
+(`client`), one that calls and one that watches, so processor time of the server is its own.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import msgspec
 
 from moorage.base.clock import Clock
 from moorage.base.errors import MoorageError
-from moorage_lab.bench.api_client import GROUPS
-from moorage_lab.bench.api_jobs import (
+from moorage_lab.bench.api.client import GROUPS
+from moorage_lab.bench.api.jobs import (
     Job,
     Listed,
     ListOnce,

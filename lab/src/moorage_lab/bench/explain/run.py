@@ -26,7 +26,7 @@ from moorage.framework.registry import Registry
 from moorage.service.core import Core, build_core
 from moorage.service.facts import Facts
 from moorage.service.ingest import NodeIngest, PodIngest
-from moorage_lab.bench.explain_devices import CLAIMS, claim_name, put_devices
+from moorage_lab.bench.explain.devices import CLAIMS, claim_name, put_devices
 
 Progress = Callable[[str], None]
 Spec = dict[str, Any]

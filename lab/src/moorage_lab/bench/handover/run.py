@@ -15,9 +15,9 @@ from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.errors import MoorageError
 from moorage.base.rng import Streams
 from moorage.client.writes import Client
-from moorage_lab.bench.handover_load import HandoverLoad
-from moorage_lab.bench.handover_plan import ACTS, HandoverPlan, HandoverReport, Round
-from moorage_lab.bench.handover_replicas import LOOK_SECONDS, PATIENCE_SECONDS, Replicas
+from moorage_lab.bench.handover.load import HandoverLoad
+from moorage_lab.bench.handover.plan import ACTS, HandoverPlan, HandoverReport, Round
+from moorage_lab.bench.handover.replicas import LOOK_SECONDS, PATIENCE_SECONDS, Replicas
 from moorage_lab.bench.processes import Harness, open_harness, server_flags
 
 _REST_SECONDS = 2.0

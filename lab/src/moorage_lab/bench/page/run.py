@@ -1,6 +1,6 @@
 """Measures what the page costs the scheduler that serves it: the first picture, and ten viewers.
 
-The cluster is `page_cluster`'s. Nothing draws here: what a browser adds is printed by the tests of
+The cluster is `cluster`'s. Nothing draws here: what a browser adds is printed by the tests of
 the page, which drive one.
 """
 
@@ -16,7 +16,7 @@ import msgspec
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.rng import Streams
-from moorage_lab.bench.page_cluster import PageCluster, Viewer, logged_in, page_cluster
+from moorage_lab.bench.page.cluster import PageCluster, Viewer, logged_in, page_cluster
 
 _NEXT_LOOKS: Final = 5
 _SETTLE_SECONDS: Final = 5.0  # the scheduler tidies its memory after the first lists

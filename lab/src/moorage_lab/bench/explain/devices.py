@@ -1,4 +1,4 @@
-"""Devices of the cluster that `explain_run` fills, and pods that get none.
+"""Devices of the cluster that `run` fills, and pods that get none.
 
 Every node offers a GPU, which its first pod has, and an FPGA with a taint.
 """

@@ -1,0 +1,1 @@
+"""The API server measured by its clients: creating, listing, watching."""

@@ -1,0 +1,1 @@
+"""Explanations of pending pods, measured on a full cluster."""

@@ -1,0 +1,1 @@
+"""Hand-overs between replicas, measured with processes: plan, load, replicas, records."""
