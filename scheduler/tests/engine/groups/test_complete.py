@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from moorage.engine.groups import complete
 from moorage.engine.groups import cycle as group_cycle
-from moorage.engine.groups.complete import CompleteSearch, Impossible
+from moorage.engine.groups.complete import CompleteSearch, Impossible, Limit
 from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.engine.groups.orders import OtherOrders
@@ -140,7 +140,7 @@ def test_what_is_proved(rooms, selector, proves):
     ]
     made = CompleteSearch(cycle_for(cluster(rooms), pods, 2), pods, least=2, within=None)
     with pytest.raises(StopIteration) as end:
-        next(made.find())
+        next(made.find(Limit(60_000)))
     assert isinstance(end.value.value, Impossible) is proves
 
 
@@ -166,7 +166,7 @@ def test_an_affinity_that_other_members_may_satisfy_proves_nothing() -> None:
     ]
     made = CompleteSearch(cycle_for(cluster([4, 4]), pods, 2), pods, least=2, within=None)
     with pytest.raises(StopIteration) as end:
-        next(made.find())
+        next(made.find(Limit(60_000)))
     assert end.value.value is None
 
 

@@ -7,7 +7,7 @@ from moorage_lab.cli.bench.churn import bench_churn
 from moorage_lab.cli.bench.explain import explain
 from moorage_lab.cli.bench.extender import bench_extender
 from moorage_lab.cli.bench.fgd import bench_fgd
-from moorage_lab.cli.bench.gang_arrivals import bench_gang_arrivals
+from moorage_lab.cli.bench.groups import bench_gang_arrivals, bench_groups_complete
 from moorage_lab.cli.bench.growth import bench_growth
 from moorage_lab.cli.bench.handover import handover
 from moorage_lab.cli.bench.page import bench_page
@@ -29,6 +29,7 @@ for _benchmark in (
     bench_churn,
     bench_extender,
     bench_gang_arrivals,
+    bench_groups_complete,
     bench_growth,
     bench_page,
     bench_null_server,

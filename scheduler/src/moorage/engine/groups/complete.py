@@ -29,19 +29,35 @@ from moorage.engine.packing.bounds import Shortage, shortage_of
 from moorage.engine.packing.problem import MemberClass, NodeClass, Problem, reduced
 from moorage.engine.packing.search import Fillings, ForbiddenSets, searching
 from moorage.framework.capabilities import Reads
-from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
 from moorage.snapshot.view import NodeView
-
-SETS_MOST: Final = 60_000
-"""Sets of members that one search looks at: about 200 ms. A count, so that a replay ends alike."""
 
 _REJECTIONS_MOST: Final = 32
 """How often the plugins may reject the places of a search, before it gives up."""
 
 Places = Mapping[str, int]
 """The row of each member with a place, by uid."""
+
+
+class Limit:
+    """The number of sets of members that the searches of one attempt may look at.
+
+    Parameters
+    ----------
+    most
+        The number.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.sets = 0
+        """Sets looked at."""
+
+    def count(self, sets: int) -> bool:
+        """Count further sets; False once there are too many."""
+        self.sets += sets
+        return self.sets <= self._most
 
 
 class Impossible(msgspec.Struct, frozen=True):
@@ -161,16 +177,21 @@ class CompleteSearch:
     def _reduced(self) -> Problem:
         return reduced(self.problem)
 
-    def find(self) -> Generator[None, None, Places | Impossible | None]:
+    def find(self, limit: Limit) -> Generator[None, None, Places | Impossible | None]:
         """Return places for the members, the proof that there are none, or None for given up.
 
         It stops each millisecond or so. The snapshot may not change before the places are tried.
+
+        Parameters
+        ----------
+        limit
+            Where to give up.
         """
         if not self.rejections:  # a rejection changes no bound
             shortage = shortage_of(self.problem) or shortage_of(self._reduced)
             if shortage is not None:
                 return Impossible(shortage) if self.proves else None
-        steps = searching(self._reduced, self._forbidden)
+        steps, before = searching(self._reduced, self._forbidden), 0
         while True:
             try:
                 sets = next(steps)
@@ -178,8 +199,9 @@ class CompleteSearch:
                 if end.value is None:
                     return Impossible() if self.proves else None
                 return self._places(end.value)
-            if sets > SETS_MOST:
+            if not limit.count(sets - before):
                 return None
+            before = sets
             yield
 
     def _places(self, fillings: Fillings) -> Places:
@@ -268,27 +290,6 @@ class CompleteSearch:
         return any(not each.node_name for each in decision.members)
 
 
-class FailedSearches:
-    """The problems of groups that were searched in vain: the same problem is not searched again.
-
-    A search of which the plugins rejected places is not kept: its problem does not say all.
-    """
-
-    def __init__(self) -> None:
-        self._kept: dict[tuple[GroupKey, Problem], bool] = {}
-
-    def result(self, key: GroupKey, problem: Problem) -> bool | None:
-        """Return whether a search proved that there are no places; None for a new problem."""
-        return self._kept.get((key, problem))
-
-    def keep(self, key: GroupKey, problem: Problem, *, proved: bool) -> None:
-        """Keep the end of a search, and forget the oldest where there are too many."""
-        self._kept[key, problem] = proved
-        if len(self._kept) > _FAILURES_MOST:
-            del self._kept[next(iter(self._kept))]
-
-
-_FAILURES_MOST: Final = 256
 _ALONE: Final = Scope(post_filter=False)
 _ROWS_ASKED: Final = 4
 

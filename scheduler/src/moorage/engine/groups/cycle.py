@@ -17,23 +17,23 @@ from collections.abc import Collection, Generator, Sequence
 from typing import TypeAlias
 
 import msgspec
-import numpy as np
 
 from moorage.api.pod import Pod
 from moorage.config.gate_table import TOPOLOGY_AWARE, WORKLOAD_PREEMPTION
 from moorage.engine.attempt import Preemption, Scope
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, Nomination, Outcome
-from moorage.engine.groups.complete import CompleteSearch, FailedSearches, Impossible
 from moorage.engine.groups.decision import (
     GROUP_UNSCHEDULABLE,
     WAITS_FOR_PREEMPTION,
     GroupDecision,
     GroupOutcome,
     Member,
+    SearchEnd,
 )
-from moorage.engine.groups.orders import ORDERS, OtherOrders, kind_of
-from moorage.engine.groups.placements import Placements
+from moorage.engine.groups.orders import ORDERS, OtherOrders
+from moorage.engine.groups.placements import Placements, shared_rows
+from moorage.engine.groups.places_search import PlacesSearch
 from moorage.engine.groups.trying import MembersOnTrial, Suspendable
 from moorage.framework.containment import contained
 from moorage.framework.preemption import leaving_pods
@@ -77,9 +77,9 @@ class GroupCycle:
         gates = cycle.profile.handle.gates
         self._orders = cycle.profile.handle.group_orders
         self._complete = cycle.profile.handle.complete_groups
-        self._failed_searches = FailedSearches()
         self._gate = gates(TOPOLOGY_AWARE)
         self.placements = Placements(cycle.profile, cycle.snapshot)
+        self._places = PlacesSearch(cycle, self.placements)
         self.preempts = gates(WORKLOAD_PREEMPTION)
         """Whether pods are evicted for a group as a whole."""
         self._post_filters = cycle.profile.group_post_filters
@@ -171,9 +171,10 @@ class GroupCycle:
         if first.outcome not in _WITHOUT_PLACES:
             return first
         if self._complete or (self._complete is None and count):
-            found, proved = yield from self._searched(key, pods, first, within=within)
-            if proved or found.outcome is GroupOutcome.PLACED:
-                return found
+            first = yield from self._places.searched(key, pods, first, within=within)
+            report = first.search
+            if report is not None and report.end is not SearchEnd.GAVE_UP:
+                return first
         orders, found = OtherOrders(self._snapshot, pods, count=count), first
         while (order := orders.after(found)) is not None:
             scope = Scope(within=within, post_filter=False)
@@ -181,63 +182,6 @@ class GroupCycle:
             if found.outcome is GroupOutcome.PLACED:
                 return found
         return first
-
-    # -- the complete search ----------------------------------------------------------------------
-
-    def _searched(
-        self,
-        key: GroupKey,
-        pods: Sequence[PodInfo],
-        first: GroupDecision,
-        *,
-        within: NodeView | None,
-    ) -> Generator[Suspendable | None, None, tuple[GroupDecision, bool]]:
-        """Return the decision for places that the complete search finds, else the first.
-
-        The second value says whether the search has proved that there are no places.
-        """
-        choice = self.placements.choice(key, pods)
-        if len({kind_of(pod) for pod in pods}) < 2 or isinstance(choice, GroupDecision):
-            return first, False
-        if choice is None:
-            return (yield from self._searched_within(key, pods, first, within=within))
-        all_proved = True
-        while (placement := choice.next()) is not None:
-            shared = self._shared(within, placement.within)
-            found, proved = yield from self._searched_within(key, pods, first, within=shared)
-            all_proved = all_proved and proved
-            choice.tried(found)
-        best = choice.best()
-        return (best, False) if best.outcome is GroupOutcome.PLACED else (first, all_proved)
-
-    def _searched_within(
-        self,
-        key: GroupKey,
-        pods: Sequence[PodInfo],
-        first: GroupDecision,
-        *,
-        within: NodeView | None,
-    ) -> Generator[Suspendable | None, None, tuple[GroupDecision, bool]]:
-        """Search as `_searched` does, within some rows."""
-        terms = self._groups.source.terms_of(key)
-        missing = 1 if terms is None else terms.minimum - self._groups.members(key).placed
-        least = min(len(pods), max(1, missing))
-        search = CompleteSearch(self.cycle, pods, least=least, within=within)
-        known = self._failed_searches.result(key, search.problem)
-        while known is None:
-            places = yield from search.find()
-            if places is None or isinstance(places, Impossible):
-                known = isinstance(places, Impossible)
-                if not search.rejections:
-                    self._failed_searches.keep(key, search.problem, proved=known)
-                break
-            decision = search.try_places(pods, places)
-            if decision.outcome is GroupOutcome.PLACED:
-                return decision, False
-            if not search.refuse(pods, places, decision):
-                break
-        # The same numbers prove nothing once a plugin rejects a row that another pod could cure.
-        return first, bool(known) and search.proves
 
     # -- places of the attempt before -------------------------------------------------------------
 
@@ -364,7 +308,7 @@ class GroupCycle:
         if isinstance(choice, GroupDecision):
             return choice
         while (placement := choice.next()) is not None:
-            within = self._shared(scope.within, placement.within)
+            within = shared_rows(self._snapshot, scope.within, placement.within)
             found = yield from self._try(pods, choice.scope(scope, within))
             if found.outcome is GroupOutcome.BROKEN:
                 return found
@@ -380,12 +324,6 @@ class GroupCycle:
                     break
                 yield tried
             return tried.found()
-
-    def _shared(self, one: NodeView | None, other: NodeView | None) -> NodeView | None:
-        """Return the rows of both views; None stands for every row."""
-        if one is None or other is None:
-            return one if other is None else other
-        return self._snapshot.rows(np.intersect1d(one.row_numbers(), other.row_numbers()))
 
     # -- making room for the whole group -------------------------------------------------------
 

@@ -30,6 +30,35 @@ class GroupOutcome(Enum):
     """Something broke: every member is retried after backoff."""
 
 
+class SearchEnd(Enum):
+    """How the complete search for the places of a group ended."""
+
+    PLACES = "places"
+    """It found places, and the plugins take them."""
+    IMPOSSIBLE = "impossible"
+    """It proved that there are no places."""
+    GAVE_UP = "gave up"
+    """It reached its limit, or the plugins rejected what it cannot express."""
+
+
+class SearchReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The complete search of one attempt; of several placements all together.
+
+    Parameters
+    ----------
+    end
+        How it ended.
+    sets
+        Number of sets of members that were looked at.
+    rejections
+        How often the plugins rejected places that it found.
+    """
+
+    end: SearchEnd
+    sets: int = 0
+    rejections: int = 0
+
+
 class Member(msgspec.Struct, frozen=True):
     """The outcome for one member.
 
@@ -114,6 +143,8 @@ class GroupDecision(msgspec.Struct, frozen=True):
     generator
         The plugin that restricted the group to the placement: its events may cure a rejection too.
         "" for a group that may go anywhere.
+    search
+        The complete search; None where the attempt made none.
     """
 
     outcome: GroupOutcome
@@ -124,6 +155,7 @@ class GroupDecision(msgspec.Struct, frozen=True):
     preferred: bool = False
     detail: str = ""
     generator: str = ""
+    search: SearchReport | None = None
 
     @property
     def all_victims(self) -> tuple[Pod, ...]:

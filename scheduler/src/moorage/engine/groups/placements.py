@@ -372,3 +372,12 @@ class Choice:
         others = f" and {len(without) - 1} more have" if len(without) > 1 else " has"
         name = without[0].decision.pod.key
         return f"{begin}; in {best.placement} {name}{others} no node: {without[0].message}"
+
+
+def shared_rows(
+    snapshot: Snapshot, one: NodeView | None, other: NodeView | None
+) -> NodeView | None:
+    """Return the rows of both views; None stands for every row."""
+    if one is None or other is None:
+        return one if other is None else other
+    return snapshot.rows(np.intersect1d(one.row_numbers(), other.row_numbers()))

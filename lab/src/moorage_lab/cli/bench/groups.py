@@ -1,7 +1,8 @@
-"""``moorage bench gang-arrivals``: jobs that arrive at random, with and without gangs."""
+"""``moorage bench gang-arrivals`` and ``groups-complete``: jobs at random, and groups that fit."""
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -11,7 +12,7 @@ from moorage.cli.options import output_option, repeated_seed_option
 if TYPE_CHECKING:
     from moorage.cli.render import Form
 
-_EPILOG = """
+_ARRIVALS_EPILOG = """
 \b
 Examples:
   moorage bench gang-arrivals
@@ -26,7 +27,7 @@ nobody waits on a node, and that no job waits for long while there is room for a
 """
 
 
-@click.command("gang-arrivals", epilog=_EPILOG)
+@click.command("gang-arrivals", epilog=_ARRIVALS_EPILOG)
 @click.option("--nodes", type=click.IntRange(1), default=500, show_default=True, metavar="N")
 @click.option("--jobs", type=click.IntRange(1), default=200, show_default=True, metavar="N")
 @click.option(
@@ -81,3 +82,57 @@ def bench_gang_arrivals(
         results.append(run.run())
     lines = as_lines(results, nodes=nodes, jobs=jobs)
     show(output, {"results": results}, text="\n".join(lines))
+
+
+_COMPLETE_EPILOG = """
+\b
+Examples:
+  moorage bench groups-complete
+  moorage bench groups-complete --exact 0 --random 10000 --seed 100000
+  moorage bench groups-complete --exact 4 --random 20 -o json
+
+Every group fits by construction. Exact groups are cut out of six equal nodes, in six cells. Random
+groups have 2 to 64 pods of 1 to 6 shapes on 50 to 5000 nodes; half of the groups have pods that may
+not share a node, a third must be in one zone and prefer one rack. A time is the processor's, of the
+whole decision: one order, then the search. A step is what happens without others having a turn.
+Group number K has the seed SEED + K. Each group that is not placed in time is listed.
+"""
+
+
+@click.command("groups-complete", epilog=_COMPLETE_EPILOG)
+@click.option(
+    "--exact",
+    type=click.IntRange(0),
+    default=40,
+    show_default=True,
+    metavar="N",
+    help="Exact groups in each of the six cells.",
+)
+@click.option(
+    "--random",
+    "random_groups",
+    type=click.IntRange(0),
+    default=200,
+    show_default=True,
+    metavar="N",
+    help="Random groups.",
+)
+@output_option()
+@repeated_seed_option
+def bench_groups_complete(*, exact: int, random_groups: int, output: Form, seed: int) -> None:
+    """Place groups of unlike pods that fit: how many have places, and how long it takes."""
+    from moorage.cli.render import show, show_note
+    from moorage.plugins.in_tree import in_tree_registry
+    from moorage_lab.bench.group_search.generator import exact_cases, random_case
+    from moorage_lab.bench.group_search.report import as_json, as_lines
+    from moorage_lab.bench.group_search.run import decide_cases
+
+    if not exact + random_groups:
+        raise click.UsageError("--exact and --random are both 0: there is nothing to measure")
+    cases = chain(
+        exact_cases(seed, of_each=exact),
+        (random_case(seed + number) for number in range(random_groups)),
+    )
+    show_note(f"{6 * exact} exact and {random_groups} random groups, seeds from {seed}")
+    ends = decide_cases(cases, in_tree_registry())
+    show(output, as_json(ends), text="\n".join(as_lines(ends)))

@@ -1,0 +1,143 @@
+"""The complete search of one attempt: within each placement in turn, with one limit for all.
+
+A search that failed is not repeated while its problem is the same.
+
+This is moorage's own; kube-scheduler v1.36 places members one after another (docs, deviations).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Final, TypeAlias
+
+import msgspec
+
+from moorage.engine.cycle import Cycle
+from moorage.engine.groups.complete import CompleteSearch, Impossible, Limit
+from moorage.engine.groups.decision import GroupDecision, GroupOutcome, SearchEnd, SearchReport
+from moorage.engine.groups.orders import kind_of
+from moorage.engine.groups.placements import Placements, shared_rows
+from moorage.engine.packing.problem import Problem
+from moorage.snapshot.pod_groups import GroupKey
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.view import NodeView
+
+SETS_MOST: Final = 60_000
+"""Sets of members that the search of one attempt looks at: about 200 ms. A count, so that a replay
+ends alike."""
+
+SearchSteps: TypeAlias = Generator[None, None, GroupDecision]
+"""A search that stops each millisecond or so; the snapshot is as it was then."""
+
+
+class PlacesSearch:
+    """Searches the places of groups that no order could place.
+
+    Parameters
+    ----------
+    cycle
+        The cycle of the profile that all members name.
+    placements
+        The placements of groups.
+    """
+
+    def __init__(self, cycle: Cycle, placements: Placements) -> None:
+        self._cycle = cycle
+        self._placements = placements
+        self._groups = cycle.snapshot.groups
+        self._failed = FailedSearches()
+
+    def searched(
+        self,
+        key: GroupKey,
+        pods: Sequence[PodInfo],
+        first: GroupDecision,
+        *,
+        within: NodeView | None,
+    ) -> SearchSteps:
+        """Return the decision for the places that the search finds, else the first, with a report.
+
+        Groups of like pods are not searched, because one order is as good as any.
+        """
+        choice = self._placements.choice(key, pods)
+        if len({kind_of(pod) for pod in pods}) < 2 or isinstance(choice, GroupDecision):
+            return first
+        limit = Limit(SETS_MOST)
+        if choice is None:
+            return (yield from self._within(key, pods, first, within=within, limit=limit))
+        ends: list[SearchReport] = []
+        while (placement := choice.next()) is not None:
+            shared = shared_rows(self._cycle.snapshot, within, placement.within)
+            found = yield from self._within(key, pods, first, within=shared, limit=limit)
+            if found.search is not None:
+                ends.append(found.search)
+            choice.tried(found)
+        best = choice.best()
+        if best.outcome is not GroupOutcome.PLACED:
+            proved = all(each.end is SearchEnd.IMPOSSIBLE for each in ends)
+            end = SearchEnd.IMPOSSIBLE if proved else SearchEnd.GAVE_UP
+            best = msgspec.structs.replace(first, search=SearchReport(end=end))
+        report = msgspec.structs.replace(
+            best.search or SearchReport(end=SearchEnd.PLACES),
+            sets=limit.sets,
+            rejections=sum(each.rejections for each in ends),
+        )
+        return msgspec.structs.replace(best, search=report)
+
+    def _within(
+        self,
+        key: GroupKey,
+        pods: Sequence[PodInfo],
+        first: GroupDecision,
+        *,
+        within: NodeView | None,
+        limit: Limit,
+    ) -> SearchSteps:
+        """Search as `searched` does, within some rows."""
+        terms = self._groups.source.terms_of(key)
+        missing = 1 if terms is None else terms.minimum - self._groups.members(key).placed
+        least = min(len(pods), max(1, missing))
+        search = CompleteSearch(self._cycle, pods, least=least, within=within)
+        known, found = self._failed.result(key, search.problem), first
+        while known is None:
+            places = yield from search.find(limit)
+            if places is None or isinstance(places, Impossible):
+                known = isinstance(places, Impossible)
+                if not search.rejections:
+                    self._failed.keep(key, search.problem, proved=known)
+                break
+            decision = search.try_places(pods, places)
+            if decision.outcome is GroupOutcome.PLACED:
+                found = decision
+                break
+            if not search.refuse(pods, places, decision):
+                break
+        # The same numbers prove nothing once a plugin rejects a row that another pod could cure.
+        end = SearchEnd.IMPOSSIBLE if known and search.proves else SearchEnd.GAVE_UP
+        if found is not first:
+            end = SearchEnd.PLACES
+        report = SearchReport(end=end, sets=limit.sets, rejections=search.rejections)
+        return msgspec.structs.replace(found, search=report)
+
+
+class FailedSearches:
+    """The problems of groups that were searched in vain: the same problem is not searched again.
+
+    A search of which the plugins rejected places is not kept: its problem does not say all.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[GroupKey, Problem], bool] = {}
+
+    def result(self, key: GroupKey, problem: Problem) -> bool | None:
+        """Return whether a search proved that there are no places; None for a new problem."""
+        return self._kept.get((key, problem))
+
+    def keep(self, key: GroupKey, problem: Problem, *, proved: bool) -> None:
+        """Keep the end of a search, and forget the oldest where there are too many."""
+        self._kept[key, problem] = proved
+        if len(self._kept) > _FAILURES_MOST:
+            del self._kept[next(iter(self._kept))]
+
+
+_FAILURES_MOST: Final = 256
