@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from moorage_lab.conformance.report import Report, Tally
+from moorage_lab.conformance.report import Report, Tally, is_upstream
 from moorage_lab.conformance.runner import check_recordings
 
 _DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -34,8 +34,17 @@ the [deviations](../deviations.md). Run it yourself:
 $ .venv/bin/moorage conformance lab/tests/conformance/data
 ```
 
-| Family | Scenarios | Equal | Faulty | Different | Unsupported |
+"""
+_TABLE = """| Family | Scenarios | Equal | Faulty | Different | Unsupported |
 |---|---:|---:|---:|---:|---:|
+"""
+_UPSTREAM = """
+## From upstream's tests, not from a run
+
+These cases are transcribed from the table tests of Kubernetes, with the names of their files and
+cases, and are answered as 1.37. No kube-scheduler was run to make them.
+`lab/tests/conformance/data/upstream/README.md` has the format and the notice of the license.
+
 """
 
 
@@ -48,6 +57,22 @@ def row(family: str, tally: Tally) -> str:
 def page(report: Report) -> str:
     """Return the whole page for a run."""
     families = sorted(report.families.items())
+    recorded = [(name, tally) for name, tally in families if not is_upstream(name)]
+    transcribed = [(name, tally) for name, tally in families if is_upstream(name)]
+    total = _total(recorded)
+    faults = "".join(f"- {fault}: {count}\n" for fault, count in sorted(total.faults.items()))
+    needs = "".join(f"- {need}: {count}\n" for need, count in sorted(total.needs.items()))
+    text = _HEADER + _rows(recorded)
+    if faults:
+        text += (
+            f"\nRecorded faults of kube-scheduler, and how many scenarios hold them:\n\n{faults}"
+        )
+    if needs:
+        text += f"\nWhat unsupported scenarios need, and how many of them:\n\n{needs}"
+    return text + _UPSTREAM + _rows(transcribed)
+
+
+def _total(families: list[tuple[str, Tally]]) -> Tally:
     total = Tally()
     for _, tally in families:
         total.cases += tally.cases
@@ -57,17 +82,12 @@ def page(report: Report) -> str:
         total.unsupported += tally.unsupported
         total.needs.update(tally.needs)
         total.faults.update(tally.faults)
-    faults = "".join(f"- {fault}: {count}\n" for fault, count in sorted(total.faults.items()))
-    needs = "".join(f"- {need}: {count}\n" for need, count in sorted(total.needs.items()))
+    return total
+
+
+def _rows(families: list[tuple[str, Tally]]) -> str:
     rows = "".join(row(family, tally) for family, tally in families)
-    text = f"{_HEADER}{rows}{row('**all**', total)}"
-    if faults:
-        text += (
-            f"\nRecorded faults of kube-scheduler, and how many scenarios hold them:\n\n{faults}"
-        )
-    if needs:
-        text += f"\nWhat unsupported scenarios need, and how many of them:\n\n{needs}"
-    return text
+    return f"{_TABLE}{rows}{row('**all**', _total(families))}"
 
 
 if __name__ == "__main__":

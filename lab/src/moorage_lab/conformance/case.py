@@ -34,6 +34,7 @@ from moorage_lab.conformance.hints import run_hints
 from moorage_lab.conformance.needs import gates_of, mode_needs
 from moorage_lab.conformance.recordings import Json, Scenario
 from moorage_lab.conformance.sampling import run_sampled
+from moorage_lab.conformance.single_plugin import run_plugin
 from moorage_lab.conformance.world import World, failed, plain, signed
 
 # Not recorded: the harness did not run these points.
@@ -71,6 +72,8 @@ def run_case(scenario: Scenario, registry: Registry) -> Json | Unsupported:
     needs = mode_needs(scenario)
     if needs:
         return Unsupported(tuple(needs))
+    if scenario.mode == "plugin":
+        return run_plugin(scenario, registry)
     try:
         specs = _specs(scenario, registry)
     except ConfigError as error:

@@ -13,7 +13,16 @@ from moorage.config.feature_gates import FeatureGates, feature_gates
 from moorage_lab.conformance.recordings import Scenario
 
 BUILT_MODES: Final = frozenset(
-    {"evaluate", "sequence", "preempt", "sequence-sampled", "hint", "extender", "podgroup"}
+    {
+        "evaluate",
+        "sequence",
+        "preempt",
+        "sequence-sampled",
+        "hint",
+        "extender",
+        "podgroup",
+        "plugin",
+    }
 )
 
 

@@ -126,6 +126,32 @@ class ObjectEvent(msgspec.Struct, frozen=True):
     new: Json | None = None
 
 
+class Vector(msgspec.Struct, frozen=True, kw_only=True):
+    """What a case of upstream's table tests asks of one plugin.
+
+    Parameters
+    ----------
+    file
+        The test file in kubernetes/kubernetes.
+    test, case
+        Names of the test function and of its case.
+    plugin, args
+        The plugin and its arguments as plain values; None means the default ones.
+    points
+        What the test looks at: ``preFilter``, ``filter``, ``codes``, ``score`` or ``hint``.
+    feasible
+        Names of the nodes that are scored; empty means all.
+    """
+
+    file: str
+    test: str
+    case: str
+    plugin: str
+    points: list[str]
+    args: Json | None = None
+    feasible: list[str] = []
+
+
 class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A cluster state with pods waiting for a node.
 
@@ -155,6 +181,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         Changes of objects; each is judged by itself for all pending pods.
     extender
         How each extender of the configuration answers.
+    vector
+        What is asked of one plugin, in mode ``plugin``; no kube-scheduler ran such a case.
     raw
         The scenario as plain values, if whole objects are compared; not part of the recording.
     """
@@ -171,6 +199,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     changes: list[NodeChanges] = []
     events: list[ObjectEvent] = []
     extender: list[Json] = []
+    vector: Vector | None = None
     raw: Json = {}
 
 

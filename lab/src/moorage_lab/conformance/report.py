@@ -109,6 +109,8 @@ class Report:
     def as_text(self) -> str:
         """Return the table, faults, unsupported needs and first differences, for people."""
         parts = ["\n".join(_table(self.families))]
+        if any(map(is_upstream, self.families)):
+            parts.append("Families upstream-*: from upstream's tests, not from a run")
         faults = (tally.faults for tally in self.families.values())
         needs = (tally.needs for tally in self.families.values())
         parts += _section("Recorded faults of kube-scheduler, number of cases", _summed(faults))
@@ -118,6 +120,11 @@ class Report:
             differ = "1 case differs" if self.different == 1 else f"{self.different} cases differ"
             parts += _section(f"First differences ({differ})", lines)
         return "\n\n".join(parts) + "\n"
+
+
+def is_upstream(family: str) -> bool:
+    """Whether the cases of a family are transcribed from upstream's tests, not recorded."""
+    return family.startswith("upstream-")
 
 
 def _summed(counters: Iterable[Counter[str]]) -> list[str]:

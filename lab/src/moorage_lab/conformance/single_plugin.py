@@ -1,0 +1,133 @@
+"""Runs a vector of upstream's table tests: one plugin, one pod, and one or two extension points.
+
+The mode "plugin" of the conformance runner. Such a case is transcribed from a test, not from a run
+of kube-scheduler. Only the points that the test looks at are answered, and only this plugin is
+asked. Nodes that pass a Filter are absent from its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from moorage.base.clock import ManualClock
+from moorage.base.rng import Streams
+from moorage.config.args import default_args, read_args
+from moorage.config.merge import POINTS, ProfileSpec
+from moorage.engine.inquiry import Inquiry, inquire
+from moorage.framework.handle import Handle
+from moorage.framework.points import EventsToRegister
+from moorage.framework.profile import Profile
+from moorage.framework.registry import Registry
+from moorage.framework.status import Code, ReasonTable, Status
+from moorage.snapshot.pod_info import PodInfo
+from moorage_lab.conformance.hints import change_of, could_concern
+from moorage_lab.conformance.needs import gates_of
+from moorage_lab.conformance.recordings import Json, Scenario
+from moorage_lab.conformance.world import build_snapshot
+
+
+def run_plugin(scenario: Scenario, registry: Registry) -> Json:
+    """Return what the plugin of a scenario answers at the scenario's points."""
+    vector = scenario.vector
+    assert vector is not None, "the reader refuses the mode without it"
+    profile = _profile(scenario, registry)
+    info = PodInfo(scenario.pending[0])
+    if "hint" in vector.points:
+        return {"hint": _hint(scenario, profile, info)}
+    inquiry = inquire(profile, profile.handle.snapshot, info)
+    return {point: _ANSWERS[point](scenario, inquiry) for point in vector.points}
+
+
+def _profile(scenario: Scenario, registry: Registry) -> Profile:
+    """Return a profile that has one plugin at each of its points."""
+    vector = scenario.vector
+    assert vector is not None
+    name, faults = vector.plugin, list[str]()
+    args: Any = default_args(name)
+    if vector.args is not None:
+        args = read_args(name, vector.args, path="args", faults=faults)
+    assert not faults, faults
+    points = {point: (name,) for point in POINTS if registry.extends(name, point)}
+    handle = Handle(
+        profile_name="default-scheduler",
+        snapshot=build_snapshot(scenario.objects),
+        reasons=ReasonTable(),
+        clock=ManualClock(),
+        streams=Streams(0),
+        gates=gates_of(scenario),
+    )
+    spec = ProfileSpec("default-scheduler", points, {name: 1}, {name: args})
+    return Profile(spec, registry, handle)
+
+
+def _pre_filter(scenario: Scenario, inquiry: Inquiry) -> Json:
+    """Return the status of PreFilter and the nodes to which it restricts the search."""
+    outcome = inquiry.pre_filter
+    statuses = [status for status in outcome.results.values() if status.code is not Code.SUCCESS]
+    answer: Json = {"status": _listed(statuses[0])} if statuses else {}
+    if outcome.restricted_by:
+        [names] = outcome.restricted_by.values()
+        answer["nodeNames"] = sorted(names)
+    return answer
+
+
+def _filter(scenario: Scenario, inquiry: Inquiry) -> Json:
+    """Return the status of every node that the plugin rejects."""
+    reasons = inquiry.attempt.profile.handle.reasons
+    return {
+        inquiry.snapshot.names[row]: _listed(
+            Status(Code(code), reasons.reasons(answer.reason_n.item(row)))
+        )
+        for answer in inquiry.answers.values()
+        for row, code in enumerate(answer.code_n.tolist())
+        if code
+    }
+
+
+def _codes(scenario: Scenario, inquiry: Inquiry) -> Json:
+    """Return the code of every node that the plugin rejects, for tests that read no reason."""
+    return {name: status[0] for name, status in _filter(scenario, inquiry).items()}
+
+
+def _score(scenario: Scenario, inquiry: Inquiry) -> Json:
+    """Return the normalised score of every node that the vector names as feasible."""
+    vector, snapshot = scenario.vector, inquiry.snapshot
+    assert vector is not None
+    names = vector.feasible or [node.name for node in scenario.objects.nodes]
+    rows = np.array(snapshot.table.rows_of(names), np.int64)
+    table = inquiry.scores(rows)
+    scores = {} if table is None else table.plugins
+    if vector.plugin not in scores:
+        return {}  # PreScore said Skip
+    given = scores[vector.plugin].normalized_n.tolist()
+    return dict(zip((snapshot.names[row] for row in rows.tolist()), given, strict=True))
+
+
+def _hint(scenario: Scenario, profile: Profile, info: PodInfo) -> str:
+    """Return Queue if a hint of the plugin that could concern the change says so."""
+    [event] = scenario.events
+    old, new = change_of(event)
+    for plugin in profile.plugins.values():
+        if not isinstance(plugin, EventsToRegister):
+            continue
+        for registration in plugin.events_to_register():
+            if registration.hint is None or not could_concern(registration.event, event):
+                continue
+            if registration.hint(info.pod, old, new):
+                return "Queue"
+    return "Skip"
+
+
+def _listed(status: Status) -> list[str]:
+    return [status.code.text, *status.reasons]
+
+
+_ANSWERS: Final[Mapping[str, Callable[[Scenario, Inquiry], Json]]] = {
+    "preFilter": _pre_filter,
+    "filter": _filter,
+    "codes": _codes,
+    "score": _score,
+}

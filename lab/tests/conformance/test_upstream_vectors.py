@@ -1,0 +1,95 @@
+"""Cases of upstream's table tests are answered alike: every file, and how many it has.
+
+Not covered: tests of upstream that were not transcribed; the README of the data says which cases
+of a transcribed test are left out.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from moorage_lab.conformance.recordings import read_cases
+from moorage_lab.conformance.runner import check_recordings
+from tools.pages import conformance_table
+
+FOLDER = Path(__file__).parent / "data" / "upstream"
+FILES = sorted(FOLDER.glob("*.jsonl"))
+NUMBERS = {
+    "interpodaffinity.filtering_test": 44,
+    "interpodaffinity.plugin_test": 25,
+    "interpodaffinity.scoring_test": 28,
+    "nodeaffinity.node_affinity_test": 44,
+    "nodeports.node_ports_test": 17,
+    "noderesources.fit_test": 79,
+    "noderesources.least_allocated_test": 11,
+    "noderesources.most_allocated_test": 10,
+    "podtopologyspread.filtering_test": 34,
+    "podtopologyspread.plugin_test": 27,
+    "podtopologyspread.scoring_test": 24,
+    "tainttoleration.taint_toleration_test": 20,
+}
+"""Cases of each file. A number may only grow."""
+
+
+def test_every_file_has_its_number():
+    assert {path.stem for path in FILES} == set(NUMBERS)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_vectors_are_answered_as_upstreams_test_expects(path):
+    report = check_recordings([path])
+    [tally] = report.families.values()
+    assert tally.equal == tally.cases == NUMBERS[path.stem], report.as_text()
+
+
+def test_the_page_counts_them():
+    report = check_recordings([FOLDER])
+    page = conformance_table.PAGE.read_text()
+    for family, tally in report.families.items():
+        assert conformance_table.row(family, tally) in page, "make docs"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_vector_names_its_source_and_runs_as_1_37(path):
+    names = []
+    for case in read_cases(path):
+        vector = case.scenario.vector
+        assert vector is not None
+        room, file = path.stem.split(".")
+        assert vector.file.endswith(f"{room}/{file}.go")
+        assert case.scenario.name == f"upstream/{path.stem}/{vector.test}/{vector.case}"
+        assert case.scenario.family == f"upstream-{room}"
+        assert case.scenario.emulated_version == "1.37"
+        assert set(case.expected) == set(vector.points)
+        names.append(case.scenario.name)
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("point", "other"),
+    [
+        pytest.param("preFilter", {"status": ["Error"]}, id="another status of PreFilter"),
+        pytest.param("filter", {"nowhere": ["Error"]}, id="another status of a node"),
+        pytest.param("codes", {"nowhere": "Error"}, id="another code of a node"),
+        pytest.param("score", {"nowhere": 1}, id="another score"),
+        pytest.param("hint", "Perhaps", id="another hint"),
+    ],
+)
+def test_a_vector_that_expects_something_else_differs(tmp_path, point, other):
+    lines = (json.loads(line) for path in FILES for line in path.read_text().splitlines())
+    line = next(each for each in lines if point in each["expected"])
+    line["expected"][point] = other
+    changed = tmp_path / "changed.jsonl"
+    changed.write_text(json.dumps(line))
+    report = check_recordings([changed])
+    assert report.different == 1
+    assert report.first_differences[0].field == point
+
+
+def test_a_report_says_that_vectors_are_not_from_a_run():
+    note = "Families upstream-*: from upstream's tests, not from a run"
+    assert note in check_recordings([FILES[0]]).as_text()
+    assert note not in check_recordings([FOLDER.parent / "public/nodename.jsonl.gz"]).as_text()
