@@ -372,3 +372,33 @@ def test_a_scheduler_that_starts_in_the_middle_evicts_nobody_again(
         assert len(company.evicted) == 6
 
     play(scenario, nodes=[node()], config=form.config())
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_group_that_has_lost_two_places_evicts_no_pod_for_one_of_them(form: Form) -> None:
+    """A node with two places goes while the victims stop; one other place could be made.
+
+    The small pod ends then, so the members are tried again.
+    """
+
+    async def scenario(company: Company) -> None:
+        for name, cpu in sizes.items():
+            await company.create(made(f"low-{name}", stops=5, cpu=cpu, nodeSelector={"node": name}))
+            await company.run(f"low-{name}")
+            await company.sleep(2)
+        await company.create(made("small", cpu="100m", nodeSelector={"node": "n1"}))
+        await company.run("small")
+        await form.create(company, 3)
+        await company.sleep(1)
+        evicted = company.evicted
+        assert (len(evicted), evicted[-1]) == (2, "low-n3")
+        await node_goes(company, "n3")
+        await company.cluster.client.delete(PODS, "small", namespace="default")
+        await company.sleep(20)
+        assert company.evicted == evicted
+
+    sizes = {"n1": "1", "n2": "1", "n3": "2"}
+    nodes = [
+        node_manifest(name, cpu=f"{cpu}100m", labels={"node": name}) for name, cpu in sizes.items()
+    ]
+    play(scenario, nodes=nodes, config=form.config())

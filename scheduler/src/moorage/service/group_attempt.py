@@ -119,8 +119,8 @@ class GroupAttempts:
         """Whether pods may be evicted for a pod that is tried by itself.
 
         Members that let each other wait at Permit preempt one after another. Nothing is evicted for
-        a group of which too few members would have a node all the same. True for any other pod, and
-        while the victims of another member stop: the group was judged when these were chosen.
+        a group of which too few members would have a node all the same, also while the victims of
+        other members stop: a node of theirs may be gone. True for any other pod.
         """
         key = self._groups.key_of(preemptor.pod)
         terms = None if key is None else self._groups.source.terms_of(key)
@@ -135,14 +135,15 @@ class GroupAttempts:
             and pod.uid not in members.gated
             and not pod.metadata.deletion_timestamp
         ]
-        snapshot, evictions = self._core.snapshot, self._core.evictions
-        if missing <= 1 or any(awaits_victims(snapshot, info, evictions) for info in others):
+        if missing <= 1:
             return True
         if not self._cycles[preemptor.profile].would_fit([preemptor.info, *others], missing):
             return False
-        # The other members may have been refused before, and the event that helps the group may
-        # have woken this member alone.
-        self._queue.activate([info.pod for info in others])
+        snapshot, evictions = self._core.snapshot, self._core.evictions
+        if not any(awaits_victims(snapshot, info, evictions) for info in others):
+            # The other members may have been refused before, and the event that helps the group
+            # may have woken this member alone.
+            self._queue.activate([info.pod for info in others])
         return True
 
     def attempt(self, first: QueuedPod) -> Awaitable[None] | None:

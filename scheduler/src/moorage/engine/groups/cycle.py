@@ -250,8 +250,12 @@ class GroupCycle:
         without = None if row is None else self._without_leaving(decision.pod, row)
         if without is None:
             return decision
+        # Reserve of the trial needs what Filter wrote for this node, such as the device of a claim.
         return msgspec.structs.replace(
-            decision, nomination=Nomination(without.node_name), victims=without.victims
+            decision,
+            nomination=Nomination(without.node_name),
+            victims=without.victims,
+            state=without.state,
         )
 
     def _without_leaving(self, pod: PodInfo, row: int) -> Decision | None:
