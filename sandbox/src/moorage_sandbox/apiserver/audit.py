@@ -18,9 +18,8 @@ from moorage.base.errors import UsageError
 from moorage.base.ids import new_uid
 from moorage.base.rng import Random
 from moorage_sandbox.apiserver.rbac.attributes import attributes_of
-from moorage_sandbox.apiserver.rbac.authorizer import AUTHENTICATED
 from moorage_sandbox.apiserver.rbac.impersonation import asked_for
-from moorage_sandbox.apiserver.wire.requests import Reply, Request, User, readable
+from moorage_sandbox.apiserver.wire.requests import AUTHENTICATED, Reply, Request, User, readable
 
 TRACEPARENT: Final = "moorage.dev/traceparent"
 """The annotation of an event with the caller's span, as the caller sent it."""

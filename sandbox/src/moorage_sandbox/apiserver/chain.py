@@ -22,23 +22,30 @@ from moorage_sandbox.apiserver.documents.own_paths import OwnPaths
 from moorage_sandbox.apiserver.policies.denying import Policies
 from moorage_sandbox.apiserver.protobuf.calls import (
     call_from_protobuf,
-    in_protobuf,
     kind_of_body,
     reply_in_protobuf,
 )
 from moorage_sandbox.apiserver.rbac.attributes import attributes_of
 from moorage_sandbox.apiserver.rbac.authorizer import Authorizer
 from moorage_sandbox.apiserver.rbac.escalation import Escalation
-from moorage_sandbox.apiserver.rbac.impersonation import acting_user
+from moorage_sandbox.apiserver.rbac.impersonation import IMPERSONATE, acting_user
 from moorage_sandbox.apiserver.rbac.reviews import reviewed_resource
 from moorage_sandbox.apiserver.rbac.rules import Attributes
 from moorage_sandbox.apiserver.resource_calls import ResourceCalls, kind_addressed
 from moorage_sandbox.apiserver.routes import Routes, Target, resource_target
 from moorage_sandbox.apiserver.subresources.binding import pod_target
-from moorage_sandbox.apiserver.wire.flow_schemas import FlowSchemas
-from moorage_sandbox.apiserver.wire.replies import status_reply
-from moorage_sandbox.apiserver.wire.requests import Query, Reply, Request, User, check_timeout
-from moorage_sandbox.apiserver.wire.yaml_calls import call_in_json, reply_accepted
+from moorage_sandbox.apiserver.wire.flow_schemas import MANDATORY_SCHEMAS, FlowSchemas
+from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF, YAML, content_type
+from moorage_sandbox.apiserver.wire.render import status_reply
+from moorage_sandbox.apiserver.wire.requests import (
+    Query,
+    Reply,
+    Request,
+    User,
+    authenticated,
+    check_timeout,
+)
+from moorage_sandbox.apiserver.wire.yaml_calls import call_in_json, reply_in_yaml
 from moorage_sandbox.apiserver.world import World
 from moorage_sandbox.storage.reads import GoneError, StaleError
 
@@ -51,8 +58,9 @@ READS: Final = ("GET", "HEAD")
 class Call:
     """One call on its way through the chain, with what the steps find out about it.
 
-    ``user`` is set by impersonation, ``attributes`` by authorization where rights are enforced,
-    and ``target`` by routing: None where the path addresses no served resource.
+    ``user`` is set by authentication, and again by impersonation; ``attributes`` by authorization
+    where rights are enforced, and ``target`` by routing: None where the path addresses no served
+    resource.
     """
 
     __slots__ = ("attributes", "request", "target", "user")
@@ -147,16 +155,19 @@ class CallChain:
             The call has to be answered once more, or nobody waits for it.
         """
         notes = self._policies.notes
-        noted = request.method not in READS and self._policies.stored.exist
+        noted = request.method not in READS and bool(self._policies.stored.binding_shelf)
         if noted:
             notes.clear()
         reply = self._reply_or_refusal(Call(request))
         if noted:
             reply = notes.added_to(reply)
-        if self._flow_schemas.in_use:
+        if len(self._flow_schemas.stored) > MANDATORY_SCHEMAS:
             headers = reply.headers + self._flow_schemas.headers(request)
             reply = msgspec.structs.replace(reply, headers=headers)
-        return reply_accepted(request, reply_in_protobuf(request, reply))
+        accept = request.headers.get("accept", "")
+        if PROTOBUF in accept:
+            reply = reply_in_protobuf(request, reply)
+        return reply_in_yaml(request, reply) if YAML in accept else reply
 
     def _reply_or_refusal(self, call: Call) -> Reply:
         """Return the reply of the first step that has one; a refusal is a reply, too."""
@@ -191,14 +202,14 @@ class CallChain:
                 return Reply(status=200, body=text, content_type="text/plain; charset=utf-8")
         if request.user is None:
             raise unauthorized()
+        call.user = authenticated(request.user)
         return None
 
     def _impersonate(self, call: Call) -> None:
         """403: the caller may not act as the user that it names."""
-        request = call.request
-        assert request.user is not None, "authenticated"
-        authorizer = self._rights.authorizer if self.enforced else None
-        call.user = acting_user(request.user, request.headers, authorizer)
+        if any(header.startswith(IMPERSONATE) for header in call.request.headers):
+            authorizer = self._rights.authorizer if self.enforced else None
+            call.user = acting_user(call.user, call.request.headers, authorizer)
 
     def _authorize(self, call: Call) -> None:
         """403: the user may not make the call."""
@@ -218,10 +229,13 @@ class CallChain:
         request = call.request
         if request.fault is not None:
             raise request.fault
-        request = call_in_json(request)
-        if in_protobuf(request):
-            request = call_from_protobuf(request, self._kind_of_body(request))
-        call.request = request
+        if request.body and request.method != "PATCH":
+            # Patches have media types of their own.
+            media_type = content_type(request.headers.get("content-type", ""))
+            if media_type == YAML:
+                call.request = call_in_json(request)
+            elif media_type == PROTOBUF:
+                call.request = call_from_protobuf(request, self._kind_of_body(request))
 
     def _execute(self, call: Call) -> Reply:
         """Answer the call: a path of the server's own, or a resource."""

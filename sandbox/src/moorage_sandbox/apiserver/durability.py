@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from moorage.kinds.status import StatusError, internal
-from moorage_sandbox.apiserver.wire.replies import status_reply
+from moorage_sandbox.apiserver.wire.render import status_reply
 from moorage_sandbox.apiserver.wire.requests import Reply, Request
 from moorage_sandbox.storage.persistence import Group, Persistence
 
@@ -40,11 +40,6 @@ class Durability:
         # The writes of the call that the worker thread answers.
         self._in_thread = ThreadWrites(0)
 
-    @property
-    def stopped(self) -> StatusError | None:
-        """Why no more calls are answered; None while they are."""
-        return self.persistence.stopped if self.persistence is not None else None
-
     def note_undone(self) -> None:
         """Note that writes have been taken back."""
         self._undone_times += 1
@@ -66,7 +61,7 @@ class Durability:
             try:
                 await self.persistence.durable()
             except StatusError as error:
-                if request.method != "GET" or self.stopped is not None:
+                if request.method != "GET" or self.persistence.stopped is not None:
                     return status_reply(error)
                 reply = await again(request)
             else:

@@ -27,15 +27,19 @@ class EventExpiry:
     ----------
     world
         Holds the events.
+
+    Attributes
+    ----------
+    due
+        (time of expiry, event, its version), oldest first. An event written again has a new entry;
+        its older entries are skipped because their version does not match.
     """
 
     def __init__(self, world: World, *, events_max: int = EVENTS_MAX) -> None:
         self._world = world
         self._served = world.catalog.by_plural(EVENTS)
         self._events_max = events_max
-        # (time of expiry, event, its version), oldest first. An event written again has a new
-        # entry; its older entries are skipped because their version does not match.
-        self._due: deque[tuple[int, Key, int]] = deque()
+        self.due: deque[tuple[int, Key, int]] = deque()
 
     def load(self) -> None:
         """Let stored events live another hour; after a store has been restored."""
@@ -46,14 +50,14 @@ class EventExpiry:
     def written(self, record: Record) -> None:
         """Note that an event was written."""
         expires_ns = self._world.clock.monotonic_ns() + EVENT_TTL_NS
-        self._due.append((expires_ns, record.key, record.version))
+        self.due.append((expires_ns, record.key, record.version))
 
     def sweep(self) -> None:
         """Remove expired events, and the oldest ones above the bound."""
         now_ns = self._world.clock.monotonic_ns()
         shelf = self._world.store.shelf(EVENTS)
-        while self._due and (self._due[0][0] <= now_ns or len(shelf) > self._events_max):
-            _, key, version = self._due.popleft()
+        while self.due and (self.due[0][0] <= now_ns or len(shelf) > self._events_max):
+            _, key, version = self.due.popleft()
             record = shelf.get(key)
             if record is not None and record.version == version:
                 self._world.remove(self._served, key)

@@ -22,7 +22,7 @@ from moorage_sandbox.apiserver.durability import Durability, ThreadWrites
 from moorage_sandbox.apiserver.policies.stored import StoredPolicies
 from moorage_sandbox.apiserver.routes import Routes
 from moorage_sandbox.apiserver.wire.fairness import is_lease
-from moorage_sandbox.apiserver.wire.replies import status_reply
+from moorage_sandbox.apiserver.wire.render import status_reply
 from moorage_sandbox.apiserver.wire.requests import Reply, Request
 from moorage_sandbox.apiserver.worker_thread import WorkerThread, takes_long
 from moorage_sandbox.rules.cel_process import CelProcess
@@ -88,7 +88,7 @@ class Lanes:
             return Lane.THREAD
         if target is None or target.served.custom:
             return Lane.LOOP_FIRST
-        may_evaluate = self._validating.exist or self._mutating.exist
+        may_evaluate = self._validating.binding_shelf or self._mutating.binding_shelf
         return Lane.LOOP_FIRST if may_evaluate else Lane.LOOP
 
     def has_to_wait(self, request: Request) -> bool:

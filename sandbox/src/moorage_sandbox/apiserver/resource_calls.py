@@ -28,12 +28,17 @@ from moorage_sandbox.apiserver.verbs.deleting import DeleteOptions, Deleter, rea
 from moorage_sandbox.apiserver.verbs.reading import Lister, get_record
 from moorage_sandbox.apiserver.verbs.selection import read_selection
 from moorage_sandbox.apiserver.verbs.watching import Watcher
-from moorage_sandbox.apiserver.verbs.write_options import check_options, is_dry_run
+from moorage_sandbox.apiserver.verbs.write_options import check_options
 from moorage_sandbox.apiserver.verbs.writing import Writer
-from moorage_sandbox.apiserver.wire.negotiate import negotiate
-from moorage_sandbox.apiserver.wire.render import Renderer, encode
-from moorage_sandbox.apiserver.wire.renderers import make_renderer
-from moorage_sandbox.apiserver.wire.replies import deleted_reply, warning_headers, written_reply
+from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF, negotiate
+from moorage_sandbox.apiserver.wire.render import (
+    Renderer,
+    deleted_reply,
+    encode,
+    make_renderer,
+    warning_headers,
+    written_reply,
+)
 from moorage_sandbox.apiserver.wire.requests import Query, Reply, Request
 from moorage_sandbox.apiserver.world import World
 
@@ -114,7 +119,8 @@ class ResourceCalls:
         if target.subresource in STREAMS:
             raise refuse_stream(self._world, target, request, query)
         accept = request.headers.get("accept", "")
-        protobuf = has_message(kind_addressed(target))
+        # Few clients ask for protobuf, and the facts of its messages are large.
+        protobuf = PROTOBUF in accept and has_message(kind_addressed(target))
         accepted = negotiate(accept, streamed=query.flag("watch"), protobuf=protobuf)
         renderer = make_renderer(target.served, accepted, query, self._world.clock.now_ns())
         if target.subresource == "binding":
@@ -178,13 +184,13 @@ class ResourceCalls:
     def _bind(self, target: Target, request: Request, query: Query) -> Reply:
         if request.method != "POST":
             raise method_not_allowed()
-        bind(self._world, target, request, dry_run=is_dry_run(query))
+        bind(self._world, target, request, dry_run=query.dry_run)
         return Reply(status=201, body=_BOUND)
 
     def _evict(self, target: Target, request: Request, query: Query) -> Reply:
         if request.method != "POST":
             raise method_not_allowed()
-        dry_run = is_dry_run(query)
+        dry_run = query.dry_run
         # Several writes, so one step also for a call in the thread.
         self._world.run_in_one_step(
             lambda: evict(self._world, self._deleter, target, request, dry_run=dry_run)

@@ -45,7 +45,7 @@ from moorage_sandbox.apiserver.routes import Routes, Target
 from moorage_sandbox.apiserver.verbs.deleting import Deleter
 from moorage_sandbox.apiserver.verbs.writing import Writer
 from moorage_sandbox.apiserver.views import EVENTS, Catalog
-from moorage_sandbox.apiserver.wire.replies import status_reply
+from moorage_sandbox.apiserver.wire.render import status_reply
 from moorage_sandbox.apiserver.wire.requests import Reply, Request
 from moorage_sandbox.apiserver.world import World
 from moorage_sandbox.storage.journal.kept import Journal
@@ -168,10 +168,10 @@ class ApiServer:
 
     async def _reply(self, request: Request) -> Reply:
         """Answer a call in its lane, unless the disk has stopped the server."""
-        stopped = self._durability.stopped
-        if stopped is not None:
-            return status_reply(stopped)
-        if not self._lanes.thread.closed:
+        persistence = self._durability.persistence
+        if persistence is not None and persistence.stopped is not None:
+            return status_reply(persistence.stopped)
+        if self._expiry.due and not self._lanes.thread.closed:
             self._expiry.sweep()
         return await self._lanes.run(request)
 
@@ -184,7 +184,8 @@ class ApiServer:
     def answer_at_once(self, request: Request) -> Reply:
         """Answer a call without waiting, as `handle` would."""
         received = self._audit.now() if self._audit is not None else ""
-        self._expiry.sweep()
+        if self._expiry.due:
+            self._expiry.sweep()
         reply = self._chain.answer(request)
         if self._audit is not None:
             self._audit.write_call(request, reply, received)

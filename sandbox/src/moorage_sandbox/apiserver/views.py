@@ -9,6 +9,7 @@ stored in the version of their definition, and their versions differ only in the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -24,7 +25,7 @@ _encode = msgspec.json.Encoder().encode
 EVENTS = "events"
 
 
-class Served(msgspec.Struct, frozen=True):
+class Served(msgspec.Struct, frozen=True, dict=True):
     """One resource at its API path.
 
     Parameters
@@ -45,32 +46,32 @@ class Served(msgspec.Struct, frozen=True):
     custom: bool = False
     renewed: int = 0
 
-    @property
+    @cached_property
     def shelf(self) -> str:
         """Name of the shelf with its objects."""
         return self.stored_kind.resource.qualified
 
-    @property
+    @cached_property
     def translated(self) -> bool:
         """Whether the stored form differs from the served form."""
         return self.kind is not self.stored_kind
 
-    @property
+    @cached_property
     def as_stored(self) -> bool:
         """Whether the bytes of objects are served as they are stored, but perhaps for a few."""
         return not self.translated and not self.renewed
 
-    @property
+    @cached_property
     def rules(self) -> ServedKind:
         """The kind whose rules apply to objects; the form that these rules know is called ruled."""
         return self.stored_kind if self._stored_rules else self.kind
 
-    @property
+    @cached_property
     def _stored_rules(self) -> bool:
         translation = self._translation
         return translation is not None and translation.stored_rules
 
-    @property
+    @cached_property
     def _translation(self) -> Translation | None:
         return self.kind.translation if self.translated else None
 

@@ -165,7 +165,15 @@ def _nothing() -> None:
 
 
 class WorkerThread:
-    """One thread, for one call at a time; and one for long pieces of streams."""
+    """One thread, for one call at a time; and one for long pieces of streams.
+
+    Attributes
+    ----------
+    started
+        Whether the thread is running.
+    closed
+        Whether calls in the loop have to wait; see `alone`.
+    """
 
     def __init__(self) -> None:
         self._thread: ThreadPoolExecutor | None = None
@@ -178,6 +186,8 @@ class WorkerThread:
         # Set while calls in the loop are answered; see `alone`.
         self._open = asyncio.Event()
         self._open.set()
+        self.started = False
+        self.closed = False
         self._chores = TaskOwner()
 
     def start(self, changed: Callable[[], None] = _nothing) -> None:
@@ -193,25 +203,17 @@ class WorkerThread:
             self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="long call")
             self._rendering = ThreadPoolExecutor(max_workers=1, thread_name_prefix="rendering")
             self._loop, self._home = asyncio.get_running_loop(), threading.get_ident()
+            self.started = True
 
     def close(self) -> None:
         """Take no more calls; the current call is finished, but its answer is not used."""
         if self._thread is not None:
             self._thread.shutdown(wait=False)
             self._thread = None
+            self.started = False
         if self._rendering is not None:
             self._rendering.shutdown(wait=False)
             self._rendering = None
-
-    @property
-    def started(self) -> bool:
-        """Whether the thread is running."""
-        return self._thread is not None
-
-    @property
-    def closed(self) -> bool:
-        """Whether calls in the loop have to wait; see `alone`."""
-        return not self._open.is_set()
 
     async def until_open(self) -> None:
         """Wait until calls in the loop are answered."""
@@ -268,11 +270,19 @@ class WorkerThread:
 
         Reads wait, too: nobody may see a part of the objects.
         """
-        self.at_home(self._open.clear)
+        self.at_home(self._close_loop)
         try:
             yield
         finally:
-            self.at_home(self._open.set)
+            self.at_home(self._open_loop)
+
+    def _close_loop(self) -> None:
+        self.closed = True
+        self._open.clear()
+
+    def _open_loop(self) -> None:
+        self.closed = False
+        self._open.set()
 
     def at_home(self, work: Callable[[], T]) -> T:
         """Do work in the loop's thread, called from either thread."""

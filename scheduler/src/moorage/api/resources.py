@@ -6,14 +6,14 @@ One table, used by the client to build paths and by the API server to answer dis
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final
 from urllib.parse import quote
 
 import msgspec
 
 
-class ResourceType(msgspec.Struct, frozen=True):
+class ResourceType(msgspec.Struct, frozen=True, dict=True):
     """One resource type: a line of ``kubectl api-resources``."""
 
     group: str
@@ -26,12 +26,12 @@ class ResourceType(msgspec.Struct, frozen=True):
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def api_version(self) -> str:
         """``v1`` or ``group/version``, as objects carry it."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
-    @property
+    @cached_property
     def qualified(self) -> str:
         """``plural`` or ``plural.group``, as error messages name it."""
         return f"{self.plural}.{self.group}" if self.group else self.plural

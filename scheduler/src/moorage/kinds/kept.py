@@ -19,7 +19,11 @@ from moorage.kinds.versions import CONVERSIONS
 
 _PROPERTIES: Final[Mapping[str, Mapping[str, Any]]] = {
     # Names are any segment of a path, and often have colons.
-    "clustertrustbundles": {"name_rule": path_segment_name, "needs_version": True},
+    "clustertrustbundles": {
+        "name_rule": path_segment_name,
+        "needs_version": True,
+        "grants_rights": True,
+    },
     "leasecandidates": {"created_by_put": True, "needs_version": True},
     "podcertificaterequests": {"open_status": (), "needs_version": True},
     "resourcepoolstatusrequests": {"open_status": (), "needs_version": True},
@@ -76,6 +80,7 @@ def other_version(
         created_by_put=stored.created_by_put,
         needs_version=stored.needs_version if needs_version is None else needs_version,
         shown_when_deleted=stored.shown_when_deleted,
+        grants_rights=stored.grants_rights,
         acted_on_by=stored.acted_on_by,
         warn=stored.warn,
         warn_of_new=stored.warn_of_new,

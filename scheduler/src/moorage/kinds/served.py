@@ -129,6 +129,8 @@ class ServedKind:
         An update has to carry a resourceVersion (AllowUnconditionalUpdate is false upstream).
     shown_when_deleted
         A delete answers with the object even when it is gone (ReturnDeletedObject upstream).
+    grants_rights
+        A caller that creates or changes an object needs the rights that the object grants.
     open_status
         Fields of the metadata that may change together with the status.
     parts
@@ -174,6 +176,7 @@ class ServedKind:
     created_by_put: bool = False
     needs_version: bool = False
     shown_when_deleted: bool = False
+    grants_rights: bool = False
     open_status: tuple[str, ...] = OPEN_METADATA
     parts: Mapping[str, Part] = field(default_factory=dict)
     more_subresources: frozenset[str] = field(default=frozenset())

@@ -63,7 +63,7 @@ class Admission:
     @property
     def checks_deletes(self) -> bool:
         """Whether `check_delete` may refuse anything."""
-        return self._policies.stored.exist
+        return bool(self._policies.stored.binding_shelf)
 
     def check_delete(self, served: Served, record: Record, *, dry_run: bool) -> None:
         """Refuse a client's delete that a policy denies.
@@ -73,7 +73,7 @@ class Admission:
         StatusError
             As the policy says.
         """
-        if self._policies.stored.exist:
+        if self._policies.stored.binding_shelf:
             self._policies.check_write(served, None, served.ruled(record), dry_run=dry_run)
 
     def check_status(self, served: Served, new: Obj, old: Obj, *, dry_run: bool) -> None:
@@ -95,8 +95,10 @@ class Admission:
         StatusError
             403, or as a policy says.
         """
-        self._escalation.check_grants(served, new, old)
-        self._policies.check_write(served, new, old, dry_run=dry_run)
+        if served.kind.grants_rights:
+            self._escalation.check_grants(served, new, old)
+        if self._policies.stored.binding_shelf:
+            self._policies.check_write(served, new, old, dry_run=dry_run)
 
     def check_part(
         self, served: Served, new: Obj, old: Obj, *, subresource: str, dry_run: bool
@@ -130,4 +132,5 @@ class Admission:
             if faults:
                 why = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
                 raise forbidden(served.kind.resource, text(new, "metadata", "name"), why)
-        self._quotas.check_quotas(served, new, old)
+        if self._quotas.used:
+            self._quotas.check_quotas(served, new, old)

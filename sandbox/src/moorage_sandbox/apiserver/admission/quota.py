@@ -38,20 +38,24 @@ class Quotas:
     ----------
     world
         Holds quotas and all other objects.
+
+    Attributes
+    ----------
+    used
+        Namespace -> name of a quota -> use of each resource that it bounds, nano units.
     """
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._served = world.catalog.by_plural(QUOTAS)
-        # Namespace -> name of a quota -> use of each resource that it bounds, nano units.
-        self._used: dict[str, dict[str, Amounts]] = {}
+        self.used: dict[str, dict[str, Amounts]] = {}
         world.on_write(QUOTAS, self._quota_written, apart=True)
 
     def load(self) -> None:
         """Count again for every stored quota; called after a store has been restored."""
-        for namespace in self._used:
+        for namespace in self.used:
             self._world.on_write_in(namespace, None)
-        self._used.clear()
+        self.used.clear()
         for record in list(self._world.store.shelf(QUOTAS).records()):
             self._quota_written(self._served, None, record)
 
@@ -65,10 +69,10 @@ class Quotas:
         """
         namespace = text(new, "metadata", "namespace")
         resource, shelf = served.kind.resource, served.shelf
-        for name in sorted(self._used.get(namespace, ())):
+        for name in sorted(self.used.get(namespace, ())):
             quota = self._world.lookup(QUOTAS, namespace, name)
             assert quota is not None, "quotas counted for exist"
-            why = quota_fault(quota, self._used[namespace][name], shelf, new=new, old=old)
+            why = quota_fault(quota, self.used[namespace][name], shelf, new=new, old=old)
             if why:
                 raise forbidden(resource, text(new, "metadata", "name"), why)
 
@@ -84,7 +88,7 @@ class Quotas:
                 world.run_in_one_step(partial(self._drop, before))
                 return
             quota = after.decode()
-            counted = self._used.get(after.namespace, {}).get(after.name)
+            counted = self.used.get(after.namespace, {}).get(after.name)
             if counted is not None and set(counted) == set(child(quota, "spec", "hard")):
                 world.run_in_one_step(partial(self._write_status, after.namespace, after.name))
                 return
@@ -114,15 +118,15 @@ class Quotas:
                 old, new = ({id(each): each for each in found} for found in (before, now))
                 _count(total, quota, shelf, [old[key] for key in old if key not in new], -1)
                 _count(total, quota, shelf, [new[key] for key in new if key not in old], 1)
-        self._used.setdefault(namespace, {})[name] = total
+        self.used.setdefault(namespace, {})[name] = total
         self._world.on_write_in(namespace, self._written)
         self._write_status(namespace, name)
 
     def _drop(self, gone: Record) -> None:
-        left = self._used.get(gone.namespace, {})
+        left = self.used.get(gone.namespace, {})
         left.pop(gone.name, None)
         if not left:
-            self._used.pop(gone.namespace, None)
+            self.used.pop(gone.namespace, None)
             self._world.on_write_in(gone.namespace, None)
 
     def _written(self, served: Served, before: Record | None, after: Record | None) -> None:
@@ -134,7 +138,7 @@ class Quotas:
             if record is not None
         ]
         bounded = {name for _, use, _ in changes for name in use}
-        for name, used in sorted(self._used.get(namespace, {}).items()):
+        for name, used in sorted(self.used.get(namespace, {}).items()):
             # Most quotas are about other resources, and decoding each takes 10 microseconds.
             if bounded.isdisjoint(used):
                 continue
@@ -146,7 +150,7 @@ class Quotas:
                 if matches_scopes(spec, served.shelf, obj):
                     _add(counted, use, sign)
             if counted != used:
-                self._used[namespace][name] = counted
+                self.used[namespace][name] = counted
                 self._write_status(namespace, name)
 
     def _write_status(self, namespace: str, name: str) -> None:
@@ -154,7 +158,7 @@ class Quotas:
         record = self._world.store.shelf(QUOTAS).get((namespace, name))
         assert record is not None, "quotas counted for exist"
         quota = record.decode()
-        hard, used = child(quota, "spec", "hard"), self._used[namespace][name]
+        hard, used = child(quota, "spec", "hard"), self.used[namespace][name]
         told = {
             "hard": dict(hard),
             "used": {each: spelled(used[each], hard[each]) for each in sorted(hard)},

@@ -25,12 +25,11 @@ from moorage_sandbox.apiserver.authentication.token_keys import (
     as_text,
     from_text,
 )
-from moorage_sandbox.apiserver.rbac.authorizer import AUTHENTICATED
 from moorage_sandbox.apiserver.rbac.impersonation import ACCOUNT_PREFIX, account_groups
 from moorage_sandbox.apiserver.routes import Target
 from moorage_sandbox.apiserver.verbs.reading import get_record
 from moorage_sandbox.apiserver.wire.bodies import decode_typed
-from moorage_sandbox.apiserver.wire.requests import Request, User
+from moorage_sandbox.apiserver.wire.requests import AUTHENTICATED, Request, User
 from moorage_sandbox.storage.store import Store
 
 _RESOURCE, _ = subresource_body(SERVICE_ACCOUNTS, "token")

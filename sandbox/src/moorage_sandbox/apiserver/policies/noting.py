@@ -14,7 +14,7 @@ import msgspec
 
 from moorage.policies.bound import BoundPolicy
 from moorage.policies.expressions import Failed
-from moorage_sandbox.apiserver.wire.replies import warning_headers
+from moorage_sandbox.apiserver.wire.render import warning_headers
 from moorage_sandbox.apiserver.wire.requests import Reply
 
 FAILURES: Final = "validation.policy.admission.k8s.io/validation_failure"

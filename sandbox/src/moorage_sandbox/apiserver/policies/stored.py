@@ -6,8 +6,6 @@ write. Mirrors kubernetes v1.36 apiserver pkg/admission/plugin/policy/generic/po
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from moorage.cel.runtime import is_installed
 from moorage.kinds.kind import Obj
 from moorage.kinds.tree import Json, text
@@ -15,7 +13,6 @@ from moorage.policies.bound import GROUP, BoundPolicies, Chosen
 from moorage.policies.matching import Write
 from moorage_sandbox.apiserver.views import Served
 from moorage_sandbox.apiserver.world import World
-from moorage_sandbox.storage.store import Shelf
 
 
 class StoredPolicies(BoundPolicies):
@@ -27,21 +24,17 @@ class StoredPolicies(BoundPolicies):
         Holds them, and their parameters.
     policies, bindings
         The plurals of the two kinds.
+
+    Attributes
+    ----------
+    binding_shelf
+        The bindings: policies without a binding do nothing, so every write looks here first.
     """
 
     def __init__(self, world: World, policies: str, bindings: str) -> None:
         super().__init__(world, policies, bindings)
         self._world = world
-
-    @cached_property
-    def _binding_shelf(self) -> Shelf:
-        # Looked up once, because every call asks for its length.
-        return self._world.shelf(self._bindings)
-
-    @property
-    def exist(self) -> bool:
-        """Whether there are any bindings: policies without a binding do nothing."""
-        return len(self._binding_shelf) > 0
+        self.binding_shelf = world.store.shelf(f"{bindings}.{GROUP}")
 
     def write_to_match(
         self, served: Served, new: Obj | None, old: Obj | None, subresource: str
@@ -59,7 +52,7 @@ class StoredPolicies(BoundPolicies):
             ``status``, or empty.
         """
         resource = served.kind.resource
-        if not self.exist or not is_installed() or resource.group == GROUP:
+        if not self.binding_shelf or not is_installed() or resource.group == GROUP:
             # Otherwise a policy could keep its own removal from happening.
             return None
         namespace = text(new or old or {}, "metadata", "namespace")

@@ -1,7 +1,7 @@
 """Calls whose body is protobuf, and answers to clients that prefer it.
 
-Place in the flow: `moorage_sandbox.apiserver.server` passes every call through here on its way in
-and out, so that all other parts know JSON only. Lists and watches are written by `rendering`.
+Place in the flow: `moorage_sandbox.apiserver.chain` converts such a call here on its way in and
+out, so that all other parts know JSON only. Lists and watches are written by `rendering`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from moorage_sandbox.apiserver.wire.negotiate import (
     PROTOBUF,
     SPOKEN,
     accepts_protobuf,
-    content_type,
 )
 from moorage_sandbox.apiserver.wire.requests import Reply, Request
 
@@ -28,13 +27,6 @@ _log = logging.getLogger(__name__)
 _OPTIONS: Final = ("v1", "DeleteOptions")
 # (API version, kind) whose messages have been built; see `is_first`.
 _prepared: set[tuple[str, str]] = set()
-
-
-def in_protobuf(request: Request) -> bool:
-    """Whether a call has a body in protobuf that may stand for JSON; a patch has no such body."""
-    if not request.body or request.method == "PATCH":
-        return False
-    return content_type(request.headers.get("content-type", "")) == PROTOBUF
 
 
 def kind_of_body(method: str, addressed: tuple[str, str]) -> tuple[str, str]:
@@ -87,7 +79,7 @@ def call_from_protobuf(request: Request, default: tuple[str, str]) -> Request:
     Parameters
     ----------
     request
-        A call for which `in_protobuf` holds.
+        A call with a body in protobuf.
     default
         (API version, kind) of a body that does not name its own.
 

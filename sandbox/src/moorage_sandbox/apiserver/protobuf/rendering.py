@@ -1,6 +1,6 @@
 """Lists and watches in protobuf.
 
-Place in the flow: `moorage_sandbox.apiserver.wire.renderers.make_renderer` chooses this renderer
+Place in the flow: `moorage_sandbox.apiserver.wire.render.make_renderer` chooses this renderer
 for a client that prefers protobuf. Objects are stored in JSON, so each object is decoded and
 written in protobuf. That takes 50 microseconds for a pod, so long lists and watches of large
 objects are written in a thread (`worker_thread`). Watches share the written bytes.

@@ -23,7 +23,6 @@ from moorage_sandbox.apiserver.wire.requests import User
 from moorage_sandbox.storage.store import Store
 
 MASTERS = "system:masters"
-AUTHENTICATED = "system:authenticated"
 _ACCOUNT = "system:serviceaccount"
 # How many pairs of user and namespace are remembered, and how many letters the name and groups of a
 # remembered user may have in all. Both are guesses: about 10 MB.

@@ -11,15 +11,16 @@ from collections.abc import Iterator, Mapping
 
 from moorage.api.names import dns_label_faults, dns_subdomain_faults
 from moorage.kinds.status import bad_request
-from moorage_sandbox.apiserver.rbac.authorizer import AUTHENTICATED, Authorizer
+from moorage_sandbox.apiserver.rbac.authorizer import Authorizer
 from moorage_sandbox.apiserver.rbac.rules import Attributes
-from moorage_sandbox.apiserver.wire.requests import User, readable
+from moorage_sandbox.apiserver.wire.requests import User, authenticated, readable
 
 ACCOUNT_PREFIX = "system:serviceaccount:"
 ACCOUNTS_GROUP = "system:serviceaccounts"
+IMPERSONATE = "impersonate-"
+"""The beginning of the headers that name another user."""
 GROUP_HEADER = "impersonate-group"
 _USER_HEADER = "impersonate-user"
-_ANONYMOUS = "system:anonymous"
 # Headers without an effect here: accepting them silently would promise an effect.
 _NOT_SERVED = ("impersonate-uid", "impersonate-extra-")
 _SEPARATOR = "\n"
@@ -36,9 +37,9 @@ def acting_user(user: User, headers: Mapping[str, str], authorizer: Authorizer |
     Parameters
     ----------
     user
-        The caller.
+        The caller, `authenticated`.
     headers
-        By lower-case name; of several groups the values are `joined`.
+        By lower-case name, some with `IMPERSONATE`; of several groups the values are `joined`.
     authorizer
         Decides whether the caller may; None where every known user may do everything.
 
@@ -47,15 +48,9 @@ def acting_user(user: User, headers: Mapping[str, str], authorizer: Authorizer |
     StatusError
         400: groups without a user, unsupported headers, or no UTF-8. 403: the caller may not.
     """
-    user = known(user)
-    for header in headers:
-        if header.startswith("impersonate-"):
-            break
-    else:
-        return user
     asked = asked_for(headers)
     for header, value in headers.items():
-        if header.startswith("impersonate-") and readable(value) != value:
+        if header.startswith(IMPERSONATE) and readable(value) != value:
             raise bad_request(f"{header} is not UTF-8")
         if header.startswith(_NOT_SERVED):
             raise bad_request(f"{header}: only users and groups can be impersonated here")
@@ -66,14 +61,7 @@ def acting_user(user: User, headers: Mapping[str, str], authorizer: Authorizer |
     if authorizer is not None:
         for wanted in _wanted(asked.name, _groups(headers)):
             authorizer.require_right(user, wanted)
-    return known(asked)
-
-
-def known(user: User) -> User:
-    """Return a user with the group of all authenticated users."""
-    if user.name == _ANONYMOUS or AUTHENTICATED in user.groups:
-        return user
-    return User(user.name, (*user.groups, AUTHENTICATED))
+    return authenticated(asked)
 
 
 def asked_for(headers: Mapping[str, str]) -> User | None:

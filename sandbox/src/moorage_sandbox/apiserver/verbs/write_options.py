@@ -41,11 +41,6 @@ def check_options(query: Query, options: Options, *, apply: bool = False) -> Non
         raise invalid_options(options, errors)
 
 
-def is_dry_run(query: Query) -> bool:
-    """Whether a call with valid options is a dry run."""
-    return "dryRun" in query
-
-
 def dry_run_faults(values: Iterable[str]) -> list[FieldError]:
     """Return the error of ``dryRun``, if it has another value than ``All``."""
     found = list(values)

@@ -37,7 +37,7 @@ from moorage_sandbox.apiserver.verbs.metadata import (
 )
 from moorage_sandbox.apiserver.verbs.patches import APPLY_PATCH, apply_patch, patch_type
 from moorage_sandbox.apiserver.verbs.reading import get_record
-from moorage_sandbox.apiserver.verbs.write_options import check_options, is_dry_run
+from moorage_sandbox.apiserver.verbs.write_options import check_options
 from moorage_sandbox.apiserver.views import EVENTS, Served
 from moorage_sandbox.apiserver.wire.bodies import (
     Sent,
@@ -108,7 +108,7 @@ class Writer:
         warnings = check_fields(obj, target.served.kind, query, sent)
         check_never_stored(obj)
         warnings += target.served.kind.warnings(obj, new=True)
-        return Written(self.create_object(target, obj, dry_run=is_dry_run(query)), warnings)
+        return Written(self.create_object(target, obj, dry_run=query.dry_run), warnings)
 
     def create_object(
         self,
@@ -146,7 +146,7 @@ class Writer:
             self._namespaces.check_open(target.namespace, kind.resource, meta.get("name") or "")
         if managed:
             meta["managedFields"] = managed
-        if self._admission.mutations.stored.exist:
+        if self._admission.mutations.stored.binding_shelf:
             obj = self._admission.mutations.mutated(served, obj, None, dry_run=dry_run)
             agree_with_path(obj, target)
             meta = obj["metadata"]
@@ -183,11 +183,11 @@ class Writer:
             warnings += kind.warnings(new, new=creates)
         if creates:
             # Also from a status: upstream's strategy of the status is that of the object otherwise.
-            made = self._create_by_put(target, new, dry_run=is_dry_run(query))
+            made = self._create_by_put(target, new, dry_run=query.dry_run)
             return Written(made, warnings, created=True)
         record = get_record(self._world.store, target)
         writing = partial(self._writing, target, request, query)
-        return Written(self._replace(target, record, new, writing, is_dry_run(query)), warnings)
+        return Written(self._replace(target, record, new, writing, query.dry_run), warnings)
 
     def patch(self, target: Target, request: Request, query: Query) -> Written:
         """Change an object, or its status, by a patch; an apply may create the object.
@@ -215,7 +215,7 @@ class Writer:
         if not target.subresource:
             warnings += served.kind.warnings(new, new=False)
         writing = partial(self._writing, target, request, query)
-        return Written(self._replace(target, record, new, writing, is_dry_run(query)), warnings)
+        return Written(self._replace(target, record, new, writing, query.dry_run), warnings)
 
     def rewrite(self, target: Target, new: Obj, request: Request, query: Query) -> Record:
         """Replace an object by a changed one, for a call to one of its subresources.
@@ -228,7 +228,7 @@ class Writer:
         whole = Target(served=target.served, namespace=target.namespace, name=target.name)
         record = get_record(self._world.store, whole)
         writing = partial(self._writing, target, request, query)
-        return self._replace(whole, record, new, writing, is_dry_run(query))
+        return self._replace(whole, record, new, writing, query.dry_run)
 
     def _apply(self, target: Target, request: Request, query: Query) -> Written:
         """Apply a configuration: create the object, or change the fields of the caller."""
@@ -242,7 +242,7 @@ class Writer:
         agree_with_path(config, target)
         if creates:
             self._admission.check_may_create()
-            writing, dry_run = self._writing(target, request, query), is_dry_run(query)
+            writing, dry_run = self._writing(target, request, query), query.dry_run
             new, managed = applied(None, config, writing, force=False)
             made = self.create_object(target, new, dry_run=dry_run, managed=managed)
             return Written(made, warnings, created=True)
@@ -270,7 +270,7 @@ class Writer:
             refresh_last_applied(new, config, writing.manager)
         new["metadata"] = new["metadata"] | {"managedFields": managed}
         new["metadata"] |= {key: value for key, value in wanted.items() if value}
-        return self._replace(target, record, new, None, is_dry_run(query))
+        return self._replace(target, record, new, None, query.dry_run)
 
     def _is_missing(self, target: Target) -> bool:
         """Whether no object of the path's name is stored."""
@@ -333,7 +333,7 @@ class Writer:
         if writing is not None and not of_part:
             # Fields that admission or the kind changes belong to nobody.
             managed = _tracked(served, old, new, sent, writing)
-        if self._admission.mutations.stored.exist and subresource in (None, "status"):
+        if self._admission.mutations.stored.binding_shelf and subresource in (None, "status"):
             asked = self._admission.mutations.mutated
             new = asked(served, new, old, subresource=subresource or "", dry_run=dry_run)
             agree_with_path(new, target)

@@ -8,21 +8,19 @@ kubernetes v1.36 apiserver pkg/util/flowcontrol: rule.go and apf_filter.go. Call
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any, Final
 
 from moorage.kinds.kind import Obj
 from moorage.kinds.tree import Json, child, number, objects, strings, text
 from moorage_sandbox.apiserver.rbac.attributes import attributes_of
-from moorage_sandbox.apiserver.rbac.authorizer import AUTHENTICATED
 from moorage_sandbox.apiserver.rbac.impersonation import ACCOUNT_PREFIX, asked_for
 from moorage_sandbox.apiserver.rbac.rules import Attributes, allows
-from moorage_sandbox.apiserver.wire.requests import Request, User
+from moorage_sandbox.apiserver.wire.requests import AUTHENTICATED, Request, User
 from moorage_sandbox.apiserver.world import World
-from moorage_sandbox.storage.store import Shelf
 
 SCHEMAS: Final = "flowschemas"
 LEVELS: Final = "prioritylevelconfigurations"
+_SHELF: Final = f"{SCHEMAS}.flowcontrol.apiserver.k8s.io"
 _API_VERSION: Final = "flowcontrol.apiserver.k8s.io/v1"
 _STRANGER: Final = User("system:anonymous", ("system:unauthenticated",))
 _EVERY_CALL: Final[Json] = {
@@ -49,6 +47,8 @@ _MANDATORY: Final[dict[str, tuple[int, tuple[str, ...], Json]]] = {
         },
     ),
 }
+MANDATORY_SCHEMAS: Final = len(_MANDATORY)
+"""How many schemas every cluster has."""
 
 
 def mandatory_objects() -> Iterator[Obj]:
@@ -72,20 +72,16 @@ class FlowSchemas:
     ----------
     world
         Holds them, and their priority levels.
+
+    Attributes
+    ----------
+    stored
+        The schemas. Without more than `MANDATORY_SCHEMAS`, answers have no such headers.
     """
 
     def __init__(self, world: World) -> None:
         self._world = world
-
-    @cached_property
-    def _stored(self) -> Shelf:
-        # Looked up once, because every call asks for its length.
-        return self._world.shelf(SCHEMAS)
-
-    @property
-    def in_use(self) -> bool:
-        """Whether clients have stored any: without them, answers have no such headers."""
-        return len(self._stored) > len(_MANDATORY)
+        self.stored = world.store.shelf(_SHELF)
 
     def headers(self, request: Request) -> tuple[tuple[str, str], ...]:
         """Return the headers with the class of a call; none where no schema matches it."""

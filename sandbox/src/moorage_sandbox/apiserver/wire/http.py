@@ -31,7 +31,7 @@ from moorage_sandbox.apiserver.wire.connection import (
     whole_answer,
 )
 from moorage_sandbox.apiserver.wire.fairness import Fairness
-from moorage_sandbox.apiserver.wire.replies import status_reply
+from moorage_sandbox.apiserver.wire.render import status_reply
 from moorage_sandbox.apiserver.wire.requests import (
     Reply,
     Request,

@@ -14,7 +14,7 @@ import msgspec
 from moorage.kinds.status import StatusError, bad_request
 from moorage.kinds.users import User
 
-__all__ = ["Query", "Reply", "Request", "User"]
+__all__ = ["AUTHENTICATED", "Query", "Reply", "Request", "User", "authenticated"]
 
 _WHOLE = re.compile("[+-]?[0-9]+")
 _DURATION = re.compile(r"[+-]?(0|((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)", re.ASCII)
@@ -31,6 +31,9 @@ _UNITS_SECONDS = {
 }
 CALL_SECONDS = 60.0
 """Most time of a call: kube-apiserver's --request-timeout. Streams are exempt."""
+AUTHENTICATED = "system:authenticated"
+"""The group of all users but the anonymous one."""
+_ANONYMOUS = "system:anonymous"
 _INT64 = range(-(2**63), 2**63)
 # Length of the longest int64 in characters; Python refuses to parse numbers of thousands.
 _INT64_LENGTH_MAX = 20
@@ -43,6 +46,13 @@ def readable(text: str) -> str:
     if text.isascii():
         return text
     return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+
+
+def authenticated(user: User) -> User:
+    """Return a user with the group of all authenticated users."""
+    if user.name == _ANONYMOUS or AUTHENTICATED in user.groups:
+        return user
+    return User(user.name, (*user.groups, AUTHENTICATED))
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,10 +121,16 @@ class Query:
     ----------
     pairs
         As in `Request.query`. Of a repeated name the first value counts.
+
+    Attributes
+    ----------
+    dry_run
+        Whether a write with valid options stores nothing.
     """
 
     def __init__(self, pairs: tuple[tuple[str, str], ...]) -> None:
         self._values = dict(reversed(pairs))
+        self.dry_run = "dryRun" in self._values
 
     def __contains__(self, name: str) -> bool:
         return name in self._values

@@ -1,7 +1,7 @@
 """Calls with a YAML body, and answers to clients that accept YAML.
 
-Place in the flow: every call of `server` passes through here on its way in and out, so all other
-modules see JSON only. Patches have media types of their own and stay unchanged.
+Place in the flow: `chain` converts such a call here on its way in and out, so all other modules see
+JSON only. Patches have media types of their own and stay unchanged.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from moorage.api.bounds import OF_BODY
 from moorage.base.errors import DecodeError
 from moorage.kinds.status import bad_request
 from moorage_sandbox.apiserver.wire.bodies import check_length
-from moorage_sandbox.apiserver.wire.negotiate import JSON, YAML, accepts_yaml, content_type
+from moorage_sandbox.apiserver.wire.negotiate import JSON, YAML, accepts_yaml
 from moorage_sandbox.apiserver.wire.requests import Reply, Request
 
 _log = logging.getLogger(__name__)
@@ -25,17 +25,13 @@ WRITTEN_BYTES_MAX = 1024 * 1024
 
 
 def call_in_json(request: Request) -> Request:
-    """Return a call with its body in JSON.
+    """Return a call in YAML with its body in JSON.
 
     Raises
     ------
     StatusError
         400: not YAML. 413: too large.
     """
-    if request.method == "PATCH" or not request.body:
-        return request
-    if content_type(request.headers.get("content-type", "")) != YAML:
-        return request
     check_length(request.body)
     # Few clients send YAML, so the import of its library is put off until then.
     from moorage.api.yaml_text import read_one
@@ -48,8 +44,8 @@ def call_in_json(request: Request) -> Request:
     return msgspec.structs.replace(request, headers=headers, body=body)
 
 
-def reply_accepted(request: Request, reply: Reply) -> Reply:
-    """Return an answer in the form that its client likes best."""
+def reply_in_yaml(request: Request, reply: Reply) -> Reply:
+    """Return an answer in YAML if the client prefers YAML."""
     if not accepts_yaml(request.headers.get("accept", "")) or reply.content_type != JSON:
         return reply
     body = reply.body

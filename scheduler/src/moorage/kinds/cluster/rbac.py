@@ -92,6 +92,7 @@ def _role(resource: resources.ResourceType, *, namespaced: bool) -> ServedKind:
         resource=resource,
         acted_on_by="authorization",
         created_by_put=True,
+        grants_rights=True,
         columns=(NAME, column("Created At", CREATED, "When the role was made")),
         name_rule=path_segment_name,
         rules=rules(
@@ -106,6 +107,7 @@ def _binding(resource: resources.ResourceType, *kinds: str, namespaced: bool) ->
         resource=resource,
         acted_on_by="authorization",
         created_by_put=True,
+        grants_rights=True,
         columns=(
             NAME,
             column("Role", lambda obj: reference(obj, "roleRef"), "The role that is granted"),
