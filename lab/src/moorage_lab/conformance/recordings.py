@@ -138,9 +138,11 @@ class Vector(msgspec.Struct, frozen=True, kw_only=True):
     plugin, args
         The plugin and its arguments as plain values; None means the default ones.
     points
-        What the test looks at: ``preFilter``, ``filter``, ``codes``, ``score`` or ``hint``.
+        What the test looks at; the data's README has the names.
     feasible
         Names of the nodes that are scored; empty means all.
+    error
+        What the message of an error has to contain.
     """
 
     file: str
@@ -150,6 +152,7 @@ class Vector(msgspec.Struct, frozen=True, kw_only=True):
     points: list[str]
     args: Json | None = None
     feasible: list[str] = []
+    error: str = ""
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -16,6 +16,7 @@ from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.config.args import default_args, read_args
 from moorage.config.merge import POINTS, ProfileSpec
+from moorage.engine.attempt import CycleError
 from moorage.engine.inquiry import Inquiry, inquire
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventsToRegister
@@ -23,6 +24,7 @@ from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
 from moorage.framework.status import Code, ReasonTable, Status
 from moorage.snapshot.pod_info import PodInfo
+from moorage_lab.conformance.devices import allocations_on
 from moorage_lab.conformance.hints import change_of, could_concern
 from moorage_lab.conformance.needs import gates_of
 from moorage_lab.conformance.recordings import Json, Scenario
@@ -37,8 +39,14 @@ def run_plugin(scenario: Scenario, registry: Registry) -> Json:
     info = PodInfo(scenario.pending[0])
     if "hint" in vector.points:
         return {"hint": _hint(scenario, profile, info)}
-    inquiry = inquire(profile, profile.handle.snapshot, info)
-    return {point: _ANSWERS[point](scenario, inquiry) for point in vector.points}
+    try:
+        inquiry = inquire(profile, profile.handle.snapshot, info)
+    except CycleError as error:
+        expected, text = vector.error, error.status.message
+        return {"error": expected if expected and expected in text else text}
+    return {
+        point: _ANSWERS[point](scenario, inquiry) for point in vector.points if point in _ANSWERS
+    }
 
 
 def _profile(scenario: Scenario, registry: Registry) -> Profile:
@@ -92,6 +100,24 @@ def _codes(scenario: Scenario, inquiry: Inquiry) -> Json:
     return {name: status[0] for name, status in _filter(scenario, inquiry).items()}
 
 
+def _allocation(scenario: Scenario, inquiry: Inquiry) -> Json:
+    """Return what each claim of the pod gets on the nodes that pass; its order does not matter."""
+    passing = sorted({node.name for node in scenario.objects.nodes} - {*_filter(scenario, inquiry)})
+    rows = {name: allocations_on(inquiry.attempt.state, name) for name in passing}
+    if inquiry.pre_filter.status.rejected:
+        return {}
+    return {name: [_devices(row) for row in told] for name, told in rows.items() if told}
+
+
+def _devices(row: Json) -> Json:
+    names = ("request", "driver", "pool", "device")
+    results = sorted([each[name] for name in names] for each in row["results"])
+    answer: Json = {"claim": row["claim"], "devices": results}
+    if any(each.get("adminAccess") for each in row["results"]):
+        answer["adminAccess"] = True
+    return answer | {key: row[key] for key in ("nodeSelector",) if key in row}
+
+
 def _score(scenario: Scenario, inquiry: Inquiry) -> Json:
     """Return the normalised score of every node that the vector names as feasible."""
     vector, snapshot = scenario.vector, inquiry.snapshot
@@ -129,5 +155,6 @@ _ANSWERS: Final[Mapping[str, Callable[[Scenario, Inquiry], Json]]] = {
     "preFilter": _pre_filter,
     "filter": _filter,
     "codes": _codes,
+    "allocation": _allocation,
     "score": _score,
 }
