@@ -37,6 +37,10 @@ class Room:
         self._amounts = amounts
         self._pods = pods
 
+    def left(self) -> tuple[Mapping[str, NDArray[np.int64]], NDArray[np.int64]]:
+        """Return the room left: by resource, and the number of pods; int64, (rows,), not copied."""
+        return self._amounts, self._pods
+
     def take_room(
         self, amounts: Mapping[str, NDArray[np.int64]], which: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:

@@ -13,11 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moorage.engine.cycle import Cycle
 from moorage.engine.groups import complete
 from moorage.engine.groups import cycle as group_cycle
 from moorage.engine.groups.complete import CompleteSearch, Impossible, Limit
 from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
+from moorage.engine.groups.numbers import GroupNumbers
 from moorage.engine.groups.orders import OtherOrders
 from moorage.engine.packing import search
 from moorage.snapshot.pod_info import PodInfo
@@ -57,6 +59,10 @@ def test_groups_that_fit_exactly_are_placed(dimensions: int, slack: float) -> No
             for number in range(each.count)
         ]
         assert decide(snapshot, pods, len(pods)).outcome is GroupOutcome.PLACED, seed
+
+
+def search_for(cycle: Cycle, pods: Sequence[PodInfo]) -> CompleteSearch:
+    return CompleteSearch(cycle, GroupNumbers(cycle, pods), least=len(pods), within=None)
 
 
 def amounts(demand: Sequence[int]) -> list[str]:
@@ -138,7 +144,7 @@ def test_what_is_proved(rooms, selector, proves):
         )
         for at, cpu in enumerate([1, 3])
     ]
-    made = CompleteSearch(cycle_for(cluster(rooms), pods, 2), pods, least=2, within=None)
+    made = search_for(cycle_for(cluster(rooms), pods, 2), pods)
     with pytest.raises(StopIteration) as end:
         next(made.find(Limit(60_000)))
     assert isinstance(end.value.value, Impossible) is proves
@@ -164,7 +170,7 @@ def test_an_affinity_that_other_members_may_satisfy_proves_nothing() -> None:
         )
         for at, (labels, extra) in enumerate([({"of": "first"}, {}), ({}, {"affinity": near})])
     ]
-    made = CompleteSearch(cycle_for(cluster([4, 4]), pods, 2), pods, least=2, within=None)
+    made = search_for(cycle_for(cluster([4, 4]), pods, 2), pods)
     with pytest.raises(StopIteration) as end:
         next(made.find(Limit(60_000)))
     assert end.value.value is None

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moorage.engine.groups.decision import GroupOutcome
-from moorage.engine.groups.placements import Placements
+from moorage.engine.groups.decision import GroupDecision, GroupOutcome
+from moorage.engine.groups.placements import Choice, Placements
 from moorage.framework.group import FilledPlacement
 from moorage.snapshot.group_labels import CUSTOM_SOURCE, LABEL_SOURCE
 from moorage.snapshot.group_sources import API_SOURCE
@@ -274,3 +274,22 @@ def test_of_many_domains_the_fullest_are_compared(source, how, monkeypatch):
     topology: dict[str, Any] = {how: "rack"}
     found = Group(racks(cpus), source, [1, 1, 1], **topology).decide()
     assert (tried, found.placement) == (["r6", "r5"], "r6")
+
+
+@pytest.mark.parametrize("unlike", [False, True], ids=["like members", "unlike members"])
+def test_of_many_nodes_with_too_little_room_one_is_tried_for_its_reasons(
+    unlike: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """8 members, 60 nodes with room for 6 of them: a node of each was tried before."""
+    tried: list[str] = []
+    in_turn = Choice.tried
+
+    def taken(self: Choice, found: GroupDecision) -> None:
+        tried.append(self._current.name)
+        in_turn(self, found)
+
+    monkeypatch.setattr(Choice, "tried", taken)
+    cpus = {f"r{number}": [8 if unlike else 6] for number in range(60)}
+    members = [1, 2] * 4 if unlike else [1] * 8
+    found = Group(racks(cpus), CUSTOM_SOURCE, members, required="rack").decide()
+    assert (found.outcome, len(tried)) == (GroupOutcome.REJECTED, 2 if unlike else 1)

@@ -1,10 +1,8 @@
 """The complete search for a group that no order could place, and what the cycle refuses.
 
-The search itself sees numbers (`moorage.engine.packing`). Here the cluster becomes such a problem:
-members that any order may swap are one class, and rows with the same free amounts that admit the
-same members are one class. Who is admitted is asked of the Filter plugins. What comes out is tried
-with all plugins, in a trial; where they refuse, the search goes on without the set of members that
-they refused on one node.
+The search itself sees numbers (`moorage.engine.packing`), which `numbers` takes from the cluster.
+What comes out is tried with all plugins, in a trial; where they refuse, the search goes on without
+the set of members that they refused on one node.
 
 This is moorage's own; kube-scheduler v1.36 places members one after another (docs, deviations).
 """
@@ -16,21 +14,17 @@ from functools import cached_property
 from typing import Final
 
 import msgspec
-import numpy as np
 
-from moorage.engine.attempt import CycleError, Scope
+from moorage.engine.attempt import Scope
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.groups.decision import GroupDecision
-from moorage.engine.groups.orders import kind_of
-from moorage.engine.groups.room import judges_of_room
+from moorage.engine.groups.numbers import GroupNumbers
 from moorage.engine.groups.trying import MembersOnTrial
 from moorage.engine.packing.bounds import Shortage, shortage_of
-from moorage.engine.packing.problem import MemberClass, NodeClass, Problem, reduced
+from moorage.engine.packing.problem import Problem, reduced
 from moorage.engine.packing.search import Fillings, ForbiddenSets, searching
-from moorage.framework.capabilities import Reads
 from moorage.snapshot.pod_info import PodInfo
-from moorage.snapshot.shape import RESOURCES
 from moorage.snapshot.view import NodeView
 
 _REJECTIONS_MOST: Final = 32
@@ -79,8 +73,8 @@ class CompleteSearch:
     ----------
     cycle
         The cycle of the members' profile.
-    pods
-        The members without a place.
+    numbers
+        The members without a place, and the rows.
     least
         Number of members that must have a place.
     within
@@ -88,88 +82,17 @@ class CompleteSearch:
     """
 
     def __init__(
-        self, cycle: Cycle, pods: Sequence[PodInfo], *, least: int, within: NodeView | None
+        self, cycle: Cycle, numbers: GroupNumbers, *, least: int, within: NodeView | None
     ) -> None:
         self._cycle = cycle
         self._snapshot = cycle.snapshot
-        classes: dict[tuple[int, ...], list[PodInfo]] = {}
-        for pod in pods:
-            classes.setdefault(kind_of(pod), []).append(pod)
-        self._classes = [*classes.values()]
-        self._class_of = {pod.uid: at for at, each in enumerate(self._classes) for pod in each}
-        self._trusted = _trusted(cycle)
-        self.proves = True
-        """Whether the end of the search proves that there are no places."""
-        self.problem = self._problem_of(least, within)
-        """The members and the nodes as numbers."""
+        self._numbers = numbers
+        self.problem, self.proves = numbers.problem(least, within)
+        """The members and the nodes as numbers, and whether the end of the search proves that there
+        are no places."""
         self._forbidden = ForbiddenSets()
         self.rejections = 0
         """Number of times that the plugins rejected the places of the search."""
-
-    # -- the problem ---------------------------------------------------------------------------
-
-    def _problem_of(self, least: int, within: NodeView | None) -> Problem:
-        snapshot = self._snapshot
-        requests = [each[0].part(RESOURCES).value.filter for each in self._classes]
-        names = sorted({name for each in requests for name, amount in each.items() if amount})
-        level, _ = snapshot.nominated_level(self._classes[0][0])
-        free_nr = np.stack(
-            [
-                snapshot.allowed_pods - snapshot.pod_count - level.count_n,
-                *(
-                    snapshot.allocatable(name)
-                    - snapshot.requested(name)
-                    - level.amounts.get(name, 0)
-                    for name in names
-                ),
-            ],
-            axis=1,
-        )
-        for pod in (pod for each in self._classes for pod in each):
-            _, row = snapshot.nominated_level(pod)
-            if row is not None and pod.priority >= self._classes[0][0].priority:
-                # Its own nomination holds no room against the group; Filter counts it all the same.
-                self.proves = False
-                own = pod.part(RESOURCES).value.filter
-                free_nr[row] += [1, *(own.get(name, 0) for name in names)]
-        admits_n: dict[int, set[int]] = {}
-        for at, members in enumerate(self._classes):
-            for row in self._admitting(members[0], within):
-                admits_n.setdefault(row, set()).add(at)
-        nodes: dict[tuple[tuple[int, ...], frozenset[int]], list[int]] = {}
-        for row, admits in admits_n.items():
-            nodes.setdefault((tuple(free_nr[row].tolist()), frozenset(admits)), []).append(row)
-        return Problem(
-            dimensions=("pods", *names),
-            members=tuple(
-                MemberClass((1, *(each.get(name, 0) for name in names)), len(members))
-                for each, members in zip(requests, self._classes, strict=True)
-            ),
-            nodes=tuple(
-                NodeClass(free, admits, tuple(rows)) for (free, admits), rows in nodes.items()
-            ),
-            least=least,
-        )
-
-    def _admitting(self, pod: PodInfo, within: NodeView | None) -> Sequence[int]:
-        """Return the rows that the Filter plugins leave to a member as the cluster is."""
-        attempt = self._cycle.begin(pod, Scope(within=within, post_filter=False))
-        try:
-            search = self._cycle.search(attempt, shortcut=False)
-            if search.pre_filter.status.rejected:
-                self.proves = False
-                return ()
-            view = attempt.candidates(search.pre_filter.node_names)
-            filtered = search.answers.filter_view(view)
-        except CycleError:
-            self.proves = False
-            return ()
-        refusing = {*np.unique(filtered.plugin_n[~filtered.passed]).tolist()}
-        if search.pre_filter.node_names is not None or not refusing <= self._trusted:
-            # Other members may cure this rejection.
-            self.proves = False
-        rows: list[int] = view.row_numbers()[filtered.passed].tolist()
-        return rows
 
     # -- the search ----------------------------------------------------------------------------
 
@@ -205,7 +128,7 @@ class CompleteSearch:
             yield
 
     def _places(self, fillings: Fillings) -> Places:
-        left = [[*each] for each in self._classes]
+        left = [[*each] for each in self._numbers.classes]
         used: dict[tuple[int, ...], int] = {}
         places = {}
         for each in fillings:
@@ -273,9 +196,9 @@ class CompleteSearch:
 
     def _leave_out(self, together: Sequence[PodInfo]) -> None:
         """Refuse a set of members on every class of nodes whose first node refuses it."""
-        counts = [0] * len(self._classes)
+        counts = [0] * len(self._numbers.classes)
         for pod in together:
-            counts[self._class_of[pod.uid]] += 1
+            counts[self._numbers.class_of[pod.uid]] += 1
         for node in self._reduced.nodes:
             if all(at in node.admits for at, count in enumerate(counts) if count):
                 refusing = [self._refuses(together, row) for row in node.nodes[:_ROWS_ASKED]]
@@ -292,13 +215,3 @@ class CompleteSearch:
 
 _ALONE: Final = Scope(post_filter=False)
 _ROWS_ASKED: Final = 4
-
-
-def _trusted(cycle: Cycle) -> frozenset[int]:
-    """Return the indices of Filter plugins whose rejection no further pod can cure."""
-    room, profile = judges_of_room(cycle.profile), cycle.profile
-    return frozenset(
-        at
-        for at, each in enumerate(profile.filter_forms)
-        if each.name in room or profile.capabilities[each.name].filter_reads == Reads.NODE
-    )

@@ -78,7 +78,7 @@ class GroupCycle:
         self._orders = cycle.profile.handle.group_orders
         self._complete = cycle.profile.handle.complete_groups
         self._gate = gates(TOPOLOGY_AWARE)
-        self.placements = Placements(cycle.profile, cycle.snapshot)
+        self.placements = Placements(cycle)
         self._places = PlacesSearch(cycle, self.placements)
         self.preempts = gates(WORKLOAD_PREEMPTION)
         """Whether pods are evicted for a group as a whole."""

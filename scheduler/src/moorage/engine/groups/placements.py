@@ -19,7 +19,9 @@ import numpy as np
 
 from moorage.config.gate_table import TOPOLOGY_AWARE
 from moorage.engine.attempt import Scope
+from moorage.engine.cycle import Cycle
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
+from moorage.engine.groups.numbers import GroupNumbers, ViewSums
 from moorage.engine.groups.room import judges_of_room, places
 from moorage.framework.containment import contained
 from moorage.framework.group import (
@@ -29,7 +31,6 @@ from moorage.framework.group import (
     PlacementScorePlugin,
 )
 from moorage.framework.points import MAX_NODE_SCORE, MIN_NODE_SCORE
-from moorage.framework.profile import Profile
 from moorage.framework.status import SUCCESS, Status, error, unschedulable
 from moorage.snapshot.labels import ABSENT
 from moorage.snapshot.pod_groups import GroupKey, PodGroups
@@ -61,17 +62,28 @@ class _Tried(NamedTuple):
         return self.found is not None and self.found.outcome is not GroupOutcome.REJECTED
 
 
+class _Bound(NamedTuple):
+    """Numbers of pods that are not exceeded by those that fit a placement."""
+
+    pods: int
+    """The tighter one: at most all members."""
+    room: int
+    """The number of the smallest members that would fit."""
+
+
 class Placements:
     """Generates and scores placements with the plugins of a profile.
 
     Parameters
     ----------
-    profile, snapshot
-        The plugins, and the cluster.
+    cycle
+        The cycle of the plugins, on the cluster.
     """
 
-    def __init__(self, profile: Profile, snapshot: Snapshot) -> None:
-        self.snapshot = snapshot
+    def __init__(self, cycle: Cycle) -> None:
+        profile = cycle.profile
+        self.cycle = cycle
+        self.snapshot = cycle.snapshot
         self._profile = profile
         self._gate = profile.handle.gates(TOPOLOGY_AWARE)
         points = profile.points
@@ -187,6 +199,7 @@ class Choice:
         self._current = placements[0]
         self._tried: list[_Tried] = []
         self._members_left = _MEMBERS_MAX
+        self._packed = False  # whether a preferred placement takes every pod
         terms, members = self._groups.source.terms_of(key), self._groups.members(key)
         self._missing = 1 if terms is None else max(1, terms.minimum - members.placed)
 
@@ -198,17 +211,16 @@ class Choice:
 
     def next(self) -> Placement | None:
         """Return the next placement to try; None when the best is among those tried."""
-        everyone = len(self._pods)
         while self._left:
             self._current = self._left.pop()
-            if not self._current.preferred and self._packed():
+            if self._packed and not self._current.preferred:
                 return None
             if self._enough():
                 continue
-            bound = self._bounds.get((self._current.preferred, self._current.name), everyone)
-            if bound >= self._missing:
+            bound = self._bounds.get((self._current.preferred, self._current.name))
+            if bound is None or bound.pods >= self._missing:
                 return self._current
-            self._tried.append(_Tried(self._current, None, min(bound, everyone)))
+            self._tried.append(_Tried(self._current, None, bound.pods))
         # A group that fits nowhere is tried once for its reasons, where most pods could fit.
         others = [each for each in self._tried if not each.placement.preferred]
         if not others or any(each.found is not None for each in self._tried):
@@ -236,14 +248,8 @@ class Choice:
         placed = sum(bool(each.node_name) for each in found.members)
         self._tried.append(_Tried(current, found, placed))
         self._members_left -= len(self._pods)
-
-    def _packed(self) -> bool:
-        """Whether a preferred placement takes every pod."""
-        return any(
-            each.found.outcome is GroupOutcome.PLACED and each.pods == len(self._pods)
-            for each in self._tried
-            if each.found is not None and each.placement.preferred
-        )
+        fits_all = found.outcome is GroupOutcome.PLACED and placed == len(self._pods)
+        self._packed = self._packed or (current.preferred and fits_all)
 
     def _enough(self) -> bool:
         """Whether every pod has a place in a placement of this kind, and enough were compared."""
@@ -255,16 +261,21 @@ class Choice:
             for each in self._tried
         )
 
-    def _bounds_of(self, placements: Sequence[Placement]) -> dict[tuple[bool, str], int]:
+    def _bounds_of(self, placements: Sequence[Placement]) -> dict[tuple[bool, str], _Bound]:
         """Return numbers of pods that are not exceeded by those that fit each placement."""
         if not self._owner.bounds(self._key):
             return {}
-        places_n = places(self._owner.snapshot, self._pods)
-        return {
-            (each.preferred, each.name): int(each.within.take_rows(places_n).sum())
-            for each in placements
-            if each.within is not None
-        }
+        names, views = list[tuple[bool, str]](), list[NodeView]()
+        for each in placements:
+            if each.within is not None and len(each.within):
+                names.append((each.preferred, each.name))
+                views.append(each.within)
+        if not views:
+            return {}
+        sums = ViewSums(views)
+        bounds = GroupNumbers(self._owner.cycle, self._pods).bounds(sums)
+        rooms = sums.of(places(self._owner.snapshot, self._pods)).tolist()
+        return dict(zip(names, map(_Bound, bounds, rooms), strict=True))
 
     def _rank(self, placement: Placement) -> tuple[bool, bool, int, bytes]:
         """Return the order of trying: preferred ones, then the fullest with room for every pod.
@@ -275,11 +286,11 @@ class Choice:
         bound = self._bounds.get((placement.preferred, placement.name))
         if bound is None:
             return not placement.preferred, False, 0, b""
-        roomy = bound >= len(self._pods)
+        roomy = bound.pods >= len(self._pods)
         return (
             not placement.preferred,
             not roomy,
-            bound if roomy else -bound,
+            bound.room if roomy else -bound.pods,
             placement.name.encode(),
         )
 

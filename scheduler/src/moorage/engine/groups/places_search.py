@@ -15,6 +15,7 @@ import msgspec
 from moorage.engine.cycle import Cycle
 from moorage.engine.groups.complete import CompleteSearch, Impossible, Limit
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome, SearchEnd, SearchReport
+from moorage.engine.groups.numbers import GroupNumbers
 from moorage.engine.groups.orders import kind_of
 from moorage.engine.groups.placements import Placements, shared_rows
 from moorage.engine.packing.problem import Problem
@@ -62,13 +63,14 @@ class PlacesSearch:
         choice = self._placements.choice(key, pods)
         if len({kind_of(pod) for pod in pods}) < 2 or isinstance(choice, GroupDecision):
             return first
-        limit = Limit(SETS_MOST)
+        limit, numbers = Limit(SETS_MOST), GroupNumbers(self._cycle, pods)
+        yield
         if choice is None:
-            return (yield from self._within(key, pods, first, within=within, limit=limit))
+            return (yield from self._within(key, pods, first, numbers, within=within, limit=limit))
         ends: list[SearchReport] = []
         while (placement := choice.next()) is not None:
             shared = shared_rows(self._cycle.snapshot, within, placement.within)
-            found = yield from self._within(key, pods, first, within=shared, limit=limit)
+            found = yield from self._within(key, pods, first, numbers, within=shared, limit=limit)
             if found.search is not None:
                 ends.append(found.search)
             choice.tried(found)
@@ -89,6 +91,7 @@ class PlacesSearch:
         key: GroupKey,
         pods: Sequence[PodInfo],
         first: GroupDecision,
+        numbers: GroupNumbers,
         *,
         within: NodeView | None,
         limit: Limit,
@@ -97,7 +100,7 @@ class PlacesSearch:
         terms = self._groups.source.terms_of(key)
         missing = 1 if terms is None else terms.minimum - self._groups.members(key).placed
         least = min(len(pods), max(1, missing))
-        search = CompleteSearch(self._cycle, pods, least=least, within=within)
+        search = CompleteSearch(self._cycle, numbers, least=least, within=within)
         known, found = self._failed.result(key, search.problem), first
         while known is None:
             places = yield from search.find(limit)
