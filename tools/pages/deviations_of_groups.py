@@ -34,7 +34,10 @@ COSCHEDULING: Final[tuple[Deviation, ...]] = (
     Deviation(
         subject="Victims that belong to a gang, in a profile with Coscheduling",
         upstream="are evicted one by one, as other pods",
-        here="go with all of their gang that has a node, or nobody goes",
+        here="members beyond the minimum go one by one, the least important first. The others go "
+        "together, wherever they run, if the rules of the preemptor (quota, toleration, priority) "
+        "let every one of them go; otherwise another node is chosen. A node costs what all these "
+        "pods cost; among equal priorities a gang is kept rather than a pod on its own",
         why="what is left of a gang is of no use and holds its nodes",
         back="leave the plugin out of the preemptor's profile",
     ),

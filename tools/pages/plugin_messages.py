@@ -252,6 +252,10 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
             "No pod of lower priority is on the node: give this pod a higher priority, or make "
             "room."
         ),
+        "No preemption victims found: gangs on the node cannot be evicted as a whole": (
+            "A member that may not be evicted keeps the rest of its gang: give this pod a higher "
+            "priority, lower the minimum of the gang, or make room elsewhere."
+        ),
         "no candidate node for preemption": (
             "The extenders left no node to preempt on: look at what they answer."
         ),

@@ -68,14 +68,14 @@ class Room:
 
 
 class RowTrial(Protocol):
-    """One row on which pods can be taken off and put back; undone at the end of its context."""
+    """One row, judged while pods are taken off and put back; undone at the end of its context."""
 
     def take_off(self, other: PodInfo) -> Status:
-        """Take a pod off the row; Error where a plugin cannot follow."""
+        """Take a pod off its row, which may be another one; Error where a plugin cannot follow."""
         ...
 
     def put_on(self, other: PodInfo) -> Status:
-        """Put a pod on the row; Error where a plugin cannot follow."""
+        """Put a pod back that was taken off; Error where a plugin cannot follow."""
         ...
 
     def judge(self) -> Status:
@@ -209,6 +209,11 @@ class WhatIf(Protocol):
 
         So says a Filter that counts nominated pods on every node, with the code Pending.
         """
+        ...
+
+    @property
+    def evicts_whole_gangs(self) -> bool:
+        """Whether the profile evicts what a gang needs as a whole or not at all."""
         ...
 
     def independent(self, rows: NDArray[np.int64]) -> bool:

@@ -14,7 +14,7 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/backend/cache/podgroupstate.go`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import KeysView, Mapping
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
@@ -292,6 +292,10 @@ class PodGroups:
     def all_groups(self) -> Mapping[GroupKey, GroupMembers]:
         """Return every group that has members."""
         return self._groups
+
+    def has_any(self, uids: KeysView[str]) -> bool:
+        """Whether any of some pods is a member of a group."""
+        return not self._key_of.keys().isdisjoint(uids)
 
     # -- the states of a pod --------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Victims of a gang go with all of it, or nobody goes: who is added, and when nobody may."""
+"""Victims of plugins from outside are completed by what their gangs need, or nobody goes."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ IMPORTANT = member("important", priority=10)
         pytest.param([A, WAITS], [A], ["a"], id="one without a place has nothing to lose"),
         pytest.param([A, B, OTHER], [A], ["b", "a"], id="another gang stays"),
         pytest.param([A, B, OTHER], [OTHER, A], ["b", "other", "a"], id="two gangs"),
+        pytest.param([A, B, IMPORTANT], [A], ["a"], id="enough of the gang is left"),
+        pytest.param([A, B, IMPORTANT], [A, B], [], id="too few are left, and one may not go"),
         pytest.param([A, IMPORTANT], [A], [], id="one may not go: nobody does"),
     ],
 )

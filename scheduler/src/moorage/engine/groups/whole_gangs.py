@@ -1,9 +1,10 @@
-"""Adds to victims the other members of their gangs, or evicts no pod.
+"""Completes the victims that a plugin proposes by what their gangs need, or evicts no pod.
 
-A gang without one of its members is useless: the room of the other members is wasted. A profile
-does this only if one of its plugins has the role `EVICTS_WHOLE_GANGS`; otherwise preemption stays
-kube-scheduler's. Budgets that protect the added members are not considered. Neither is a cheaper
-node.
+A gang below its minimum is useless: the room of the other members is wasted. A profile does this
+only if one of its plugins has the role `EVICTS_WHOLE_GANGS`; otherwise preemption stays
+kube-scheduler's. The plugins of moorage judge gangs inside their dry runs, and nothing is added to
+their victims. Victims of other plugins are completed here: budgets that protect the added members
+are not considered, and neither is a cheaper node.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from moorage.snapshot.pod_groups import GroupKey, PodGroups
 def with_whole_gangs(
     groups: PodGroups, victims: Sequence[Pod], *, below: int
 ) -> tuple[tuple[Pod, ...], str]:
-    """Add to victims the other placed members of the victims' gangs.
+    """Add to victims the other placed members of gangs that would fall below their minimum.
 
     Parameters
     ----------
@@ -34,19 +35,20 @@ def with_whole_gangs(
         All victims, the chosen ones last, and ""; or no victim, and the reason.
     """
     chosen = {pod.uid for pod in victims}
-    gangs: dict[GroupKey, None] = {}
+    gangs: dict[GroupKey, int] = {}
     for pod in victims:
         key = groups.key_of(pod)
         terms = None if key is None else groups.source.terms_of(key)
         if key is not None and terms is not None and terms.gang:
-            gangs[key] = None
+            gangs[key] = terms.minimum
     others: list[Pod] = []
-    for key in gangs:
+    for key, minimum in gangs.items():
         members = groups.members(key)
-        for uid in members.placed_uids():
-            pod = members.pods[uid]
-            if uid in chosen or pod.metadata.deletion_timestamp:
-                continue
+        placed = [members.pods[uid] for uid in members.placed_uids() if uid not in chosen]
+        staying = [pod for pod in placed if not pod.metadata.deletion_timestamp]
+        if len(staying) >= minimum:
+            continue
+        for pod in staying:
             if pod.priority >= below:
                 return (
                     (),

@@ -40,19 +40,27 @@ class TriedRow:
         self._trial = trial
         self._row = row
         self._by_node = by_node
+        self._rows_of: dict[str, int | None] = {}  # of pods that were taken off
 
     def take_off(self, other: PodInfo) -> Status:
-        """Take a pod off the row; Error where a plugin cannot follow."""
+        """Take a pod off its row, which may be another one; Error where a plugin cannot follow."""
+        table = self._attempt.snapshot.table
+        row = self._rows_of[other.uid] = table.row_of(table.node_of_pod(other.uid) or "")
+        if row is None:  # on a node that is unknown: no Filter counts it
+            return SUCCESS
         try:
-            take_off_row(self._attempt, self._trial, other, self._row)
+            take_off_row(self._attempt, self._trial, other, row)
         except CycleError as broken:
             return broken.status
         return SUCCESS
 
     def put_on(self, other: PodInfo) -> Status:
-        """Put a pod on the row; Error where a plugin cannot follow."""
+        """Put a pod back that was taken off; Error where a plugin cannot follow."""
+        row = self._rows_of[other.uid]
+        if row is None:
+            return SUCCESS
         try:
-            put_on_row(self._attempt, self._trial, other, self._row)
+            put_on_row(self._attempt, self._trial, other, row)
         except CycleError as broken:
             return broken.status
         return SUCCESS

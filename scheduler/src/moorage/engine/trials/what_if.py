@@ -117,6 +117,11 @@ class SearchWhatIf:
         rows = self._statuses.rows_with(Code.PENDING).tolist()
         return any(self._statuses.status_of(row).plugin in counting for row in rows)
 
+    @property
+    def evicts_whole_gangs(self) -> bool:
+        """Whether the profile evicts what a gang needs as a whole or not at all."""
+        return self._attempt.profile.evicts_whole_gangs
+
     def independent(self, rows: Rows) -> bool:
         """Whether most of these rows can be tried at once; told from some of them."""
         seen = self._seen

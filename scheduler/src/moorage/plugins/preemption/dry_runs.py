@@ -32,7 +32,15 @@ from moorage.plugins.preemption.sums import (
     put_back_on_row,
     put_back_ranks,
 )
-from moorage.plugins.preemption.victims import LowerPriority, VictimRules, started_ns
+from moorage.plugins.preemption.victim_gangs import VictimGangs
+from moorage.plugins.preemption.victims import (
+    LowerPriority,
+    Unit,
+    VictimRules,
+    dry_run,
+    put_back_order,
+    started_ns,
+)
 from moorage.snapshot.importance import NOT_STARTED, Importance, RankedPods, start_ns
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -116,6 +124,7 @@ class DryRuns:
     __slots__ = (
         "_around",
         "_by_priority",
+        "_gangs",
         "_now_ns",
         "_pod",
         "_what_if",
@@ -140,9 +149,12 @@ class DryRuns:
         self._now_ns = now_ns
         self.independent = False
         self._by_priority = rules is None
-        self.rules = rules or LowerPriority(
-            around.snapshot, around.budgets, pod, now_ns=now_ns, leaves=around.leaves
-        )
+        self.rules = rules or LowerPriority(pod)
+        self._gangs: VictimGangs | None = None
+        if what_if.evicts_whole_gangs:
+            self._gangs = VictimGangs(
+                around.snapshot, pod, self.rules, now_ns=now_ns, leaves=around.leaves
+            )
         known = around.replicas.known_rows(what_if, pod) if rules is None else None
         self.known = known or KnownRows(around.snapshot)
         self.single: dict[int, Candidate | Status] = {}
@@ -173,6 +185,8 @@ class DryRuns:
             return
         ranked = self._around.importance.rank_rows(due)
         together = comparable(ranked, self._now_ns) & self.rules.by_priority(due)
+        if self._gangs is not None:
+            together &= ~np.array([self._gangs.on_row(row) for row in rows], np.bool_)
         if not together.all():
             self._one_by_one(due[~together])
             due, ranked = due[together], _some(ranked, together)
@@ -189,6 +203,8 @@ class DryRuns:
     def _row_by_row(self, rows: Sequence[int]) -> bool:
         """Try a few rows with scalars; return False, without changes, where arrays are needed."""
         if len(rows) > _ROWS_IN_SCALARS or not (self.independent and self._by_priority):
+            return False
+        if self._gangs is not None and any(map(self._gangs.on_row, rows)):
             return False
         try:
             return all(map(self._tried_by_sums, rows))
@@ -263,8 +279,34 @@ class DryRuns:
             self.known.note_costs(row, costs)
 
     def _try_one(self, row: int) -> Candidate | Status:
+        name, units = self._around.snapshot.names[row], self._units(row)
+        if isinstance(units, Status):
+            return units
+        if not units:
+            return self.rules.nobody(name)
+        around, now_ns = self._around, self._now_ns
+        order = put_back_order(units, around.budgets, now_ns=now_ns, leaves=around.leaves)
         with self._what_if.on_row(row) as trial:
-            return self.rules.dry_run(trial, row)
+            tried = self.rules.trial_of(trial)
+            return dry_run(tried, units, order, node_name=name, now_ns=now_ns)
+
+    def _units(self, row: int) -> Sequence[Unit] | Status:
+        """Return what may be evicted from a row, in the row's order."""
+        pods: list[PodInfo] = []
+        for pod in self._around.snapshot.pods(row):
+            allowed = self.rules.allows(pod)
+            if isinstance(allowed, Status):
+                return allowed
+            if allowed:
+                pods.append(pod)
+        if self._gangs is None or not self._gangs.on_row(row):
+            units = [Unit((pod,)) for pod in pods]
+        else:
+            whole = self._gangs.units_of(pods)
+            if isinstance(whole, Status):
+                return whole
+            units = whole
+        return self.rules.within_bounds(units)
 
 
 def costs_of_one(candidate: Candidate, now_ns: int) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ Rules mirrored: scheduler-plugins ``pkg/preemptiontoleration`` of 2026-08.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -33,11 +33,9 @@ from moorage.config.plugin_args_optional import PreemptionTolerationArgs
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PostFilterResult
-from moorage.framework.preemption import Candidate
 from moorage.framework.roles import Role
 from moorage.framework.status import Status, error, unresolvable
 from moorage.framework.what_if import WHAT_IF, RowTrial
-from moorage.plugins.preemption.budgets import Budgets
 from moorage.plugins.preemption.evaluator import (
     POLICY_NEVER,
     TERMINATING,
@@ -45,7 +43,7 @@ from moorage.plugins.preemption.evaluator import (
     enough_candidates,
     gate_looked_at,
 )
-from moorage.plugins.preemption.victims import dry_run, put_back_order
+from moorage.plugins.preemption.victims import Unit
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -107,11 +105,9 @@ class PreemptionToleration:
             return self._evaluator.refused(TERMINATING)
         rules = _NotExempt(
             self._snapshot,
-            self._evaluator.around.budgets,
             pod,
             classes=self._classes.current(),
             now_ns=self._clock.now_ns(),
-            leaves=self._evaluator.around.leaves,
         )
         return self._evaluator.preempt(state, pod, self._where, rules)
 
@@ -173,19 +169,15 @@ class _NotExempt:
     def __init__(
         self,
         snapshot: Snapshot,
-        budgets: Budgets,
         pod: PodInfo,
         *,
         classes: Mapping[str, Toleration | None],
         now_ns: int,
-        leaves: Callable[[PodInfo], bool],
     ) -> None:
         self._snapshot = snapshot
-        self._budgets = budgets
         self._pod = pod
         self._classes = classes
         self._now_ns = now_ns
-        self._leaves = leaves
         # Classes without an exemption: most classes. Their pods follow the usual rules.
         self._plain = {"", *(name for name, found in classes.items() if _open(found, pod))}
 
@@ -200,23 +192,25 @@ class _NotExempt:
             np.bool_,
         )
 
-    def dry_run(self, trial: RowTrial, row: int) -> Candidate | Status:
-        """Find the victims on one row."""
-        name = self._snapshot.names[row]
-        going: list[PodInfo] = []
-        for pod in self._snapshot.pods(row):
-            if pod.priority >= self._pod.priority:
-                continue
-            named = pod.pod.spec.priority_class_name
-            if named and named not in self._classes:
-                return error(f'priorityclass.scheduling.k8s.io "{named}" not found')
-            found = self._classes[named] if named else None
-            if found is None or not found.exempts(pod, self._pod, self._now_ns):
-                going.append(pod)
-        if not going:
-            return self.nobody(name)
-        order = put_back_order(going, self._budgets, now_ns=self._now_ns, leaves=self._leaves)
-        return dry_run(trial, going, order, node_name=name, now_ns=self._now_ns)
+    def allows(self, pod: PodInfo) -> bool | Status:
+        """Whether a pod has a lower priority and no exemption; an error for an unknown class."""
+        if pod.priority >= self._pod.priority:
+            return False
+        named = pod.pod.spec.priority_class_name
+        if not named:
+            return True
+        if named not in self._classes:
+            return error(f'priorityclass.scheduling.k8s.io "{named}" not found')
+        found = self._classes[named]
+        return found is None or not found.exempts(pod, self._pod, self._now_ns)
+
+    def within_bounds(self, units: Sequence[Unit]) -> Sequence[Unit]:
+        """Return all units."""
+        return units
+
+    def trial_of(self, trial: RowTrial) -> RowTrial:
+        """Return the trial itself."""
+        return trial
 
     def nobody(self, node_name: str) -> Status:
         """Return the status of a node without evictable pods."""

@@ -18,14 +18,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.framework.preemption import Candidate
-from moorage.framework.status import Status, error, unresolvable
+from moorage.framework.status import SUCCESS, Status, error, unresolvable
 from moorage.framework.what_if import RowTrial
 from moorage.plugins.preemption.budgets import Budgets
 from moorage.snapshot.importance import NOT_STARTED, start_ns
+from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
-from moorage.snapshot.snapshot import Snapshot
 
 NO_VICTIMS: Final = "No preemption victims found for incoming pod"
+
+
+class Unit(msgspec.Struct, frozen=True):
+    """Pods that are evicted together, or not at all.
+
+    Parameters
+    ----------
+    pods
+        One pod, or all staying members of a gang but those that go singly; members on other nodes
+        are included.
+    gang
+        The gang of the pods; None for a pod on its own.
+    whole
+        Whether the rest of the gang cannot stay either.
+    """
+
+    pods: tuple[PodInfo, ...]
+    gang: GroupKey | None = None
+    whole: bool = False
 
 
 class VictimRules(Protocol):
@@ -35,8 +54,16 @@ class VictimRules(Protocol):
         """Return bool, (rows,): rows where exactly the pods of lower priority may be evicted."""
         ...
 
-    def dry_run(self, trial: RowTrial, row: int) -> Candidate | Status:
-        """Find the victims on one row; return a status where the row is no candidate."""
+    def allows(self, pod: PodInfo) -> bool | Status:
+        """Whether a pod may be evicted; a status where the rules cannot tell."""
+        ...
+
+    def within_bounds(self, units: Sequence[Unit]) -> Sequence[Unit]:
+        """Return the units that may be evicted together, of allowed units of one row."""
+        ...
+
+    def trial_of(self, trial: RowTrial) -> RowTrial:
+        """Return the trial of a row, which passes only where the rules hold, too."""
         ...
 
     def nobody(self, node_name: str) -> Status:
@@ -49,43 +76,28 @@ class LowerPriority:
 
     Parameters
     ----------
-    snapshot, budgets
-        The cluster, and the disruption budgets.
     pod
         The preemptor.
-    now_ns
-        Wall-clock time, nanoseconds.
-    leaves
-        Whether a pod is about to leave its node anyway.
     """
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        budgets: Budgets,
-        pod: PodInfo,
-        *,
-        now_ns: int,
-        leaves: Callable[[PodInfo], bool],
-    ) -> None:
-        self._snapshot = snapshot
-        self._budgets = budgets
-        self._pod = pod
-        self._now_ns = now_ns
-        self._leaves = leaves
+    def __init__(self, pod: PodInfo) -> None:
+        self._priority = pod.priority
 
     def by_priority(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return True for every row."""
         return np.ones(len(rows), np.bool_)
 
-    def dry_run(self, trial: RowTrial, row: int) -> Candidate | Status:
-        """Find the victims on one row."""
-        pods = [pod for pod in self._snapshot.pods(row) if pod.priority < self._pod.priority]
-        name = self._snapshot.names[row]
-        if not pods:
-            return self.nobody(name)
-        order = put_back_order(pods, self._budgets, now_ns=self._now_ns, leaves=self._leaves)
-        return dry_run(trial, pods, order, node_name=name, now_ns=self._now_ns)
+    def allows(self, pod: PodInfo) -> bool:
+        """Whether a pod has a lower priority."""
+        return pod.priority < self._priority
+
+    def within_bounds(self, units: Sequence[Unit]) -> Sequence[Unit]:
+        """Return all units."""
+        return units
+
+    def trial_of(self, trial: RowTrial) -> RowTrial:
+        """Return the trial itself."""
+        return trial
 
     def nobody(self, node_name: str) -> Status:
         """Return a status without names, so that many nodes share the message."""
@@ -116,54 +128,78 @@ def by_importance(pods: Iterable[PodInfo], now_ns: int) -> list[PodInfo]:
 
 
 class PutBackOrder(msgspec.Struct, frozen=True):
-    """The order in which pods are put back on a node.
+    """The order in which units are put back on a node.
 
     Parameters
     ----------
     ranked
-        The pods, most important first.
-    pods
-        The same pods: first those whose eviction violates a budget, last those that leave anyway.
+        The units, most important first.
+    units
+        The same units: first those whose eviction violates a budget, last those that leave anyway.
         Upstream looks at budgets only, and evicts pods that stay in place of pods that leave.
     protected
         Uids of the pods whose eviction violates a budget.
     """
 
-    ranked: Sequence[PodInfo]
-    pods: Sequence[PodInfo]
+    ranked: Sequence[Unit]
+    units: Sequence[Unit]
     protected: frozenset[str]
+
+    @property
+    def pods(self) -> list[PodInfo]:
+        """The pods of all units, most important unit first."""
+        return [pod for unit in self.ranked for pod in unit.pods]
 
 
 def put_back_order(
-    pods: Iterable[PodInfo],
+    units: Sequence[Unit],
     budgets: Budgets,
     *,
     now_ns: int,
     leaves: Callable[[PodInfo], bool],
 ) -> PutBackOrder:
-    """Return the order in which the pods of a node, in the node's order, are put back."""
-    ranked = by_importance(pods, now_ns)
-    violating, others = budgets.split(ranked)
-    order = sorted([*violating, *others], key=leaves)
-    return PutBackOrder(ranked, order, frozenset(pod.uid for pod in violating))
+    """Return the order in which units of a node, in the node's order, are put back."""
+    ranked = ranked_units(units, now_ns)
+    violating, _ = budgets.split([pod for unit in ranked for pod in unit.pods])
+    protected = frozenset(pod.uid for pod in violating)
+    order = sorted(
+        ranked,
+        key=lambda unit: (
+            all(map(leaves, unit.pods)),
+            not any(pod.uid in protected for pod in unit.pods),
+        ),
+    )
+    return PutBackOrder(ranked, order, protected)
+
+
+def ranked_units(units: Sequence[Unit], now_ns: int) -> list[Unit]:
+    """Sort the most important unit first.
+
+    A unit has the priority of its most important pod. Among equal priorities a gang comes before
+    pods on their own, and a larger gang before a smaller one, so that fewer pods go.
+    """
+    pods = by_importance([pod for unit in units for pod in unit.pods], now_ns)
+    ranks = {pod.uid: rank for rank, pod in enumerate(pods)}
+
+    def key(unit: Unit) -> tuple[int, bool, int, int]:
+        first = min(unit.pods, key=lambda pod: ranks[pod.uid])
+        size = len(unit.pods) if unit.whole else 0
+        return -first.priority, not unit.whole, -size, ranks[first.uid]
+
+    return sorted(units, key=key)
 
 
 def dry_run(
-    row: RowTrial,
-    pods: Sequence[PodInfo],
-    order: PutBackOrder,
-    *,
-    node_name: str,
-    now_ns: int,
+    row: RowTrial, units: Sequence[Unit], order: PutBackOrder, *, node_name: str, now_ns: int
 ) -> Candidate | Status:
-    """Find the pods a preemptor would evict from one node.
+    """Find the pods a preemptor would evict from one node, and the rest of their gangs.
 
     Parameters
     ----------
     row
         The trial of the node.
-    pods
-        Pods of the node that may be evicted, at least one, in the node's order.
+    units
+        Units of the node that may be evicted, at least one, in the node's order.
     order
         The order in which they are put back.
     node_name
@@ -176,38 +212,60 @@ def dry_run(
     Candidate or Status
         The candidate, or the status of a node that is no candidate.
     """
-    for pod in pods:
-        status = row.take_off(pod)
-        if not status.ok:
-            return status
-    status = row.judge()
+    status = _without(row, [pod for unit in units for pod in unit.pods])
+    if status.ok:
+        status = row.judge()
     if not status.ok:
         return status
-    victims: list[PodInfo] = []
-    for pod in order.pods:
-        status = _reprieved(row, pod)
-        if status.rejected:
-            victims.append(pod)
-        elif not status.ok:
-            return status
-    if not victims:
+    evicted: list[Unit] = []
+    gangs: set[GroupKey | None] = set()
+    for unit in order.units:
+        if unit.gang is None or unit.gang not in gangs:
+            status = _reprieved(row, unit)
+            if status.ok:
+                continue
+            if not status.rejected:
+                return status
+        evicted.append(unit)
+        if unit.whole:
+            gangs.add(unit.gang)
+    if not evicted:
         return error(f'expected at least one victim pod on node "{node_name}"')
+    return _candidate(evicted, order, node_name=node_name, now_ns=now_ns)
+
+
+def _candidate(
+    evicted: Sequence[Unit], order: PutBackOrder, *, node_name: str, now_ns: int
+) -> Candidate:
+    victims = [pod for unit in evicted for pod in unit.pods]
     violations = sum(pod.uid in order.protected for pod in victims)
-    if 0 < len(order.protected) < len(order.ranked):
+    ranked = order.pods
+    if 0 < len(order.protected) < len(ranked) or any(unit.whole for unit in evicted):
         victims = by_importance(victims, now_ns)
     else:
-        evicted = {pod.uid for pod in victims}
-        victims = [pod for pod in order.ranked if pod.uid in evicted]
+        uids = {pod.uid for pod in victims}
+        victims = [pod for pod in ranked if pod.uid in uids]
     return Candidate(node_name, tuple(victims), violations)
 
 
-def _reprieved(row: RowTrial, pod: PodInfo) -> Status:
-    """Put a pod back if the preemptor still fits; return the status of the Filters."""
-    status = row.put_on(pod)
-    if not status.ok:
-        return status if not status.rejected else error(status.message)
+def _without(row: RowTrial, pods: Iterable[PodInfo]) -> Status:
+    """Take pods off, up to the first that cannot be; return the last status."""
+    status = SUCCESS
+    for pod in pods:
+        status = row.take_off(pod)
+        if not status.ok:
+            break
+    return status
+
+
+def _reprieved(row: RowTrial, unit: Unit) -> Status:
+    """Put a unit back if the preemptor still fits; return the status of the Filters."""
+    for pod in unit.pods:
+        status = row.put_on(pod)
+        if not status.ok:
+            return status if not status.rejected else error(status.message)
     status = row.judge()
     if status.ok:
         return status
-    undone = row.take_off(pod)
+    undone = _without(row, unit.pods)
     return status if undone.ok else undone

@@ -128,15 +128,7 @@ class CapacityScheduling:
         return self._evaluator.preempt(state, pod, _every_node, rules)
 
     def _rules(self, pod: PodInfo, looked: _Looked, usage: Usage) -> CapacityVictims:
-        return CapacityVictims(
-            self._snapshot,
-            self._evaluator.around.budgets,
-            pod,
-            looked.claim,
-            usage=usage,
-            now_ns=self._clock.now_ns(),
-            leaves=self._evaluator.around.leaves,
-        )
+        return CapacityVictims(pod, looked.claim, usage=usage, now_ns=self._clock.now_ns())
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Register events that make room in a quota: a deleted pod, and any change of a quota."""

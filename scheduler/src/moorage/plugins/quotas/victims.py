@@ -7,21 +7,19 @@ Rules mirrored: scheduler-plugins ``pkg/capacityscheduling``, ``SelectVictimsOnN
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.framework.preemption import Candidate, EvictionsUnderWay
+from moorage.framework.preemption import EvictionsUnderWay
 from moorage.framework.status import Status, unresolvable, unschedulable
 from moorage.framework.what_if import RowTrial
-from moorage.plugins.preemption.budgets import Budgets
-from moorage.plugins.preemption.victims import by_importance, dry_run, put_back_order
+from moorage.plugins.preemption.victims import Unit, ranked_units
 from moorage.plugins.quotas.elastic_quotas import Amounts, Usage, request_of
 from moorage.snapshot.pod_info import PodInfo
-from moorage.snapshot.snapshot import Snapshot
 
 _PLUGIN: Final = "CapacityScheduling"
 QUOTA_STILL_EXCEEDED: Final = "global quota max exceeded"
@@ -47,36 +45,19 @@ class CapacityVictims:
 
     Parameters
     ----------
-    snapshot, budgets
-        The cluster, and the disruption budgets.
     pod, claim
         The preemptor; `claim` is None where its namespace has no quota.
     usage
         The quotas and their use; not changed.
     now_ns
         Wall-clock time, nanoseconds.
-    leaves
-        Whether a pod is about to leave its node anyway.
     """
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        budgets: Budgets,
-        pod: PodInfo,
-        claim: Claim | None,
-        *,
-        usage: Usage,
-        now_ns: int,
-        leaves: Callable[[PodInfo], bool],
-    ) -> None:
-        self._snapshot = snapshot
-        self._budgets = budgets
+    def __init__(self, pod: PodInfo, claim: Claim | None, *, usage: Usage, now_ns: int) -> None:
         self._pod = pod
         self._claim = claim
         self._usage = usage
         self._now_ns = now_ns
-        self._leaves = leaves
         self._reclaims = claim is not None and not usage.quotas[pod.namespace].above_min_with(
             claim.in_quota, usage.used(pod.namespace)
         )
@@ -86,17 +67,39 @@ class CapacityVictims:
         """Return False for every row, because the rules depend on namespaces."""
         return np.zeros(len(rows), np.bool_)
 
-    def dry_run(self, trial: RowTrial, row: int) -> Candidate | Status:
-        """Find the victims on one row."""
-        name = self._snapshot.names[row]
-        pods = self._may_go(self._snapshot.pods(row))
-        if not pods:
-            return self.nobody(name)
-        tried = trial
-        if self._claim is not None:
-            tried = _WithinQuotas(trial, self._pod, self._claim, self._usage.copy())
-        order = put_back_order(pods, self._budgets, now_ns=self._now_ns, leaves=self._leaves)
-        return dry_run(tried, pods, order, node_name=name, now_ns=self._now_ns)
+    def allows(self, pod: PodInfo) -> bool:
+        """Whether a pod counts as a victim by its namespace and priority."""
+        usage = self._usage
+        has_quota = pod.namespace in usage.quotas
+        if self._claim is None:
+            return not has_quota and pod.priority < self._pod.priority
+        if self._reclaims:
+            others = has_quota and pod.namespace != self._pod.namespace
+            return others and usage.borrows(pod.namespace)
+        return self._is_less(pod)
+
+    def within_bounds(self, units: Sequence[Unit]) -> Sequence[Unit]:
+        """Return the units that give back no more than is borrowed, in the given order.
+
+        The least important units are evicted first, until the namespace is within its minimum. A
+        gang whose last pods would be evicted out of the minimum is not evicted.
+        """
+        if not self._reclaims or not units:
+            return units
+        left = self._usage.copy()
+        going: set[int] = set()
+        for unit in reversed(ranked_units(units, self._now_ns)):
+            after = left.copy()
+            if _give_back(after, unit.pods):
+                left = after
+                going.add(id(unit))
+        return [unit for unit in units if id(unit) in going]
+
+    def trial_of(self, trial: RowTrial) -> RowTrial:
+        """Return the trial, within the quotas where the preemptor's namespace has one."""
+        if self._claim is None:
+            return trial
+        return _WithinQuotas(trial, self._pod, self._claim, self._usage.copy())
 
     def nobody(self, node_name: str) -> Status:
         """Return the status of a node without evictable pods."""
@@ -108,7 +111,7 @@ class CapacityVictims:
         """Whether a pod that counts as a victim is already terminating, or is to be evicted."""
         return any(
             (bool(pod.pod.metadata.deletion_timestamp) or evictions.is_leaving(pod.pod))
-            and (self._is_less(pod) or self._may_be_taken(pod))
+            and (self._is_less(pod) or self.allows(pod))
             for pod in pods
         )
 
@@ -118,36 +121,9 @@ class CapacityVictims:
             return True
         return _exceeded(self._usage, self._pod.namespace, self._claim) is None
 
-    def _may_go(self, pods: Iterable[PodInfo]) -> list[PodInfo]:
-        """Return the pods of a row that may be evicted, in the row's order.
-
-        A borrowing namespace gives back only the borrowed amount. Its least important pods are
-        evicted first, until the namespace is within its minimum.
-        """
-        row = [pod for pod in pods if self._may_be_taken(pod)]
-        if not self._reclaims or not row:
-            return row
-        left = self._usage.copy()
-        going: set[str] = set()
-        for pod in reversed(by_importance(row, self._now_ns)):
-            if left.borrows(pod.namespace):
-                left.add(pod, times=-1)
-                going.add(pod.uid)
-        return [pod for pod in row if pod.uid in going]
-
     def _is_less(self, pod: PodInfo) -> bool:
         """Whether a pod of the preemptor's own namespace has a lower priority."""
         return pod.namespace == self._pod.namespace and pod.priority < self._pod.priority
-
-    def _may_be_taken(self, pod: PodInfo) -> bool:
-        usage = self._usage
-        has_quota = pod.namespace in usage.quotas
-        if self._claim is None:
-            return not has_quota and pod.priority < self._pod.priority
-        if self._reclaims:
-            others = has_quota and pod.namespace != self._pod.namespace
-            return others and usage.borrows(pod.namespace)
-        return self._is_less(pod)
 
 
 class _WithinQuotas:
@@ -192,3 +168,12 @@ def _exceeded(usage: Usage, namespace: str, claim: Claim) -> Status | None:
     if quota.above_max(claim.in_quota, used) or usage.above_total(claim.in_all):
         return unschedulable(QUOTA_STILL_EXCEEDED).by(_PLUGIN)
     return None
+
+
+def _give_back(usage: Usage, pods: Iterable[PodInfo]) -> bool:
+    """Take pods out of the use, one by one; return whether each of them was borrowing."""
+    for pod in pods:
+        if not usage.borrows(pod.namespace):
+            return False
+        usage.add(pod, times=-1)
+    return True
