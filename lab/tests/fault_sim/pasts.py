@@ -98,12 +98,20 @@ def promised(pod: Manifest, *, by: str = "scheduler-1.1") -> Past:
     return past
 
 
-def report(pod: Manifest, *, claimed_by: Manifest, claimed_ns: int, node: str = "n1") -> WriteCase:
+def report(
+    pod: Manifest,
+    *,
+    claimed_by: Manifest,
+    claimed_ns: int,
+    node: str = "n1",
+    evicts: bool = True,
+) -> WriteCase:
     """Return a write about a pod to which node n1 was promised long ago, and which it keeps."""
     past = promised(pod)
     claimed_by["status"] = {"nominatedNodeName": node}
     uid = claimed_by["metadata"]["uid"]
     past.pods[uid], past.nominated_ns[uid] = claimed_by, claimed_ns
+    past.evicted_on_ns[node] = claimed_ns if evicts else 0
     write = by_scheduler("/status", pod, pod)
     return WriteCase(write=write, history=past, horizon_ns=8 * NS_PER_SECOND, undisturbed=True)
 

@@ -16,6 +16,7 @@ from lab.tests.fault_sim.pasts import WEB, a_pod, history
 from moorage.api.changes import ClusterEvent
 from moorage.api.codec import from_dict
 from moorage.api.policy import PodDisruptionBudget
+from moorage.base.clock import parse_rfc3339
 from moorage.config.plugin_args import LEAST_ALLOCATED
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import CLEAR_NOMINATION, Decision
@@ -31,6 +32,8 @@ from moorage_lab.fault_sim.fault_run import play
 from moorage_lab.fault_sim.invariants.victims import best_nodes, candidate_on
 from moorage_lab.fault_sim.reference.answers import is_current
 from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
+
+NOW_NS = parse_rfc3339("2026-01-01T00:01:00Z")
 
 
 def started(pod: Manifest, second: int) -> Manifest:
@@ -93,15 +96,38 @@ def test_a_dry_run_of_a_node_finds_the_victims(
 ) -> None:
     past = history(*pods)
     fits = room_of({pod["metadata"]["uid"]: 1 for pod in pods}, len(pods))
-    candidate = candidate_on("n1", a_pod("p", priority=9), past, budgets, fits)
+    candidate = candidate_on(
+        "n1", a_pod("p", priority=9), past, budgets=budgets, leaving=(), now_ns=NOW_NS, fits=fits
+    )
     assert (candidate and list(candidate.victims), candidate and candidate.cost) == (victims, cost)
+
+
+def test_a_pod_that_leaves_anyway_comes_back_last() -> None:
+    past = history(started(a_pod("a", "n1"), 1), started(a_pod("b", "n1"), 2))
+    victims = {}
+    for leaving in ("", "a"):
+        candidate = candidate_on(
+            "n1",
+            a_pod("p", priority=9),
+            past,
+            budgets=[],
+            leaving={leaving},
+            now_ns=NOW_NS,
+            fits=room_of({"a": 1, "b": 1}, 2),
+        )
+        assert candidate is not None
+        victims[leaving] = candidate.victims
+    assert victims == {"": ("default/b",), "a": ("default/a",)}
 
 
 def test_no_candidate_is_better_than_one_with_lesser_victims() -> None:
     low = history(started(a_pod("a", "n1", priority=-5), 1), started(a_pod("b", "n2"), 1))
     candidates = {}
     for node, uid in (("n1", "a"), ("n2", "b")):
-        candidate = candidate_on(node, a_pod("p", priority=9), low, [], room_of({uid: 1}, 1))
+        fits = room_of({uid: 1}, 1)
+        candidate = candidate_on(
+            node, a_pod("p", priority=9), low, budgets=[], leaving=(), now_ns=NOW_NS, fits=fits
+        )
         assert candidate is not None
         candidates[node] = candidate
     assert best_nodes(candidates) == ["n1"]

@@ -320,6 +320,12 @@ ALLOWED = {
     "a node that a lesser pod claimed": report(
         a_pod("p", priority=5), claimed_by=a_pod("q"), claimed_ns=LATER - 9 * NS_PER_SECOND
     ),
+    "a claim for which all victims leave already": report(
+        a_pod("p"),
+        claimed_by=a_pod("q", priority=5),
+        claimed_ns=LATER - 9 * NS_PER_SECOND,
+        evicts=False,
+    ),
     "another node": report(
         a_pod("p"),
         claimed_by=a_pod("q", priority=5),
@@ -385,3 +391,10 @@ def test_a_pod_that_fails_while_it_is_bound_takes_no_room() -> None:
     assert [name for name, _ in broken_by(binding(failed, past))] == ["room"]
     failed["status"] = {"phase": "Failed"}
     assert list(broken_by(binding(failed, past))) == []
+
+
+def test_a_leaving_pod_counts_for_no_domain_and_its_removal_does() -> None:
+    past = history(a_pod("q", "n1", labels=WEB), ending(a_pod("leaves", "n1", labels=WEB)))
+    now = a_pod("p", labels=WEB, topologySpreadConstraints=EVENLY)
+    assert not fits(placed(now, "n1", past))
+    assert fits(placed(now, "n1", past, without=["leaves"]))

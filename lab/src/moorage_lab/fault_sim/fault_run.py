@@ -325,7 +325,9 @@ class FaultRun:
             cluster.history.excused_groups.add(group)
         if case.evicts:
             self._evicted += 1
-            cluster.history.evicted.add((write.before or {})["metadata"]["uid"])
+            victim = write.before or {}
+            cluster.history.evicted.add(victim["metadata"]["uid"])
+            cluster.history.evicted_on_ns[node_of(victim)] = write.at_ns
         for broken, text in broken_by(case):
             self._breaches.append(Breach(broken, self._seconds, f"{write.by}: {text}"))
         self._look_inside(INSIDE)

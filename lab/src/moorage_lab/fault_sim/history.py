@@ -128,6 +128,8 @@ class History:
         When a scheduler first took each pod out of its queue, by uid, nanoseconds.
     evicted
         Uids of the pods that schedulers evicted.
+    evicted_on_ns
+        When a scheduler last evicted a pod from each node, by name, nanoseconds.
     versions
         Every version of each pod and node, by its ``resourceVersion``.
     last_nodes
@@ -165,6 +167,7 @@ class History:
         self._pods_named: dict[str, int] = {}
         self.first_popped_ns: dict[str, int] = {}
         self.evicted: set[str] = set()
+        self.evicted_on_ns: dict[str, int] = {}
         self.versions: dict[str, Obj] = {}
         self.last_nodes: dict[str, Obj] = {}
         self.unreported_ns: dict[str, int] = {}

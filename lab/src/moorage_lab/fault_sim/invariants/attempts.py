@@ -22,6 +22,7 @@ from moorage.base.clock import NS_PER_SECOND
 from moorage.engine.decision import Decision, Outcome
 from moorage.framework.profile import Profile
 from moorage.service.scheduler import Scheduler
+from moorage.snapshot.shape import host_ports
 from moorage.state.queued_pod import QueuedPod
 from moorage_lab.fault_sim.broken_plugin import BrokenPlugin
 from moorage_lab.fault_sim.delayed_step import DelayedStep
@@ -29,6 +30,7 @@ from moorage_lab.fault_sim.history import History, Obj, name_of, node_of, priori
 from moorage_lab.fault_sim.invariants.attached import ATTACHED
 from moorage_lab.fault_sim.invariants.on_node import (
     ON_NODE,
+    ports,
     requested_resources,
     resources_of_devices,
 )
@@ -130,6 +132,8 @@ class AttemptOracle:
         pod = belief.history.pods.get(queued.uid)
         if pod is None or decision.outcome is Outcome.ERROR or not self._is_alone(pod):
             return
+        if self._wants_forgotten_port(pod):
+            return
         if self._is_plain(pod):
             self.judged += 1
             self._judge(pod, decision, profile, belief)
@@ -202,6 +206,20 @@ class AttemptOracle:
             return False
         return GROUP_LABEL not in pod["metadata"].get("labels", {})
 
+    def _wants_forgotten_port(self, pod: Obj) -> bool:
+        """Return whether a pod wants a port that counts as free while a pod of the node has it.
+
+        Two pods have had it, and one has left: so it is upstream. A port that is taken by nobody,
+        or that two pods get, is found by other rules.
+        """
+        snapshot, wanted = self._scheduler.core.snapshot, set(ports(pod))
+        for row in range(snapshot.num_nodes) if wanted else ():
+            used = {port for _, _, port in snapshot.port_sets.at(row)}
+            pods = (info.pod for info in snapshot.pods(row))
+            if any(port in wanted - used for each in pods for _, _, port in host_ports(each)):
+                return True
+        return False
+
     # -- decisions -----------------------------------------------------------------------------
 
     def _judge(self, pod: Obj, decision: Decision, profile: Profile, belief: Belief) -> None:
@@ -262,9 +280,8 @@ class AttemptOracle:
         self, pod: Obj, decision: Decision, profile: Profile, belief: Belief
     ) -> None:
         """Compare the victims with those of a dry run on each node."""
-        own = {each["metadata"]["uid"] for each in belief.promised}
-        if not profile.preempting or pod["metadata"]["uid"] in own:
-            return  # it may wait for victims that it has already
+        if not profile.preempting or self._awaits_victims(pod, belief):
+            return
         if pod["spec"].get("preemptionPolicy") == "Never":
             return
         budgets = self._history.server_objects(POD_DISRUPTION_BUDGETS.qualified)
@@ -272,6 +289,7 @@ class AttemptOracle:
             return  # the watch of budgets is behind: their older versions are unknown here
         if profile.evicts_whole_gangs and any(map(_of_gang, belief.history.pods.values())):
             return
+        leaving = self._leaving(belief.history)
         candidates: dict[str, Candidate] = {}
         for name in belief.history.nodes:
 
@@ -280,11 +298,32 @@ class AttemptOracle:
                     pod, name, belief.history, list(_weighty(pod, belief.promised)), gone
                 )
 
-            candidate = candidate_on(name, pod, belief.history, budgets.values(), fits)
+            candidate = candidate_on(
+                name,
+                pod,
+                belief.history,
+                budgets=budgets.values(),
+                leaving=leaving,
+                now_ns=self._scheduler.parts.clock.now_ns(),
+                fits=fits,
+            )
             if candidate is not None:
                 candidates[name] = candidate
         for text in _wrong_victims(pod, decision, candidates):
             self._breach("attempt-victims", text)
+
+    def _awaits_victims(self, pod: Obj, belief: Belief) -> bool:
+        """Return whether a pod may wait for victims that it has already."""
+        uid = pod["metadata"]["uid"]
+        own = any(each["metadata"]["uid"] == uid for each in belief.promised)
+        waits = self._scheduler.core.evictions.waits_for_victims(uid)
+        return own or waits or _awaits(pod, belief.history)
+
+    def _leaving(self, history: History) -> set[str]:
+        """Return the uids of the pods that an earlier preemptor has made leave."""
+        ledger, store = self._scheduler.core.evictions, self._scheduler.core.store
+        known = [pod for pod in store.all_pods() if pod.uid in ledger.requested]
+        return {pod.uid for pod in known if pod.uid in history.pods and ledger.will_leave(pod)}
 
     # -- wake-ups ------------------------------------------------------------------------------
 
@@ -355,6 +394,13 @@ def _of_gang(pod: Obj) -> bool:
 def _nominated_node(pod: Obj) -> str:
     """Return the node that the status of a pod without a node names."""
     return "" if node_of(pod) else pod.get("status", {}).get("nominatedNodeName", "")
+
+
+def _awaits(pod: Obj, history: History) -> bool:
+    """Return whether a less important pod leaves the node that the status of a pod names."""
+    node = _nominated_node(pod)
+    there = history.on_node(node) if node else ()
+    return any(is_leaving(each) and priority_of(each) < priority_of(pod) for each in there)
 
 
 def _weighty(pod: Obj, promised: Iterable[Obj]) -> Iterator[Obj]:

@@ -118,6 +118,8 @@ def _lesser_promise(case: WriteCase) -> Iterable[str]:
             and priority_of(pod) < priority_of(other)
             and claimed_ns - promised_ns > case.horizon_ns
             and case.settled(claimed_ns)
+            # Where all its victims leave already, a claim changes nothing, as upstream.
+            and history.evicted_on_ns.get(node, LONG_AGO_NS) - promised_ns > case.horizon_ns
         ):
             yield f"{name_of(other)} claimed {node}, which is still promised to {name_of(pod)}"
 

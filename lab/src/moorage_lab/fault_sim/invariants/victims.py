@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
+from moorage.base.clock import parse_rfc3339
 from moorage_lab.fault_sim.history import History, Obj, name_of, priority_of
-
-_NOT_STARTED = "9999"
-"""Sorts behind every time: a pod that has not started counts as the last that starts."""
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -37,7 +35,10 @@ def candidate_on(
     node: str,
     pod: Obj,
     history: History,
+    *,
     budgets: Iterable[Obj],
+    leaving: Collection[str],
+    now_ns: int,
     fits: Callable[[Iterable[str]], bool],
 ) -> Candidate | None:
     """Return the pods that must leave a node for a pod; None where evictions do not help.
@@ -50,6 +51,10 @@ def candidate_on(
         The pods.
     budgets
         The PodDisruptionBudgets.
+    leaving
+        Uids of the victims of earlier preemptors that are about to leave.
+    now_ns
+        Wall-clock time of the scheduler: a pod that has not started counts as started now.
     fits
         Returns whether the node takes the pod when the pods with these uids are gone.
 
@@ -57,29 +62,31 @@ def candidate_on(
     -----
     Kubernetes v1.36 ``pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go``
     (SelectVictimsOnNode): every pod of lower priority leaves, and comes back as far as the pod
-    still fits, those first that a spent budget protects, then the more important ones.
+    still fits, those first that a spent budget protects, then the more important ones. Those that
+    leave anyway come back last of all, other than in kube-scheduler: see the deviations.
     """
     lower = [each for each in history.on_node(node) if priority_of(each) < priority_of(pod)]
     if not lower or not fits(map(_uid, lower)):
         return None
-    lower.sort(key=_rank)
+    ranks = {_uid(each): _rank(each, now_ns) for each in lower}
+    lower.sort(key=lambda each: ranks[_uid(each)])
     protected = _protected(lower, list(budgets))
     order = [each for each in lower if _uid(each) in protected]
     order += [each for each in lower if _uid(each) not in protected]
+    order.sort(key=lambda each: _uid(each) in leaving)
     gone = dict.fromkeys(map(_uid, order))
     for each in order:
         others = [uid for uid in gone if uid != _uid(each)]
         if fits(others):
             del gone[_uid(each)]
     victims = [each for each in lower if _uid(each) in gone]
-    ranks = list(map(_rank, lower))
     violations = sum(_uid(each) in protected for each in victims)
     priorities = [priority_of(each) for each in victims]
     return Candidate(
         tuple(map(name_of, victims)),
         violations,
         (violations, max(priorities, default=0), sum(each + 2**31 for each in priorities)),
-        len(set(ranks)) == len(ranks),
+        len(set(ranks.values())) == len(ranks),
     )
 
 
@@ -93,9 +100,10 @@ def _uid(pod: Obj) -> str:
     return str(pod["metadata"]["uid"])
 
 
-def _rank(pod: Obj) -> tuple[int, str]:
+def _rank(pod: Obj, now_ns: int) -> tuple[int, int]:
     """Return the place of a pod among others: the more important, the earlier."""
-    return -priority_of(pod), pod.get("status", {}).get("startTime") or _NOT_STARTED
+    started = pod.get("status", {}).get("startTime")
+    return -priority_of(pod), parse_rfc3339(started) if started else now_ns
 
 
 def _protected(lower: Sequence[Obj], budgets: Sequence[Obj]) -> set[str]:
