@@ -311,23 +311,22 @@ class EvictionLedger:
             preemptors.pop()
         while victims and not self.will_leave(victims[-1]):
             victims.pop()
-        if preemptors or victims:
-            return True
-        del self._awaited[group]
-        return False
+        # Nothing is forgotten here: the gates of the other members still have to be asked.
+        return bool(preemptors or victims)
 
     def release_groups(self, is_open: Callable[[str], bool]) -> list[GroupKey]:
         """Return the groups that need not wait any longer, in the order of their attempts.
 
-        No event wakes them: a victim is overdue, or a node of their places is gone or closed.
+        An event may have woken them, but not each member. No event tells that a victim is overdue,
+        or that a node of their places is gone or closed.
         """
-        released = []
-        for group, awaited in list(self._awaited.items()):
-            if not all(map(is_open, awaited.places)):
-                del self._awaited[group]
-                released.append(group)
-            elif not self.awaited_by(group):
-                released.append(group)
+        released = [
+            group
+            for group, awaited in self._awaited.items()
+            if not all(map(is_open, awaited.places)) or not self.awaited_by(group)
+        ]
+        for group in released:
+            del self._awaited[group]
         return released
 
     def _on_its_node(self, victim: Pod) -> Pod | None:

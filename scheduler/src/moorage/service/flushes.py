@@ -11,6 +11,7 @@ from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.service.core import Core
 from moorage.service.pump import Pump
+from moorage.state.lifecycle import PodState
 from moorage.state.queue import SchedulingQueue
 
 _GROUPS_FLUSH_SECONDS = 1.0
@@ -65,4 +66,7 @@ def look_at_groups(core: Core, pump: Pump) -> None:
         return row is not None and not snapshot.unschedulable[row]
 
     for group in core.evictions.release_groups(is_open):
-        core.queue.activate(snapshot.groups.members(group).waiting_pods())
+        # The others were tried since the victims left, and wait for something else.
+        state = core.queue.lifecycle.state
+        waiting = snapshot.groups.members(group).waiting_pods()
+        core.queue.activate([pod for pod in waiting if state(pod.uid) is PodState.GATED])
