@@ -43,7 +43,7 @@ from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import TransportError
 from moorage.client.transport import Answer, Call
-from moorage_lab.fault_sim.history import Placed, Write
+from moorage_lab.fault_sim.history import History, Placed, Write
 from moorage_lab.fault_sim.invariants.at_writes import BINDING, broken_by, broken_by_server, fits
 from moorage_lab.fault_sim.invariants.evictions import EVICTION
 from moorage_lab.fault_sim.invariants.immutable import IMMUTABLE
@@ -244,6 +244,19 @@ async def test_a_status_that_may_not_be_written_is_noted(
     assert ("default/p" in past.unreported_ns) == failed
 
 
+def tried_by_schedulers(
+    past: History, *, leader: dict[str, int], other: dict[str, int] | None = None
+) -> Any:
+    """Return a cluster whose two schedulers tried pods, by uid, at these times."""
+    tries = {"scheduler-0.1": leader, "scheduler-1.1": other or {}}
+    replicas = {
+        name: SimpleNamespace(identity=name, leading=name == "scheduler-0.1", scheduler=None)
+        for name in tries
+    }
+    probes = {name: SimpleNamespace(last_tried_ns=each.get) for name, each in tries.items()}
+    return SimpleNamespace(history=past, replicas=replicas, probes=probes)
+
+
 @pytest.mark.parametrize(
     ("tried", "failed", "broken"),
     [(5, None, True), (5, 4, True), (5, 5, False), (5, 6, False), (None, 6, True)],
@@ -252,23 +265,26 @@ def test_a_pod_says_why_it_waits_unless_its_last_report_failed(
     tried: int | None, failed: int | None, broken: bool
 ) -> None:
     past = history(a_pod("p"))
-    if tried is not None:
-        past.popped_ns["p"] = tried
     if failed is not None:
         past.unreported_ns["default/p"] = failed
     (explained,) = [each for each in WAITING if each.name == "explained"]
-    cluster: Any = SimpleNamespace(history=past, replicas={})
+    cluster = tried_by_schedulers(past, leader={} if tried is None else {"p": tried})
     assert bool(list(explained.broken(cluster))) == broken
+
+
+def test_a_scheduler_without_the_lease_tries_pods_and_reports_nothing() -> None:
+    past = history(a_pod("p"))
+    past.unreported_ns["default/p"] = 6
+    (explained,) = [each for each in WAITING if each.name == "explained"]
+    assert list(explained.broken(tried_by_schedulers(past, leader={"p": 5}, other={"p": 7}))) == []
 
 
 def test_a_member_that_was_tried_with_its_group_may_lack_a_report_that_failed() -> None:
     group = {"podGroupName": "g"}
     past = history(a_pod("p", schedulingGroup=group), a_pod("q", schedulingGroup=group))
-    past.popped_ns["q"] = 5
     past.unreported_ns["default/p"] = past.unreported_ns["default/q"] = 6
     (explained,) = [each for each in WAITING if each.name == "explained"]
-    cluster: Any = SimpleNamespace(history=past, replicas={})
-    assert list(explained.broken(cluster)) == []
+    assert list(explained.broken(tried_by_schedulers(past, leader={"q": 5}))) == []
 
 
 ALLOWED = {

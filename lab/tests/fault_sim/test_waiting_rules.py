@@ -129,8 +129,14 @@ def test_a_leader_keeps_the_nodes_that_statuses_promise(
     pending = SimpleNamespace(gated=[held_back] if gated else [])
     queue = SimpleNamespace(nominator=nominator, pending=lambda: pending)
     core = SimpleNamespace(queue=queue)
-    leader = SimpleNamespace(leading=True, scheduler=SimpleNamespace(core=core))
-    cluster: Any = SimpleNamespace(history=history(waits), replicas={"scheduler-0": leader})
+    leader = SimpleNamespace(
+        leading=True, identity="scheduler-0.1", scheduler=SimpleNamespace(core=core)
+    )
+    cluster: Any = SimpleNamespace(
+        history=history(waits),
+        replicas={"scheduler-0": leader},
+        probes={"scheduler-0.1": SimpleNamespace(last_tried_ns=lambda _uid: None)},
+    )
     (rule,) = [each for each in WAITING if each.name == "promises"]
     assert len(list(rule.broken(cluster))) == broken
 
@@ -141,7 +147,7 @@ def test_no_pod_keeps_the_promise_of_a_node_that_is_too_small(cpu: str, broken: 
     waits["status"] = {"nominatedNodeName": "n1"}
     past = history(waits)
     past.popped_ns["p"] = LATER
-    cluster: Any = SimpleNamespace(history=past, undisturbed=True)
+    cluster: Any = SimpleNamespace(history=past, replicas={}, undisturbed=True)
     (rule,) = [each for each in WAITING if each.name == "promised-in-vain"]
     assert len(list(rule.broken(cluster))) == broken
 

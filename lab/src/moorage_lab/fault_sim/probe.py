@@ -176,6 +176,11 @@ class Probe:
             self._on_breach("tries", f"{queued.pod.full_name} is tried again and again")
             tries.clear()
 
+    def last_tried_ns(self, uid: str) -> int | None:
+        """Return when this scheduler last tried a pod, nanoseconds; None for never."""
+        tries = self._tries.get(uid)
+        return tries[-1][0] if tries else None
+
     def tried_since(self, since_ns: int) -> list[str]:
         """Return the pods, by uid, that were tried more often than backoff lets them."""
         tries_by_uid = self._tries.items()

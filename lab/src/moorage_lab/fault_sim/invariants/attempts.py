@@ -65,7 +65,8 @@ class Belief(msgspec.Struct, frozen=True):
     Parameters
     ----------
     history
-        Its pods and nodes, as the watches told them; a pod that was assumed is on its node.
+        Its pods and nodes, as the watches told them. A pod that was assumed is on its node, in the
+        version in which it was decided, as upstream.
     announced
         The same without what wakes no pod, as upstream: the assumption of a pod, the begin of its
         deletion, and the end of its node. The events of its binding and of its end come later.
@@ -168,13 +169,13 @@ class AttemptOracle:
         announced.pods = {uid: _staying(pod) for uid, pod in known.pods.items()}
         last_nodes = {name: self._history.last_nodes.get(name) for name in map(node_of, pods)}
         announced.nodes = {name: node for name, node in last_nodes.items() if node} | known.nodes
-        for uid in dump.assumed:
-            if uid in known.pods:
-                known.pods[uid] = _on(known.pods[uid], dump.node_of_pod[uid])
-        nominator = core.queue.nominator
         decided = {uid: dump.pods[uid].metadata.resource_version for uid in dump.assumed}
         if not self._history.versions.keys() >= set(decided.values()):
             return None
+        for uid, version in decided.items():
+            if uid in known.pods:
+                known.pods[uid] = _on(self._history.versions[version], dump.node_of_pod[uid])
+        nominator = core.queue.nominator
         promises = [(uid, node) for uid, node in nominator if node and uid in known.pods]
         return Belief(
             known,

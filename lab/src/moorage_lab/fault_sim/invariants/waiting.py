@@ -79,10 +79,13 @@ def _unreported(cluster: SimCluster, pod: Obj) -> bool:
     group are tried when one of them is.
     """
     history, group = cluster.history, group_of(pod)
+    # A scheduler that has lost the lease tries pods until it knows, and reports nothing.
     tried = [
-        history.popped_ns.get(uid)
+        cluster.probes[replica.identity].last_tried_ns(uid)
+        for replica in cluster.replicas.values()
         for uid, each in history.pods.items()
         if uid == pod["metadata"]["uid"] or (group and group_of(each) == group)
+        if replica.leading
     ]
     tried_ns = max((each for each in tried if each is not None), default=None)
     failed_ns = history.unreported_ns.get(name_of(pod))
