@@ -14,6 +14,7 @@ from moorage_sandbox.apiserver.bootstrap import bootstrap
 from moorage_sandbox.apiserver.served_kinds import served_kinds
 from moorage_sandbox.apiserver.server import ApiServer
 from moorage_sandbox.apiserver.wire.requests import Reply, Request, User
+from moorage_sandbox.apiserver.world import GIT_VERSION, GIT_VERSION_1_37
 from moorage_sandbox.storage.watch_log import Limits
 
 T = TypeVar("T")
@@ -41,7 +42,12 @@ class Cluster:
         self.clock = clock or ManualClock()
         kinds = served_kinds(of_1_37=of_1_37)
         self.server = ApiServer(
-            kinds, clock=self.clock, streams=Streams(1), limits=limits, rbac=rbac
+            kinds,
+            clock=self.clock,
+            streams=Streams(1),
+            limits=limits,
+            rbac=rbac,
+            git_version=GIT_VERSION_1_37 if of_1_37 else GIT_VERSION,
         )
         if bootstrapped:
             self.bootstrap()

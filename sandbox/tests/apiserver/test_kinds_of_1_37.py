@@ -95,3 +95,16 @@ async def test_the_scheduler_may_read_rules_and_write_none() -> None:
     scheduler = User("system:kube-scheduler", ())
     assert (await cluster.call("GET", V1, user=scheduler))[0] == 200
     assert (await cluster.call("POST", V1, rule(), user=scheduler))[0] == 403
+
+
+async def test_every_document_names_1_37() -> None:
+    cluster = Cluster(of_1_37=True)
+    version = await cluster.ok("GET", "/version")
+    named = {version["gitVersion"]}
+    for path in ("/openapi/v2", "/openapi/v3/apis/resource.k8s.io/v1"):
+        named.add((await cluster.ok("GET", path))["info"]["version"])
+    metrics = await cluster.reply("GET", "/metrics")
+    assert named == {"v1.37.0+moorage"}
+    assert (version["major"], version["minor"]) == ("1", "37")
+    assert isinstance(metrics.body, bytes)
+    assert b'kubernetes_build_info{git_version="v1.37.0+moorage"} 1.0' in metrics.body

@@ -7,10 +7,16 @@ from typing import Any
 
 import pytest
 
-from moorage_sandbox.apiserver.documents.openapi import openapi_v2, openapi_v3, openapi_v3_index
+from moorage_sandbox.apiserver.documents.openapi import (
+    encoded_v3,
+    openapi_v2,
+    openapi_v3,
+    openapi_v3_index,
+)
 from moorage_sandbox.apiserver.served_kinds import served_kinds
 
 KINDS = served_kinds()
+VERSION = "v1.36.0"
 GROUP_VERSIONS = sorted({kind.resource.api_version for kind in KINDS})
 POD = "io.k8s.api.core.v1.Pod"
 
@@ -27,31 +33,31 @@ def references(value: Any) -> Iterator[str]:
 
 
 def test_every_reference_of_version_2_leads_somewhere():
-    document = openapi_v2(KINDS)
+    document = openapi_v2(KINDS, VERSION)
     found = {ref.removeprefix("#/definitions/") for ref in references(document)}
     assert found - set(document["definitions"]) == set()
 
 
 @pytest.mark.parametrize("group_version", GROUP_VERSIONS)
 def test_every_reference_of_version_3_leads_somewhere(group_version):
-    document = openapi_v3(KINDS, group_version)
+    document = openapi_v3(KINDS, group_version, VERSION)
     found = {ref.removeprefix("#/components/schemas/") for ref in references(document)}
     assert found - set(document["components"]["schemas"]) == set()
 
 
 def test_the_index_names_every_group_and_version():
-    paths = openapi_v3_index(KINDS)["paths"]
+    paths = openapi_v3_index(KINDS, lambda each: encoded_v3(KINDS, each, VERSION))["paths"]
     assert sorted(paths) == sorted(
         f"apis/{each}" if "/" in each else f"api/{each}" for each in GROUP_VERSIONS
     )
     for path, entry in paths.items():
         assert entry["serverRelativeURL"].startswith(f"/openapi/v3/{path}?hash=")
-        assert openapi_v3(KINDS, path)["paths"]
+        assert openapi_v3(KINDS, path, VERSION)["paths"]
 
 
 def test_an_unknown_group_has_no_document():
     with pytest.raises(KeyError):
-        openapi_v3(KINDS, "apis/nobody/v1")
+        openapi_v3(KINDS, "apis/nobody/v1", VERSION)
 
 
 PATCHED = [kind for kind in KINDS if "patch" in kind.verbs]
@@ -60,7 +66,7 @@ PATCHED = [kind for kind in KINDS if "patch" in kind.verbs]
 @pytest.mark.parametrize("kind", PATCHED, ids=lambda kind: kind.resource.qualified)
 def test_kubectl_finds_the_kind_and_strict_validation_of_its_patches(kind):
     resource = kind.resource
-    document = openapi_v3(KINDS, resource.api_version)
+    document = openapi_v3(KINDS, resource.api_version, VERSION)
     gvk = {"group": resource.group, "version": resource.version, "kind": resource.kind}
     schemas = document["components"]["schemas"].values()
     assert [each for each in schemas if gvk in each.get("x-kubernetes-group-version-kind", [])]
@@ -81,7 +87,7 @@ def test_kubectl_finds_the_kind_and_strict_validation_of_its_patches(kind):
 
 
 def test_openapi_lists_carry_their_merge_strategy():
-    schemas = openapi_v3(KINDS, "v1")["components"]["schemas"]
+    schemas = openapi_v3(KINDS, "v1", VERSION)["components"]["schemas"]
     spec = schemas["io.k8s.api.core.v1.PodSpec"]["properties"]
     container = {"allOf": [{"$ref": "#/components/schemas/io.k8s.api.core.v1.Container"}]}
     assert spec["containers"] == {
@@ -119,12 +125,12 @@ def test_openapi_lists_carry_their_merge_strategy():
     ],
 )
 def test_types_with_two_json_forms_are_described_in_both_versions(name, v2, v3):
-    assert openapi_v2(KINDS)["definitions"][name] == v2
-    assert openapi_v3(KINDS, "v1")["components"]["schemas"][name] == v3
+    assert openapi_v2(KINDS, VERSION)["definitions"][name] == v2
+    assert openapi_v3(KINDS, "v1", VERSION)["components"]["schemas"][name] == v3
 
 
 def test_openapi_describes_the_paths_of_pods():
-    paths = openapi_v2(KINDS)["paths"]
+    paths = openapi_v2(KINDS, VERSION)["paths"]
     pods = "/api/v1/namespaces/{namespace}/pods"
     found = {
         path: sorted(set(item) - {"parameters"})

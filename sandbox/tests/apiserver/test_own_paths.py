@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from moorage_sandbox.apiserver.documents.openapi import GIT_VERSION
+from moorage_sandbox.apiserver.world import GIT_VERSION
 from sandbox.tests.apiserver.harness import CONFIG_MAPS, Cluster, config_map
 
 

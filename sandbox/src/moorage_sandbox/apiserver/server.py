@@ -47,7 +47,7 @@ from moorage_sandbox.apiserver.verbs.writing import Writer
 from moorage_sandbox.apiserver.views import EVENTS, Catalog
 from moorage_sandbox.apiserver.wire.render import status_reply
 from moorage_sandbox.apiserver.wire.requests import Reply, Request
-from moorage_sandbox.apiserver.world import World
+from moorage_sandbox.apiserver.world import GIT_VERSION, World
 from moorage_sandbox.storage.journal.kept import Journal
 from moorage_sandbox.storage.persistence import Persistence
 from moorage_sandbox.storage.record import Record
@@ -75,6 +75,8 @@ class ApiServer:
         Authorize users by roles; without it, every authenticated user may do everything.
     secret
         Key for tokens of service accounts; derived from the seed if empty (tests only).
+    git_version
+        The release of Kubernetes that the server plays, as ``/version`` says it.
     """
 
     def __init__(
@@ -86,12 +88,14 @@ class ApiServer:
         limits: Limits | None = None,
         rbac: bool = False,
         secret: bytes = b"",
+        git_version: str = GIT_VERSION,
     ) -> None:
         self._streams = streams
         self._audit: AuditLog | None = None
         self._catalog = Catalog(kinds)
         self._store = Store(limits)
         self._world = World(self._catalog, self._store, clock, streams.stream("apiserver"))
+        self._world.git_version = git_version
         self._durability = Durability()
         self._deleter = Deleter(self._world)
         self._definitions = Definitions(self._world, self._deleter)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import lru_cache, partial
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 
@@ -35,6 +35,9 @@ _log = logging.getLogger(__name__)
 
 # Namespaces and priority classes are read for every pod; equal bytes are decoded once.
 _read_only = lru_cache(maxsize=256)(msgspec.json.Decoder(dict).decode)
+
+GIT_VERSION: Final = "v1.36.0+moorage"
+GIT_VERSION_1_37: Final = "v1.37.0+moorage"
 
 SERVER = User("system:apiserver", ("system:masters",))
 """The user of writes that no client asked for: the server itself."""
@@ -77,6 +80,8 @@ class World:
         self.store = store
         self.clock = clock
         self.rng = rng
+        # The release of Kubernetes that the server plays, as ``/version`` says it.
+        self.git_version = GIT_VERSION
         # Calls are answered in the loop while a thread answers a long call: each has a user of its
         # own.
         self._caller: ContextVar[User] = ContextVar("caller", default=SERVER)

@@ -39,6 +39,7 @@ from moorage.nodeshapes.templates import NodeTemplate
 from moorage_sandbox.apiserver.bootstrap import bootstrap
 from moorage_sandbox.apiserver.served_kinds import served_kinds
 from moorage_sandbox.apiserver.server import ApiServer
+from moorage_sandbox.apiserver.world import GIT_VERSION, GIT_VERSION_1_37
 from moorage_sandbox.cluster.in_process import Handling, InProcessTransport
 from moorage_sandbox.controllers.cluster import ALL, ClusterControllers, MakePart
 from moorage_sandbox.nodeagent.agents import NodeAgents
@@ -138,8 +139,10 @@ def open_server(settings: ClusterSettings, journal: Journal | None = None) -> Op
     UsageError
         The journal is damaged.
     """
+    of_1_37 = settings.version == V1_37
     api = ApiServer(
-        served_kinds(of_1_37=settings.version == V1_37),
+        served_kinds(of_1_37=of_1_37),
+        git_version=GIT_VERSION_1_37 if of_1_37 else GIT_VERSION,
         clock=settings.clock,
         streams=settings.streams,
         rbac=settings.rbac,

@@ -19,7 +19,6 @@ from moorage.api.resources import ResourceType
 from moorage.kinds.built_in import fact_of, subresource_body, version_rank
 from moorage.kinds.served import ServedKind
 from moorage_sandbox.apiserver.documents.openapi import (
-    GIT_VERSION,
     encoded_v3,
     openapi_v2,
     openapi_v3_index,
@@ -38,6 +37,8 @@ class Discovery:
     ----------
     catalog
         The served kinds.
+    git_version
+        The version that is served.
     asked
         Kinds that are sent and answered, but never stored.
     computed
@@ -47,10 +48,12 @@ class Discovery:
     def __init__(
         self,
         catalog: Catalog,
+        git_version: str,
         asked: Sequence[ServedKind] = (),
         computed: Sequence[ResourceType] = (),
     ) -> None:
         self._catalog = catalog
+        self._git_version = git_version
         self._asked = tuple(asked)
         self._computed = tuple(computed)
         self._kept: dict[str, bytes] = {}
@@ -67,14 +70,14 @@ class Discovery:
         self._generation = catalog.generation
         self._kept.clear()
         self._makers = {
-            "/version": _version,
+            "/version": partial(_version, self._git_version),
             "/api": lambda: {
                 "kind": "APIVersions",
                 "versions": ["v1"],
                 "serverAddressByClientCIDRs": [],
             },
             "/apis": self._groups,
-            "/openapi/v2": lambda: openapi_v2(self._all_kinds()),
+            "/openapi/v2": lambda: openapi_v2(self._all_kinds(), self._git_version),
             "/openapi/v3": lambda: openapi_v3_index(self._all_kinds(), self._openapi_v3),
         }
         for api_version in self._api_versions():
@@ -176,7 +179,8 @@ class Discovery:
         kinds = self._kinds(api_version)
         kept = self._openapi.get(api_version)
         if kept is None or [id(kind) for kind in kept[0]] != [id(kind) for kind in kinds]:
-            kept = self._openapi[api_version] = (kinds, encoded_v3(kinds, api_version))
+            document = encoded_v3(kinds, api_version, self._git_version)
+            kept = self._openapi[api_version] = (kinds, document)
         return kept[1]
 
     def _entries(self, api_version: str) -> list[tuple[ResourceType, list[dict[str, Any]]]]:
@@ -284,12 +288,12 @@ def _response_kind(entry: dict[str, Any], resource: ResourceType) -> dict[str, s
     }
 
 
-def _version() -> dict[str, str]:
-    major, minor = GIT_VERSION.lstrip("v").split(".")[:2]
+def _version(git_version: str) -> dict[str, str]:
+    major, minor = git_version.lstrip("v").split(".")[:2]
     return {
         "major": major,
         "minor": minor,
-        "gitVersion": GIT_VERSION,
+        "gitVersion": git_version,
         "gitCommit": "",
         "gitTreeState": "",
         "buildDate": "1970-01-01T00:00:00Z",

@@ -7,7 +7,7 @@ set of kinds. kubectl reads from them the existing fields and how its patches me
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -39,9 +39,7 @@ STATUS = f"{META}.Status"
 DELETE_OPTIONS = f"{META}.DeleteOptions"
 LIST_META = f"{META}.ListMeta"
 
-# The version of Kubernetes whose API this is.
-GIT_VERSION = "v1.36.0+moorage"
-INFO = {"title": "Kubernetes", "version": GIT_VERSION}
+TITLE = "Kubernetes"
 PATCH_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 
 _SCALARS: dict[str, dict[str, Any]] = {
@@ -115,19 +113,19 @@ _V2 = _Style(v3=False)
 _V3 = _Style(v3=True)
 
 
-def openapi_v2(kinds: Iterable[ServedKind]) -> dict[str, Any]:
-    """Render the whole API as one OpenAPI 2.0 (Swagger) document."""
+def openapi_v2(kinds: Iterable[ServedKind], version: str) -> dict[str, Any]:
+    """Render the whole API of a server of that version as one OpenAPI 2.0 (Swagger) document."""
     listed = list(kinds)
     return {
         "swagger": "2.0",
-        "info": INFO,
+        "info": {"title": TITLE, "version": version},
         "paths": _paths(listed, _V2),
         "definitions": _definitions(listed, _V2),
     }
 
 
 def openapi_v3_index(
-    kinds: Iterable[ServedKind], encoded: Callable[[str], bytes] | None = None
+    kinds: Iterable[ServedKind], encoded: Callable[[str], bytes]
 ) -> dict[str, Any]:
     """Render the list of OpenAPI 3.0 documents, one for each group and version.
 
@@ -136,15 +134,13 @@ def openapi_v3_index(
     kinds
         Every served kind.
     encoded
-        Returns the document of an API version from a cache; None to render each document here.
+        Returns the document of an API version.
 
     Notes
     -----
     The address of each document has a hash of its content, so that clients may keep the document.
     """
     listed = list(kinds)
-    if encoded is None:
-        encoded = partial(encoded_v3, listed)
     paths = {}
     for group, version in sorted({(k.resource.group, k.resource.version) for k in listed}):
         path = group_version_path(group, version).lstrip("/")
@@ -153,12 +149,12 @@ def openapi_v3_index(
     return {"paths": paths}
 
 
-def encoded_v3(kinds: Iterable[ServedKind], group_version: str) -> bytes:
+def encoded_v3(kinds: Iterable[ServedKind], group_version: str, version: str) -> bytes:
     """Return the OpenAPI 3.0 document of one group and version as JSON."""
-    return msgspec.json.encode(openapi_v3(kinds, group_version), order="sorted") + b"\n"
+    return msgspec.json.encode(openapi_v3(kinds, group_version, version), order="sorted") + b"\n"
 
 
-def openapi_v3(kinds: Iterable[ServedKind], group_version: str) -> dict[str, Any]:
+def openapi_v3(kinds: Iterable[ServedKind], group_version: str, version: str) -> dict[str, Any]:
     """Render the OpenAPI 3.0 document of one group and version.
 
     Parameters
@@ -167,6 +163,8 @@ def openapi_v3(kinds: Iterable[ServedKind], group_version: str) -> dict[str, Any
         Every served kind.
     group_version
         ``v1``, ``apps/v1`` and so on, or a path such as ``api/v1`` or ``apis/apps/v1``.
+    version
+        Of the server, as ``/version`` says it.
 
     Raises
     ------
@@ -179,7 +177,7 @@ def openapi_v3(kinds: Iterable[ServedKind], group_version: str) -> dict[str, Any
         raise KeyError(group_version)
     return {
         "openapi": "3.0.0",
-        "info": INFO,
+        "info": {"title": TITLE, "version": version},
         "paths": _paths(chosen, _V3),
         "components": {
             "schemas": _definitions(chosen, _V3),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from moorage_sandbox.apiserver.documents.openapi import INFO
+from moorage_sandbox.apiserver.documents.openapi import TITLE
 
 OPENAPI_PROTOBUF_V1: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 """Media type of this document."""
@@ -27,15 +27,15 @@ def takes_only_openapi_protobuf(path: str, accept: str) -> bool:
     return path.rstrip("/") == "/openapi/v2" and bool(ranges) and known.issuperset(ranges)
 
 
-def openapi_frame() -> bytes:
-    """Return the document with its version and its title, and no paths.
+def openapi_frame(version: str) -> bytes:
+    """Return the document with the server's version and its title, and no paths.
 
     Notes
     -----
     Field numbers of gnostic openapiv2/OpenAPIv2.proto: Document (swagger 1, info 2), Info
     (title 1, version 2, description 3).
     """
-    info = _field(1, INFO["title"].encode()) + _field(2, INFO["version"].encode())
+    info = _field(1, TITLE.encode()) + _field(2, version.encode())
     info += _field(3, _DESCRIPTION.encode())
     return _field(1, b"2.0") + _field(2, info)
 

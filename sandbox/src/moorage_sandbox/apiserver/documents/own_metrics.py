@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from moorage_sandbox.apiserver.documents.openapi import GIT_VERSION
 from moorage_sandbox.apiserver.wire.fairness import CALLS_OF_USER_MAX
 from moorage_sandbox.apiserver.wire.requests import Reply
 from moorage_sandbox.apiserver.world import World
@@ -52,7 +51,7 @@ class OwnMetrics:
         build = GaugeMetricFamily(
             "kubernetes_build_info", "The version that is served", labels=("git_version",)
         )
-        build.add_metric((GIT_VERSION,), 1)
+        build.add_metric((self._world.git_version,), 1)
         yield build
         stored = GaugeMetricFamily(
             "apiserver_resource_objects", "Stored objects", labels=("group", "resource")

@@ -58,7 +58,7 @@ class OwnPaths:
         self._metrics = ResourceMetrics(world)
         self._own_metrics = OwnMetrics(world)
         never_stored = [kept_kind(each) for each in _NEVER_STORED]
-        self._discovery = Discovery(world.catalog, never_stored, METRICS)
+        self._discovery = Discovery(world.catalog, world.git_version, never_stored, METRICS)
         self.timeline: Timeline | None = None
 
     def answer_call(self, request: Request, user: User) -> Reply | None:
@@ -95,7 +95,11 @@ class OwnPaths:
         if request.method != "GET":
             raise method_not_allowed()
         if takes_only_openapi_protobuf(request.path, accept):
-            return Reply(status=200, body=openapi_frame(), content_type=OPENAPI_PROTOBUF_V1)
+            return Reply(
+                status=200,
+                body=openapi_frame(self._world.git_version),
+                content_type=OPENAPI_PROTOBUF_V1,
+            )
         body, media_type = document
         if media_type == JSON:
             negotiate(accept)
