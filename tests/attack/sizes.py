@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 from moorage.base.rng import Random, Streams
 from moorage.kinds import all_kinds
-from moorage.kinds.facts import Field
-from moorage.kinds.schema.catalog import definition as definition_named
-from moorage.kinds.schema.catalog import is_built_in, kind_definition
+from moorage.kinds.facts import Field, is_built_in, kind_definition
+from moorage.kinds.facts import definition as definition_named
 from moorage.kinds.served import ServedKind
 from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF
 from sandbox.tests.apiserver.crd import DEFINITIONS, car, definition

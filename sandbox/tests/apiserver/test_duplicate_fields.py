@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.kinds.duplicates import duplicate_fields
+from moorage_sandbox.apiserver.wire.bodies import duplicate_fields
 from sandbox.tests.apiserver.harness import CONFIG_MAPS, MERGE, Cluster
 
 TWICE = b'{"metadata":{"name":"a","name":"m"},"data":{"k":"1","k":"2"}}'

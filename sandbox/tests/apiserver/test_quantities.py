@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage.kinds.facts import Field
-from moorage.kinds.schema.catalog import SCHEMA_PROPS, definition, definition_name
+from moorage.kinds.facts import SCHEMA_PROPS, Field, definition, definition_name
 from moorage.kinds.values.canonical import canonical_first
 from moorage_sandbox.apiserver.served_kinds import served_kinds
 from sandbox.tests.apiserver.harness import MERGE, NODES, Cluster

@@ -15,7 +15,7 @@ import pytest
 from moorage.api.resources import CONFIG_MAPS, CSI_NODES, PODS
 from moorage.kinds.metadata import check_metadata
 from moorage.kinds.pod.warnings import of_pod
-from moorage.kinds.schema.builtin import builtin_shape
+from moorage.kinds.schema.shape import builtin_shape
 from moorage_sandbox.apiserver.served_kinds import served_kinds
 from moorage_sandbox.apiserver.verbs.applying.managers import Writing, applied, track
 from moorage_sandbox.apiserver.verbs.applying.versions import Version

@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from moorage.kinds import facts
 from moorage.kinds.facts import OPEN, Field
 from moorage.kinds.kind import Obj
-from moorage.kinds.schema import catalog
 from moorage.kinds.status import StatusError
 from moorage_sandbox.apiserver.served_kinds import served_kinds
 from moorage_sandbox.apiserver.verbs.patch_strategic import PatchError, strategic_merge
@@ -58,10 +58,10 @@ ALWAYS = {
 
 @st.composite
 def obj_of(draw: st.DrawFn, name: str, depth: int) -> Obj:
-    fields = catalog.definition(name).fields
+    fields = facts.definition(name).fields
     if depth <= 0 or not fields:
         return {}
-    short = catalog.short_name(name)
+    short = facts.short_name(name)
     most = 10 if short in ("PodSpec", "Container") else 4
     wanted = list(ALWAYS.get(short, ("spec",) if "spec" in fields else ()))
     wanted += draw(st.lists(st.sampled_from(sorted(fields)), max_size=most, unique=True))
@@ -78,7 +78,7 @@ def objects_of_any_kind(draw: st.DrawFn) -> tuple[Any, Obj, Obj]:
     kinds = served_kinds()
     # Pods have most of the rules, so every other object is one.
     kind = kinds[0] if draw(st.booleans()) else draw(st.sampled_from(kinds))
-    name = catalog.definition_name(kind.resource)
+    name = facts.definition_name(kind.resource)
     drawn = [draw(obj_of(name, DEPTH)) for _ in range(2)]
     for obj in drawn:
         obj["apiVersion"], obj["kind"] = kind.resource.api_version, kind.resource.kind

@@ -142,7 +142,7 @@ async def test_conditions_of_a_policy_beyond_the_bound_are_not_compiled(
 
 
 async def test_the_names_of_the_bounds_are_fields_of_their_kinds():
-    from moorage.kinds.schema.catalog import definition, kind_definition
+    from moorage.kinds.facts import definition, kind_definition
     from moorage_sandbox.apiserver.served_kinds import served_kinds
 
     wrong = []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kubernetes.client import models
 
-from moorage.kinds.schema import catalog
+from moorage.kinds import facts
 from moorage.kinds.status import StatusError
 from moorage_sandbox.apiserver.served_kinds import served_kinds
 from moorage_sandbox.apiserver.wire.bodies import Sent, check_fields, check_kind
@@ -25,7 +25,7 @@ WITHOUT_MODEL = ("CustomResourceSubresourceStatus", "NodeAllocatableResourceMapp
 
 def model(name: str) -> Any:
     """The official client's model of a definition."""
-    short = catalog.short_name(name)
+    short = facts.short_name(name)
     package, version = (part.capitalize() for part in name.split(".")[-3:-1])
     for candidate in (f"{version}{short}", f"{package}{version}{short}"):
         found = getattr(models, candidate, None)
@@ -37,7 +37,7 @@ def model(name: str) -> Any:
 # The official client has the stable versions of these definitions.
 STABLE = sorted(
     name
-    for name in catalog.closure([catalog.definition_name(kind.resource) for kind in served_kinds()])
+    for name in facts.closure([facts.definition_name(kind.resource) for kind in served_kinds()])
     if re.search(r"\.v\d+\.", name) and not name.endswith(WITHOUT_MODEL)
 )
 
@@ -46,10 +46,8 @@ STABLE = sorted(
 def test_the_official_client_knows_every_field(name):
     known = set(model(name).attribute_map.values())
     # The client follows Kubernetes 1.37, which has fields that 1.36 does not have.
-    short = catalog.short_name(name)
-    unknown = {
-        f"{short}.{field}" for field in catalog.definition(name).fields if field not in known
-    }
+    short = facts.short_name(name)
+    unknown = {f"{short}.{field}" for field in facts.definition(name).fields if field not in known}
     assert unknown == {each for each in RENAMED if each.startswith(f"{short}.")}
 
 
@@ -190,9 +188,9 @@ def test_pruning_keeps_known_fields():
 
 def merge_key(*path: str) -> str:
     """The merge key of a list of pods, by its path."""
-    found = catalog.kind_definition(KINDS["pods"].resource)
+    found = facts.kind_definition(KINDS["pods"].resource)
     for name in path[:-1]:
-        found = catalog.definition(found.fields[name].innermost.name)
+        found = facts.definition(found.fields[name].innermost.name)
     return found.fields[path[-1]].patch_merge_key
 
 
@@ -205,5 +203,5 @@ def test_lists_of_a_pod_have_their_merge_keys():
 
 @pytest.mark.parametrize("kind", served_kinds(), ids=lambda kind: kind.resource.qualified)
 def test_every_kind_has_a_definition(kind):
-    definition = catalog.kind_definition(kind.resource)
+    definition = facts.kind_definition(kind.resource)
     assert {"apiVersion", "kind", "metadata"} <= set(definition.fields)

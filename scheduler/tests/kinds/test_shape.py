@@ -9,8 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from moorage.api import resources
-from moorage.kinds.schema.builtin import builtin_shape
-from moorage.kinds.schema.shape import fits
+from moorage.kinds.schema.shape import builtin_shape, fits
 from scheduler.tests.kinds.test_any_object import objects_of_any_kind
 
 TIME = "2026-01-01T00:00:00Z"

@@ -16,8 +16,7 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from moorage.cel.values import escaped
-from moorage.kinds.facts import Field
-from moorage.kinds.schema.catalog import OBJECT_META, closure, definition, definition_name
+from moorage.kinds.facts import OBJECT_META, Field, closure, definition, definition_name
 from moorage.kinds.schema.pruning import EMBEDDED, Schema
 from moorage.kinds.served import ServedKind
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from moorage.api.resources import ResourceType
 from moorage.kinds.cells import AGE, NAME
+from moorage.kinds.facts import kind_definition
 from moorage.kinds.kind import Obj, Translation
-from moorage.kinds.schema.catalog import kind_definition
 from moorage.kinds.served import ServedKind
 from moorage.kinds.values.name_rules import path_segment_name
 from moorage.kinds.versions import CONVERSIONS

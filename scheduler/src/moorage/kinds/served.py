@@ -29,7 +29,7 @@ from moorage.kinds.kind import (
     Translation,
 )
 from moorage.kinds.metadata import check_metadata
-from moorage.kinds.schema.builtin import builtin_shape
+from moorage.kinds.schema.shape import builtin_shape
 from moorage.kinds.values.canonical import canonical_first
 from moorage.kinds.values.list_bounds import ListBound, list_bounds, list_faults
 from moorage.kinds.values.name_rules import NameRule

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from moorage.kinds.facts import definition
 from moorage.kinds.kind import Obj
-from moorage.kinds.schema.catalog import definition
 from moorage.kinds.tree import Json, objects
 
 Convert = Callable[[Obj], Obj]

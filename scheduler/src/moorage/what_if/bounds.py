@@ -119,11 +119,15 @@ class Bounds:
             return ""
         if shelf not in ("pods", "persistentvolumeclaims"):
             return ""
-        faults = limit_faults(shelf, obj, self._admission)
+        faults = limit_faults(shelf, obj, self._limit_ranges(obj))
         return faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]" if faults else ""
 
     def _has_ranges(self, namespace: str) -> bool:
         return any(key[0] == namespace for key in self._objects.manifests.get(_RANGES, {}))
+
+    def _limit_ranges(self, obj: dict[str, Any]) -> list[dict[str, Any]]:
+        namespace = obj["metadata"].get("namespace") or ""
+        return list(self._admission.stored_objects("limitranges", namespace))
 
     # --- making pods ----------------------------------------------------------------------------
 
@@ -152,7 +156,7 @@ class Bounds:
             return
         # Without the template there is only the old pod, in which limits may be missing.
         obj = to_dict(pod)
-        default_from_limit_ranges(obj, self._admission)
+        default_from_limit_ranges(obj, self._limit_ranges(obj))
         made = from_dict(Pod, obj)
         if why := self._admission.policy_fault(obj):
             self._refuse(made, why, invalid=True)

@@ -8,7 +8,6 @@ import shutil
 from pathlib import Path
 
 from moorage.kinds import facts
-from moorage.kinds.schema import catalog
 from scheduler.tests.kinds.facts import packing
 
 
@@ -30,14 +29,14 @@ def test_every_required_field_and_every_list_key_is_a_field():
         assert set(fact.required) <= set(fact.fields), name
         for key, field in fact.fields.items():
             if field.list_map_keys:
-                item = catalog.definition(field.element.name)
+                item = facts.definition(field.element.name)
                 assert set(field.list_map_keys) <= set(item.fields), (name, key)
 
 
 def test_only_one_definition_contains_itself():
     names = facts.definitions()
-    within = {name for name in names if name in catalog.closure(catalog.references(name))}
-    assert within == {catalog.SCHEMA_PROPS}
+    within = {name for name in names if name in facts.closure(facts.references(name))}
+    assert within == {facts.SCHEMA_PROPS}
 
 
 def test_every_body_of_a_resource_has_a_definition():
@@ -45,7 +44,7 @@ def test_every_body_of_a_resource_has_a_definition():
         (each.plural, each.subresource)
         for each in facts.resources()
         if "connect" not in each.verbs
-        and not catalog.has_definition(each.body_group, each.body_version, each.kind)
+        and not facts.has_definition(each.body_group, each.body_version, each.kind)
     ]
     assert missing == []
 

@@ -14,8 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from moorage.api.resources import ResourceType
 from moorage.base.errors import DecodeError
-from moorage.kinds.facts import Definition, Field
-from moorage.kinds.schema.catalog import definition, kind_definition
+from moorage.kinds.facts import Definition, Field, definition, kind_definition
 
 Spelling: TypeAlias = Literal["any case", "exact", "free"]
 """How the suite reads a template.

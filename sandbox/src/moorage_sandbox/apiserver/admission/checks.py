@@ -128,8 +128,9 @@ class Admission:
         if not served.kind.resource.namespaced:
             return
         if (old is None or resized) and served.shelf in ("pods", "persistentvolumeclaims"):
-            faults = limit_faults(served.shelf, new, self._world)
-            if faults:
+            namespace = text(new, "metadata", "namespace")
+            ranges = list(self._world.stored_objects("limitranges", namespace))
+            if ranges and (faults := limit_faults(served.shelf, new, ranges)):
                 why = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
                 raise forbidden(served.kind.resource, text(new, "metadata", "name"), why)
         if self._quotas.used:

@@ -15,10 +15,12 @@ import msgspec
 from moorage.api.resources import ResourceType, group_version_path
 from moorage.kinds import facts
 from moorage.kinds.built_in import subresource_body
-from moorage.kinds.facts import NAMED_SCALARS, Definition, Field
-from moorage.kinds.schema.catalog import (
+from moorage.kinds.facts import (
     META,
+    NAMED_SCALARS,
     OBJECT_META,
+    Definition,
+    Field,
     closure,
     definition,
     definition_name,

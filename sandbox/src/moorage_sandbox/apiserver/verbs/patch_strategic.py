@@ -18,10 +18,9 @@ from typing import Any
 import msgspec
 
 from moorage.api.resources import ResourceType
-from moorage.kinds.facts import Definition, Field
+from moorage.kinds.facts import Definition, Field, kind_definition
+from moorage.kinds.facts import definition as definition_named
 from moorage.kinds.kind import Obj
-from moorage.kinds.schema.catalog import definition as definition_named
-from moorage.kinds.schema.catalog import kind_definition
 
 _DIRECTIVE = "$patch"
 _RETAIN = "$retainKeys"

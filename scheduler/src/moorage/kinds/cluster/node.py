@@ -14,7 +14,7 @@ from moorage.kinds.fields import defaults, duplicates, one_of, rules, selectable
 from moorage.kinds.kind import FieldError, Obj, duplicate, forbidden, invalid
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, child, condition, items, objects, strings, text
-from moorage.kinds.values.resource_names import check_amount
+from moorage.kinds.values.quantities import check_amount
 from moorage.kinds.values.selectors import TAINT_EFFECTS, label_name
 
 _NO_RANGE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"

@@ -14,10 +14,10 @@ from moorage.kinds.cells import AGE, NAME, column, name_of
 from moorage.kinds.fields import kept, named, rules
 from moorage.kinds.kind import Context, FieldError, Obj, duplicate
 from moorage.kinds.metadata import check_labels
+from moorage.kinds.pod.spec import check_tolerations
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, attach, child, objects, text
-from moorage.kinds.values.resource_names import check_limits
-from moorage.kinds.values.selectors import check_tolerations
+from moorage.kinds.values.quantities import check_limits
 from moorage.kinds.values.warnings import of_labels
 
 _MISMATCH = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
@@ -27,7 +27,9 @@ _WITHOUT_CLASS = (
 
 
 def admit_runtime_class(pod: Obj, ctx: Context, resource: ResourceType) -> None:
-    """Add the overhead, node selector and tolerations of a pod's class, in place.
+    """Add the overhead, node selector and tolerations of its class to a pod, in place.
+
+    Asked about pods that name a class or have an overhead.
 
     Raises
     ------
@@ -36,8 +38,6 @@ def admit_runtime_class(pod: Obj, ctx: Context, resource: ResourceType) -> None:
     """
     spec = attach(pod, "spec")
     class_name = text(spec, "runtimeClassName")
-    if not class_name and not spec.get("overhead"):
-        return
     found = ctx.lookup("runtimeclasses", None, class_name) if class_name else None
     if class_name and found is None:
         why = f'pod rejected: RuntimeClass "{class_name}" not found'

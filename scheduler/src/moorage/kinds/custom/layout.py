@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from moorage.kinds.facts import OBJECT_META
 from moorage.kinds.kind import ATOMIC, DEDUCED, Layout
-from moorage.kinds.schema.catalog import OBJECT_META
 from moorage.kinds.schema.layout import object_layout
 from moorage.kinds.schema.pruning import PRESERVE, Schema
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from moorage.api.resources import ResourceType
 from moorage.kinds.custom.layout import schema_layout
+from moorage.kinds.facts import OBJECT_META, definition
 from moorage.kinds.kind import Layout, Obj
 from moorage.kinds.schema import check, pruning
-from moorage.kinds.schema.catalog import OBJECT_META, definition
 from moorage.kinds.schema.pruning import Schema
 
 _V2_UNKNOWN = ("nullable", "anyOf", "oneOf", "allOf", "not", "default", "x-kubernetes-validations")

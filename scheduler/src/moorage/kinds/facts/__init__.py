@@ -1,6 +1,6 @@
 """The facts of the Kubernetes API that the server serves, as data.
 
-Place in the flow: `moorage.kinds.schema` walks over objects with `definitions`,
+Place in the flow: `moorage.kinds.schema` walks over objects with `definition`,
 `moorage.kinds` takes the served resources from `resources`. Each file is decoded when it
 is first asked for. Protobuf's numbers are in `moorage_sandbox.apiserver.protobuf.facts`.
 
@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import msgspec
+
+from moorage.api.resources import ResourceType
 
 OPEN: frozenset[str] = frozenset(
     {
@@ -40,6 +42,11 @@ _SCALARS: Mapping[tuple[str, str], str] = {
     ("number", "double"): "double",
     ("boolean", ""): "boolean",
 }
+
+META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+OBJECT_META = f"{META}.ObjectMeta"
+SCHEMA_PROPS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
+"""The only definition that contains itself."""
 
 T = TypeVar("T")
 Shape = Literal["scalar", "object", "list", "map"]
@@ -240,3 +247,89 @@ def _decode(name: str, form: Any) -> Any:
     """Decode one packed file into a msgspec type."""
     packed = Path(__file__).with_name(f"{name}.json.gz").read_bytes()
     return msgspec.json.decode(gzip.decompress(packed), type=form)
+
+
+@cache
+def definition(name: str) -> Definition:
+    """Return the definition of this full name.
+
+    Raises
+    ------
+    KeyError
+        There is no such definition.
+    """
+    return msgspec.structs.replace(definitions()[name], name=name)
+
+
+@cache
+def _names_by_kind() -> Mapping[tuple[str, str, str], str]:
+    """Return the full name of the definition of every (group, version, kind)."""
+    return {
+        (gvk["group"], gvk["version"], gvk["kind"]): name
+        for name, fact in definitions().items()
+        # Types such as DeleteOptions and Status are shared by all groups.
+        if not name.startswith(META)
+        for gvk in fact.group_version_kind
+    }
+
+
+@cache
+def definition_name(resource: ResourceType) -> str:
+    """Full name of a kind's definition, ``io.k8s.api.core.v1.Pod``.
+
+    The name for a custom resource starts with the reversed group, as upstream:
+    ``com.example.v1.Car``.
+    """
+    found = _names_by_kind().get((resource.group, resource.version, resource.kind))
+    if found is not None:
+        return found
+    return ".".join([*reversed(resource.group.split(".")), resource.version, resource.kind])
+
+
+def is_built_in(resource: ResourceType) -> bool:
+    """Whether the facts describe a kind; no custom resource has its group and kind."""
+    return has_definition(resource.group, resource.version, resource.kind)
+
+
+def has_definition(group: str, version: str, kind: str) -> bool:
+    """Whether the facts describe this kind."""
+    return (group, version, kind) in _names_by_kind()
+
+
+def kind_definition(resource: ResourceType) -> Definition:
+    """Return the definition of a built-in kind.
+
+    Raises
+    ------
+    KeyError
+        The API version or the kind is not among the facts.
+    """
+    return definition(definition_name(resource))
+
+
+def short_name(name: str) -> str:
+    """Last part of a full name: ``PodSpec``."""
+    return name.rpartition(".")[2]
+
+
+def go_name(name: str) -> str:
+    """Name as Go prints it in messages: ``v1.PodSpec``."""
+    return ".".join(name.rsplit(".", 2)[-2:])
+
+
+def references(name: str) -> list[str]:
+    """Full names of the definitions that one definition refers to, sorted."""
+    inner = [field.innermost for field in definition(name).fields.values()]
+    return sorted({each.name for each in inner if each.shape == "object"})
+
+
+def closure(names: list[str]) -> list[str]:
+    """Full names of these definitions and of all definitions they refer to, sorted."""
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += references(name)
+    return sorted(found)

@@ -1,23 +1,28 @@
-"""Fields that the creation of a pod adds: priority, tolerations, conditions, QoS class.
+"""Fields that the creation of a pod adds: account, priority, tolerations, conditions, QoS class.
 
 Mirrors kubernetes v1.36 pkg/registry/core/pod/strategy.go and plugin/pkg/admission/{priority,
-defaulttolerationseconds,limitranger}; `accounts` has the service account.
+defaulttolerationseconds,limitranger,serviceaccount}. Accounts have two differences (decision 61):
+no volume with the account's token is added, and a pod of the account ``default`` does not wait
+until a controller has made the account.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from moorage.api.pod import MIRROR
 from moorage.api.resources import ResourceType
 from moorage.kinds import status
+from moorage.kinds.cells import name_of
 from moorage.kinds.cluster.runtime_class import admit_runtime_class
 from moorage.kinds.kind import Context
-from moorage.kinds.pod.accounts import admit_account
-from moorage.kinds.pod.scheduling import affinity_terms
+from moorage.kinds.pod.spec import affinity_terms
 from moorage.kinds.quotas.limit_range import default_from_limit_ranges
 from moorage.kinds.tree import Json, attach, child, containers, items, objects, text
 from moorage.kinds.values.quantities import Amounts, add, amounts
 
+DEFAULT = "default"
+"""The account of a pod that names none; every namespace has it."""
 # Seconds that a pod stays on a node that is not ready or unreachable, unless the pod states them.
 DEFAULT_TOLERATION_SECONDS = 300
 _TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -37,11 +42,14 @@ def prepare_pod(obj: Json, ctx: Context, resource: ResourceType) -> None:
         contradicts it.
     """
     spec = attach(obj, "spec")
-    default_from_limit_ranges(obj, ctx)
+    ranges = list(ctx.stored_objects("limitranges", text(obj, "metadata", "namespace")))
+    if ranges:
+        default_from_limit_ranges(obj, ranges)
     admit_account(obj, ctx, resource)
     admit_priority(obj, ctx, resource)
     add_default_tolerations(spec)
-    admit_runtime_class(obj, ctx, resource)
+    if text(spec, "runtimeClassName") or spec.get("overhead"):
+        admit_runtime_class(obj, ctx, resource)
     merge_label_keys(obj)
     pod_status: Json = {"phase": "Pending", "qosClass": qos_class(spec)}
     if objects(spec, "schedulingGates"):
@@ -192,3 +200,35 @@ def qos_class(spec: Json) -> str:
 def _counted(owner: Json, part: str) -> Amounts:
     found = amounts(child(owner, "resources", part))
     return {name: nano for name, nano in found.items() if name in _COUNTED and nano > 0}
+
+
+def admit_account(pod: Json, ctx: Context, resource: ResourceType) -> None:
+    """Give a pod its account, and the account's image pull secrets if it has none, in place.
+
+    Raises
+    ------
+    moorage.kinds.status.StatusError
+        403: the account does not exist, or the pod is a mirror pod and names one.
+    """
+    spec = pod["spec"]
+    name = text(spec, "serviceAccountName")
+    if MIRROR in child(pod, "metadata", "annotations"):
+        if name:
+            why = "a mirror pod may not reference service accounts"
+            raise status.forbidden(resource, name_of(pod), why)
+        return
+    if not name:
+        spec["serviceAccountName"] = spec["serviceAccount"] = name = DEFAULT
+    namespace = text(pod, "metadata", "namespace")
+    account = ctx.lookup("serviceaccounts", namespace, name)
+    if account is None:
+        if name == DEFAULT:
+            return
+        why = (
+            f"error looking up service account {namespace}/{name}: "
+            f'serviceaccount "{name}" not found'
+        )
+        raise status.forbidden(resource, name_of(pod), why)
+    secrets = objects(account, "imagePullSecrets")
+    if secrets and not spec.get("imagePullSecrets"):
+        spec["imagePullSecrets"] = [{"name": text(each, "name")} for each in secrets]

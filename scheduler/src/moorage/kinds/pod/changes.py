@@ -12,14 +12,12 @@ from typing import Any
 from moorage.kinds.kind import FieldError, Obj, forbidden, invalid
 from moorage.kinds.pod.admission import qos_class
 from moorage.kinds.pod.containers import check_ephemeral_containers
-from moorage.kinds.pod.scheduling import REQUIRED
-from moorage.kinds.pod.spec import check_new_spec, check_pod_spec
+from moorage.kinds.pod.spec import REQUIRED, check_gated_node, check_pod_spec
 from moorage.kinds.served import Part
 from moorage.kinds.tree import Json, attach, child, number, objects, text
 
 # Resources of a container that may change while the pod runs.
 _RESIZABLE = ("cpu", "memory")
-_GATED_NODE = "cannot be set until all schedulingGates have been cleared"
 _UPDATE = (
     "pod updates may not change fields other than `spec.containers[*].image`,"
     "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` "
@@ -28,23 +26,12 @@ _UPDATE = (
 )
 
 
-def check_pod(new: Obj, old: Obj | None) -> list[FieldError]:
-    """Check a pod, and its change if there is an old pod."""
+def check_pod_change(new: Obj, old: Obj) -> list[FieldError]:
+    """Check the new spec of a pod, and what has changed in it."""
     spec = child(new, "spec")
-    if old is None:
-        errors = check_new_spec(spec) + _check_gated_node(spec)
-        if spec.get("ephemeralContainers"):
-            errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
-        return errors
     if spec == child(old, "spec"):
         return []
     return check_pod_spec(spec, "spec") + _check_update(spec, child(old, "spec"))
-
-
-def _check_gated_node(spec: Json) -> list[FieldError]:
-    if objects(spec, "schedulingGates") and text(spec, "nodeName"):
-        return [forbidden("spec.nodeName", _GATED_NODE)]
-    return []
 
 
 def _check_update(spec: Json, old: Json) -> list[FieldError]:
@@ -87,7 +74,7 @@ def _check_new_gates(spec: Json, old: Json) -> list[FieldError]:
             detail = f"only deletion is allowed, but {found}"
             errors.append(forbidden(f"spec.schedulingGates[{index}].name", detail))
     if known and objects(spec, "schedulingGates"):
-        errors += _check_gated_node(spec)
+        errors += check_gated_node(spec)
     return errors
 
 

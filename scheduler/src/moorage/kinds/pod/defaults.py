@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moorage.api.quantity import canonical
 from moorage.kinds.fields import Default, defaults
-from moorage.kinds.pod.resources import container_totals
+from moorage.kinds.pod.containers import container_totals
 from moorage.kinds.tree import (
     Json,
     attach,

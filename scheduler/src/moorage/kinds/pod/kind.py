@@ -6,9 +6,10 @@ from moorage.api import resources
 from moorage.kinds.fields import selectable
 from moorage.kinds.kind import Obj
 from moorage.kinds.pod.admission import complete_pod, prepare_pod
-from moorage.kinds.pod.changes import PARTS, check_pod
+from moorage.kinds.pod.changes import PARTS, check_pod_change
 from moorage.kinds.pod.columns import COLUMNS, pod_cells
 from moorage.kinds.pod.defaults import default_pod, default_pod_status
+from moorage.kinds.pod.spec import check_new_pod
 from moorage.kinds.pod.status import check_pod_status, keep_quality
 from moorage.kinds.pod.warnings import of_pod
 from moorage.kinds.served import ServedKind
@@ -50,7 +51,8 @@ POD = ServedKind(
     counts_generations=True,
     parts=PARTS,
     more_subresources=frozenset({"attach", "binding", "eviction", "exec", "log", "portforward"}),
-    check=check_pod,
+    check=check_new_pod,
+    change=check_pod_change,
     check_status=check_pod_status,
 )
 """The kind Pod."""

@@ -1,4 +1,8 @@
-"""The rules of the spec of a pod or pod template (ValidatePodSpec, ValidatePodTemplateSpec)."""
+"""The rules of the spec of a pod or pod template, scheduling constraints first.
+
+Mirrors kubernetes v1.36 pkg/apis/core/validation/validation.go (ValidatePodSpec,
+ValidatePodTemplateSpec).
+"""
 
 from __future__ import annotations
 
@@ -7,29 +11,201 @@ from typing import Any
 
 import msgspec
 
-from moorage.api.names import dns_label_faults, dns_subdomain_faults
+from moorage.api.names import dns_label_faults, dns_subdomain_faults, label_value_faults
 from moorage.kinds.fields import (
     Rule,
     each,
     given,
     named,
+    needed,
     one_of,
     rules,
     within,
 )
-from moorage.kinds.kind import FieldError, forbidden, invalid, not_supported
+from moorage.kinds.kind import FieldError, Obj, duplicate, forbidden, invalid, not_supported
 from moorage.kinds.metadata import check_labels
 from moorage.kinds.pod.containers import (
     RESTART_POLICIES,
     check_containers,
+    check_pod_level_resources,
     check_volumes,
 )
-from moorage.kinds.pod.resources import check_pod_level_resources
-from moorage.kinds.pod.scheduling import check_affinity, check_gates, check_spread
-from moorage.kinds.tree import Json, child, text
-from moorage.kinds.values.resource_names import check_limits
-from moorage.kinds.values.selectors import check_tolerations, label_name
+from moorage.kinds.tree import Json, child, objects, strings, text
+from moorage.kinds.values.quantities import NOT_ZERO, check_limits
+from moorage.kinds.values.selectors import (
+    TAINT_EFFECTS,
+    check_label_selector,
+    label_name,
+    node_selector,
+    preferred_term,
+)
 
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+_weight = within(1, 100, "must be in the range 1-100")
+_some_key = needed("can not be empty")
+
+
+def _label_keys(holder: Json, field: str, which: str) -> list[FieldError]:
+    keys = strings(holder, which)
+    if keys and holder.get("labelSelector") is None:
+        detail = "must not be specified when labelSelector is not set"
+        return [forbidden(f"{field}.{which}", detail)]
+    errors = []
+    for index, key in enumerate(keys):
+        errors += label_name(key, f"{field}.{which}[{index}]")
+    return errors
+
+
+def _namespaces(term: Json, field: str) -> list[FieldError]:
+    return [
+        invalid(f"{field}.namespace", name, fault)
+        for name in strings(term, "namespaces")
+        for fault in dns_label_faults(name)
+    ]
+
+
+def _match_keys(term: Json, field: str) -> list[FieldError]:
+    """Check the label keys of an affinity term or a constraint, after they were merged.
+
+    Notes
+    -----
+    kubernetes v1.36 validateMatchLabelKeysAndMismatchLabelKeys, with its odd path of the second
+    error. A key that is in the selector as well is known by the expression of the merge.
+    """
+    errors = _label_keys(term, field, "matchLabelKeys")
+    errors += _label_keys(term, field, "mismatchLabelKeys")
+    places = {key: index for index, key in enumerate(strings(term, "matchLabelKeys"))}
+    selector = child(term, "labelSelector")
+    seen = set(child(selector, "matchLabels"))
+    for entry in objects(selector, "matchExpressions"):
+        key = text(entry, "key")
+        if key in places and key in seen:
+            detail = "exists in both matchLabelKeys and labelSelector"
+            errors.append(invalid(f"{field}[{places[key]}]", key, detail))
+        seen.add(key)
+    mismatch = set(strings(term, "mismatchLabelKeys"))
+    for index, key in enumerate(strings(term, "matchLabelKeys")):
+        if key in mismatch:
+            detail = "exists in both matchLabelKeys and mismatchLabelKeys"
+            errors.append(invalid(f"{field}.matchLabelKeys[{index}]", key, detail))
+    return errors
+
+
+_term = rules(
+    ("labelSelector namespaceSelector", check_label_selector),
+    _namespaces,
+    _match_keys,
+    ("topologyKey", _some_key),
+    ("topologyKey", label_name),
+)
+_terms = rules(
+    (REQUIRED, each(_term)),
+    (PREFERRED, each(rules(("weight", _weight), ("podAffinityTerm", _term)))),
+)
+_preference = rules(("weight", _weight), ("preference", preferred_term))
+check_affinity = rules(
+    (f"nodeAffinity.{REQUIRED}", node_selector),
+    (f"nodeAffinity.{PREFERRED}", each(_preference)),
+    ("podAffinity podAntiAffinity", _terms),
+)
+"""Check node affinity, pod affinity and pod anti-affinity."""
+
+
+def _domains(constraint: Json, field: str) -> list[FieldError]:
+    domains, reaction = constraint.get("minDomains"), text(constraint, "whenUnsatisfiable")
+    if domains is None:
+        return []
+    errors = within(1, None, NOT_ZERO)(domains, f"{field}.minDomains")
+    if reaction != "DoNotSchedule":
+        detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {reaction}"
+        errors.append(invalid(f"{field}.minDomains", domains, detail))
+    return errors
+
+
+_constraint = rules(
+    ("maxSkew", within(1, None, NOT_ZERO)),
+    ("topologyKey", _some_key),
+    ("whenUnsatisfiable", one_of("DoNotSchedule", "ScheduleAnyway")),
+    _domains,
+    ("nodeAffinityPolicy nodeTaintsPolicy", one_of("Honor", "Ignore", empty="absent")),
+    _match_keys,
+    ("labelSelector", check_label_selector),
+)
+
+
+def check_spread(constraints: Any, field: str) -> list[FieldError]:
+    """Check topology spread constraints; a topology may be named once for each reaction."""
+    errors = []
+    seen: set[tuple[str, str]] = set()
+    for index, entry in enumerate(objects({"": constraints}, "")):
+        where = f"{field}[{index}]"
+        errors += _constraint(entry, where)
+        pair = (text(entry, "topologyKey"), text(entry, "whenUnsatisfiable"))
+        if pair in seen:
+            place = f"{where}.{{topologyKey, whenUnsatisfiable}}"
+            errors.append(duplicate(place, f"{{{pair[0]}, {pair[1]}}}"))
+        seen.add(pair)
+    return errors
+
+
+def _toleration(entry: Json, field: str) -> list[FieldError]:
+    key, operator, value = text(entry, "key"), text(entry, "operator"), text(entry, "value")
+    errors = []
+    if key:
+        errors += label_name(key, f"{field}.key")
+    elif operator != "Exists":
+        detail = (
+            'operator must be Exists when `key` is empty, which means "match all values and '
+            'all keys"'
+        )
+        errors.append(invalid(f"{field}.operator", operator, detail))
+    effect = text(entry, "effect")
+    if entry.get("tolerationSeconds") is not None and effect != "NoExecute":
+        detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+        errors.append(invalid(f"{field}.effect", effect, detail))
+    if operator in ("", "Equal"):
+        if faults := label_value_faults(value):
+            errors.append(invalid(f"{field}.operator", value, ";".join(faults)))
+    elif operator != "Exists":
+        errors.append(not_supported(f"{field}.operator", operator, ("Equal", "Exists")))
+    elif value:
+        detail = "value must be empty when `operator` is 'Exists'"
+        errors.append(invalid(f"{field}.operator", value, detail))
+    return errors + _effect(effect, f"{field}.effect")
+
+
+_effect = one_of(*TAINT_EFFECTS, empty="accepted")
+check_tolerations: Rule = each(_toleration)
+"""Check tolerations (ValidateTolerations)."""
+
+
+def check_gates(gates: Any, field: str) -> list[FieldError]:
+    """Check the names of scheduling gates; each may appear once."""
+    errors = []
+    seen: set[str] = set()
+    for index, gate in enumerate(objects({"": gates}, "")):
+        name, where = text(gate, "name"), f"{field}[{index}]"
+        errors += label_name(name, where)
+        if name in seen:
+            errors.append(duplicate(where, name))
+        seen.add(name)
+    return errors
+
+
+def affinity_terms(spec: Json) -> list[Json]:
+    """Every term of pod affinity and pod anti-affinity, required and preferred."""
+    terms: list[Json] = []
+    for which in ("podAffinity", "podAntiAffinity"):
+        part = child(spec, "affinity", which)
+        terms += objects(part, REQUIRED)
+        for weighted in objects(part, PREFERRED):
+            terms.append(child(weighted, "podAffinityTerm"))
+    return terms
+
+
+_GATED_NODE = "cannot be set until all schedulingGates have been cleared"
 INT32_MAX = 2**31 - 1
 _CLAIM_SOURCES = ("resourceClaimName", "resourceClaimTemplateName")
 
@@ -97,6 +273,24 @@ def check_new_spec(spec: Json, field: str = "spec") -> list[FieldError]:
 @lru_cache(maxsize=1024)
 def _is_faultless(encoded_spec: bytes) -> bool:
     return not check_pod_spec(_decode(encoded_spec), "spec")
+
+
+def check_gated_node(spec: Json) -> list[FieldError]:
+    """Refuse a node for a pod that has scheduling gates."""
+    if objects(spec, "schedulingGates") and text(spec, "nodeName"):
+        return [forbidden("spec.nodeName", _GATED_NODE)]
+    return []
+
+
+def check_new_pod(new: Obj, old: Obj | None) -> list[FieldError]:
+    """Check a new pod; `changes` checks a pod that has an old form."""
+    if old is not None:
+        return []
+    spec = child(new, "spec")
+    errors = check_new_spec(spec) + check_gated_node(spec)
+    if spec.get("ephemeralContainers"):
+        errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
+    return errors
 
 
 def template(*restart: str) -> Rule:

@@ -7,25 +7,23 @@ errors once an object is known to be valid. Mirrors kubernetes v1.36 pkg/apis/co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from moorage.api import resources
 from moorage.api.names import qualified_name_faults
 from moorage.api.quantity import NANO, canonical, from_nano, parse_quantity
 from moorage.kinds.cells import CREATED, NAME, column
 from moorage.kinds.fields import each, named, rules
-from moorage.kinds.kind import Context, FieldError, forbidden, invalid, required
+from moorage.kinds.kind import FieldError, forbidden, invalid, required
 from moorage.kinds.quotas.usage import pod_totals
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, attach, child, objects, text
 from moorage.kinds.values.quantities import (
     Amounts,
     amounts,
-    nano_of,
-)
-from moorage.kinds.values.resource_names import (
     container_resource_name,
     is_overcommittable,
+    nano_of,
     resource_name,
 )
 
@@ -128,15 +126,18 @@ def _check_ratios(item: Json, where: str) -> list[FieldError]:
     return errors
 
 
-def _items(namespace: str, ctx: Context) -> Iterator[Json]:
-    for limit_range in ctx.stored_objects("limitranges", namespace):
+def _items(ranges: Iterable[Json]) -> Iterator[Json]:
+    for limit_range in ranges:
         yield from objects(limit_range, "spec", "limits")
 
 
-def default_from_limit_ranges(pod: Json, ctx: Context) -> None:
-    """Give containers the default requests and limits where they state none, in place."""
+def default_from_limit_ranges(pod: Json, ranges: Iterable[Json]) -> None:
+    """Give containers the requests and limits of their namespace's limit ranges, in place.
+
+    A container keeps what it states itself.
+    """
     told: list[str] = []
-    for item in _items(text(pod, "metadata", "namespace"), ctx):
+    for item in _items(ranges):
         if text(item, "type") != "Container":
             continue
         for key, title in (("initContainers", "init container"), ("containers", "container")):
@@ -160,10 +161,10 @@ def _fill(container: Json, item: Json, title: str) -> list[str]:
     return told
 
 
-def limit_faults(shelf: str, obj: Json, ctx: Context) -> list[str]:
-    """Return the bounds of its namespace that an object breaks, in kube-apiserver's words."""
+def limit_faults(shelf: str, obj: Json, ranges: Iterable[Json]) -> list[str]:
+    """Return the bounds of limit ranges that an object breaks, in kube-apiserver's words."""
     found: list[str] = []
-    for item in _items(text(obj, "metadata", "namespace"), ctx):
+    for item in _items(ranges):
         kind = text(item, "type")
         if shelf == "persistentvolumeclaims" and kind == "PersistentVolumeClaim":
             requests = amounts(child(obj, "spec", "resources", "requests"))

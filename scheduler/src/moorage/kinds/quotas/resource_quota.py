@@ -13,7 +13,7 @@ from moorage.kinds.fields import defaults, kept, rules
 from moorage.kinds.kind import FieldError, Obj, invalid, not_supported, required
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, child, objects, text
-from moorage.kinds.values.resource_names import COUNTS, check_amount, resource_name
+from moorage.kinds.values.quantities import COUNTS, check_amount, resource_name
 
 _SCOPES = (
     "BestEffort",

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from moorage.api.quantity import NANO
-from moorage.kinds.pod.resources import container_totals
-from moorage.kinds.pod.scheduling import affinity_terms
+from moorage.kinds.pod.containers import container_totals
+from moorage.kinds.pod.spec import affinity_terms
 from moorage.kinds.tree import Json, child, number, objects, text
-from moorage.kinds.values.quantities import Amounts, amounts, nano_of
-from moorage.kinds.values.resource_names import COUNTED
+from moorage.kinds.values.quantities import COUNTED, Amounts, amounts, nano_of
 
 _PODS = "pods"
 # Resources that a quota may name without a prefix; they mean requests.

@@ -17,9 +17,8 @@ import msgspec
 
 from moorage.api.quantity import parse_quantity
 from moorage.base.clock import parse_rfc3339, rfc3339, rfc3339_micro
-from moorage.kinds.facts import OPEN, Definition, Field
-from moorage.kinds.schema.catalog import SCHEMA_PROPS, go_name, short_name
-from moorage.kinds.schema.catalog import definition as definition_named
+from moorage.kinds.facts import OPEN, SCHEMA_PROPS, Definition, Field, go_name, short_name
+from moorage.kinds.facts import definition as definition_named
 
 INT32 = range(-(2**31), 2**31)
 INT64 = range(-(2**63), 2**63)

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any
 
-from moorage.kinds.facts import OPEN, Field
+from moorage.kinds.facts import OPEN, Field, definition
 from moorage.kinds.kind import ATOMIC, DEDUCED, Layout
-from moorage.kinds.schema.catalog import definition
 
 __all__ = ["DEDUCED", "object_layout"]
 

@@ -10,8 +10,8 @@ import copy
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from moorage.kinds.facts import OBJECT_META, definition
 from moorage.kinds.schema import check
-from moorage.kinds.schema.catalog import OBJECT_META, definition
 
 Schema = Mapping[str, Any]
 """A node of a structural schema: decoded JSON of ``JSONSchemaProps``."""

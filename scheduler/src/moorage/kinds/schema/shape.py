@@ -1,10 +1,9 @@
-"""A quick check of an object's types: right beyond doubt, or in need of a close look.
+"""The shape of a built-in kind, and a quick check of the types of its objects.
 
-Place in the flow: nearly every body is right, so `check` asks here first. `check` walks the object
-only to find its errors. The definitions are compiled to `msgspec` types once, on first use.
-
-True is exact: all types are right, nothing is unknown or null, and times are as the server writes
-them. False may also mean a correct value in a spelling too rare for this check.
+Place in the flow: `kinds.served` gives this shape to the verbs as `moorage.kinds.kind.Shape`.
+Custom resources have a shape from the schema of their definition. Nearly every body is right, so
+`fits` is asked first, and `check` walks the object only to find its errors. The definitions are
+compiled to `msgspec` types once, on first use.
 """
 
 from __future__ import annotations
@@ -16,8 +15,18 @@ from typing import Annotated, Any
 import msgspec
 
 from moorage.api.resources import ResourceType
-from moorage.kinds.facts import OPEN, Field
-from moorage.kinds.schema.catalog import SCHEMA_PROPS, definition, definition_name
+from moorage.kinds.facts import (
+    OPEN,
+    SCHEMA_PROPS,
+    Definition,
+    Field,
+    definition,
+    definition_name,
+    kind_definition,
+)
+from moorage.kinds.kind import Layout, Obj
+from moorage.kinds.schema import check
+from moorage.kinds.schema.layout import object_layout
 
 _MONTH_AND_DAY = (
     "((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)"
@@ -50,6 +59,9 @@ _NOTHING = Annotated[str, msgspec.Meta(min_length=1, max_length=0)]
 
 def fits(resource: ResourceType, obj: Any) -> bool:
     """Whether an object is right beyond doubt; False when it needs a close look.
+
+    True is exact: all types are right, nothing is unknown or null, and times are as the server
+    writes them. False may also mean a correct value in a spelling too rare for this check.
 
     Parameters
     ----------
@@ -88,3 +100,54 @@ def _type(field: Field) -> Any:
     container: Any = list if field.shape == "list" else dict
     element = _type(field.element)
     return container[element] if container is list else container[str, element]
+
+
+class BuiltinShape:
+    """The shape that the facts give one kind; implements `moorage.kinds.kind.Shape`.
+
+    Parameters
+    ----------
+    resource
+        The kind.
+    """
+
+    merges_strategically = True
+
+    def __init__(self, resource: ResourceType) -> None:
+        self._resource = resource
+        self.list_kind = f"{resource.kind}List"
+
+    @property
+    def _definition(self) -> Definition:
+        # Looked up with each call: only the definitions in use are built.
+        return kind_definition(self._resource)
+
+    def fits(self, obj: Obj) -> bool:
+        """Whether the quick check finds an object without error."""
+        return fits(self._resource, obj)
+
+    def type_errors(self, obj: Obj) -> list[str]:
+        """Return the type errors of an object."""
+        return check.type_errors(self._definition, obj)
+
+    def unknown_fields(self, obj: Obj) -> list[str]:
+        """Return the paths of the fields that the kind does not have."""
+        return check.unknown_fields(self._definition, obj)
+
+    def prune(self, obj: Obj) -> None:
+        """Drop nulls, and fields that the kind does not have, in place."""
+        check.prune(self._definition, obj)
+
+    def layout(self) -> Layout:
+        """Return how server-side apply merges an object."""
+        return object_layout(self._definition.name)
+
+    def schema(self, *, v3: bool) -> dict[str, Any] | None:
+        """Return None: `openapi` renders the facts."""
+        return None
+
+
+@cache
+def builtin_shape(resource: ResourceType) -> BuiltinShape:
+    """Return the shape of a built-in kind."""
+    return BuiltinShape(resource)

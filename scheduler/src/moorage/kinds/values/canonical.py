@@ -12,10 +12,9 @@ from typing import Any
 
 from moorage.api.quantity import canonical
 from moorage.api.resources import ResourceType
-from moorage.kinds.facts import Field
+from moorage.kinds.facts import SCHEMA_PROPS, Field, definition, definition_name
 from moorage.kinds.fields import Default
 from moorage.kinds.kind import Obj
-from moorage.kinds.schema.catalog import SCHEMA_PROPS, definition, definition_name
 from moorage.kinds.values.quantities import canonical_quantity
 
 _Change = Callable[[Any], Any]

@@ -1,7 +1,7 @@
-"""The rules of label selectors, node selectors and tolerations, which many kinds contain.
+"""The rules of label selectors and node selectors, which many kinds contain.
 
 Mirrors kubernetes v1.36 apimachinery pkg/apis/meta/v1/validation, and
-pkg/apis/core/validation/validation.go (ValidateNodeSelector, ValidateTolerations).
+pkg/apis/core/validation/validation.go (ValidateNodeSelector).
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.api.names import dns_subdomain_faults, label_value_faults, qualified_name_faults
-from moorage.kinds.fields import Rule, duplicates, each, given, named, one_of, rules
+from moorage.kinds.fields import Rule, duplicates, each, given, named, rules
 from moorage.kinds.kind import (
     FieldError,
     duplicate,
     forbidden,
     invalid,
-    not_supported,
     required,
 )
 from moorage.kinds.metadata import check_labels
@@ -101,32 +100,6 @@ def check_node_selector(selector: Json, field: str) -> list[FieldError]:
     return _terms(terms, f"{field}.nodeSelectorTerms")
 
 
-def _toleration(entry: Json, field: str) -> list[FieldError]:
-    key, operator, value = text(entry, "key"), text(entry, "operator"), text(entry, "value")
-    errors = []
-    if key:
-        errors += label_name(key, f"{field}.key")
-    elif operator != "Exists":
-        detail = (
-            'operator must be Exists when `key` is empty, which means "match all values and '
-            'all keys"'
-        )
-        errors.append(invalid(f"{field}.operator", operator, detail))
-    effect = text(entry, "effect")
-    if entry.get("tolerationSeconds") is not None and effect != "NoExecute":
-        detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-        errors.append(invalid(f"{field}.effect", effect, detail))
-    if operator in ("", "Equal"):
-        if faults := label_value_faults(value):
-            errors.append(invalid(f"{field}.operator", value, ";".join(faults)))
-    elif operator != "Exists":
-        errors.append(not_supported(f"{field}.operator", operator, ("Equal", "Exists")))
-    elif value:
-        detail = "value must be empty when `operator` is 'Exists'"
-        errors.append(invalid(f"{field}.operator", value, detail))
-    return errors + _effect(effect, f"{field}.effect")
-
-
 def check_topologies(terms: Any, field: str) -> list[FieldError]:
     """Check topology selector terms, of a storage class; every two terms have to differ.
 
@@ -160,6 +133,4 @@ def _topology(entry: Json, field: str) -> list[FieldError]:
     return errors + label_name(entry.get("key"), f"{field}.key")
 
 
-_effect = one_of(*TAINT_EFFECTS, empty="accepted")
-check_tolerations: Rule = each(_toleration)
 node_selector: Rule = given(check_node_selector)

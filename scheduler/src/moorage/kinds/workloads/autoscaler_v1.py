@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from moorage.api.resources import HORIZONTAL_POD_AUTOSCALERS, HORIZONTAL_POD_AUTOSCALERS_V1
-from moorage.kinds.schema.catalog import definition
+from moorage.kinds.facts import definition
 from moorage.kinds.schema.check import prune, type_errors
 from moorage.kinds.tree import Json, child, objects, text
 
