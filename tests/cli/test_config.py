@@ -133,6 +133,30 @@ def test_json_of_a_usable_file(bare: Type) -> None:
             '"SelectorSpread" does not exist: PodTopologySpread has its part',
             id="a plugin another one stands for",
         ),
+        *(
+            pytest.param(
+                HEAD + PROFILE.format(name),
+                f'"{name}" does not exist: a plugin of scheduler-plugins',
+                id=f"{name}, of another project",
+            )
+            for name in (
+                "CrossNodePreemption",
+                "LoadVariationRiskBalancing",
+                "LowRiskOverCommitment",
+                "NetworkOverhead",
+                "NodeResourceTopologyMatch",
+                "Peaks",
+                "SySched",
+                "TargetLoadPacking",
+                "TopologicalSort",
+            )
+        ),
+        pytest.param(
+            HEAD + PROFILE.format("PodState"),
+            '"PodState" does not exist: it is an example of a plugin of your own: '
+            "--plugin examples/plugins/pod_state.py:PodState",
+            id="a plugin that is an example",
+        ),
         pytest.param(
             HEAD + PROFILE.format("Unheard"),
             '"Unheard" does not exist\n',

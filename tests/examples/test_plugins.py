@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from moorage.api.resources import PODS
@@ -101,6 +102,78 @@ def test_fewest_pods() -> None:
     evaluated = cluster.evaluation(pod()).scores
     assert evaluated is not None
     assert evaluated.plugins["FewestPods"].normalized_n.tolist() == [100, 50, 0]
+
+
+def normalized(cluster: StillCluster, plugin: str) -> dict[str, int]:
+    """Return the normalized scores of a plugin, by node."""
+    found = cluster.evaluation(pod())
+    assert found.scores is not None
+    scores = found.scores.plugins[plugin].normalized_n.tolist()
+    return dict(zip(found.feasible, scores, strict=True))
+
+
+def test_pod_state() -> None:
+    leaving = pod("a")
+    leaving = msgspec.structs.replace(
+        leaving,
+        metadata=msgspec.structs.replace(
+            leaving.metadata, deletion_timestamp="2026-01-01T00:00:00Z"
+        ),
+    )
+    cluster = StillCluster(
+        [node("left"), node("other")],
+        plugins=[sample("pod_state.py:PodState")],
+        alone=True,
+        pods={"left": [leaving]},
+    )
+    assert normalized(cluster, "PodState") == {"left": 100, "other": 0}
+
+
+@pytest.mark.parametrize(
+    ("args", "scores"),
+    [
+        pytest.param(
+            {"metadataType": "Number", "scoringStrategy": "Highest"},
+            {"a": 100, "b": 50, "c": 1, "none": 0, "text": 0},
+            id="the highest number",
+        ),
+        pytest.param(
+            {"metadataType": "Number", "scoringStrategy": "Lowest"},
+            {"a": 1, "b": 50, "c": 100, "none": 0, "text": 0},
+            id="the lowest number",
+        ),
+        pytest.param(
+            {"metadataType": "Number", "scoringStrategy": "Highest", "defaultValue": "30"},
+            {"a": 100, "b": 50, "c": 1, "none": 100, "text": 0},
+            id="a default for nodes without the key",
+        ),
+        pytest.param(
+            {
+                "metadataType": "Timestamp",
+                "scoringStrategy": "Newest",
+                "timestampFormat": "2006-01-02",
+            },
+            {"a": 0, "b": 0, "c": 0, "none": 0, "text": 1},
+            id="a time in a format of Go",
+        ),
+    ],
+)
+def test_node_metadata(args: dict[str, str], scores: dict[str, int]) -> None:
+    values = {"a": "30", "b": "20", "c": "10", "text": "2026-01-02"}
+    given = [node(name, labels={"example.com/key": value}) for name, value in values.items()]
+    cluster = StillCluster(
+        [*given, node("none")],
+        plugins=[sample("node_metadata.py:NodeMetadata")],
+        alone=True,
+        args={
+            "NodeMetadata": {
+                "metadataKey": "example.com/key",
+                "metadataSource": "Label",
+                **args,
+            }
+        },
+    )
+    assert normalized(cluster, "NodeMetadata") == scores
 
 
 def test_fewest_pods_where_all_have_as_many() -> None:

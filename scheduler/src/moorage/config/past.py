@@ -1,6 +1,8 @@
-"""Names of earlier Kubernetes versions, and their replacements.
+"""Names of earlier Kubernetes versions and of other projects, and their replacements.
 
 `load` and `merge` add the advice to their faults, so that an old file tells how to renew it.
+
+Names of plugins of kubernetes-sigs/scheduler-plugins v0.35 have advice, too.
 
 Source: kubernetes v1.20 to v1.36 ``pkg/scheduler/apis/config`` and the notes on migrating scheduler
 configurations that came with v1beta2, v1beta3 and v1.
@@ -97,6 +99,34 @@ PAST_PLUGINS: Final[dict[str, str]] = {
 }
 """By plugin: its replacement."""
 
+_EXAMPLE: Final = "it is an example of a plugin of your own: --plugin examples/plugins/{}"
+
+ELSEWHERE: Final[dict[str, str]] = {
+    "CrossNodePreemption": "a plugin of scheduler-plugins that tries every set of victims; use "
+    "DefaultPreemption, which evicts on one node",
+    "LoadVariationRiskBalancing": "a plugin of scheduler-plugins; moorage reads no metrics of "
+    "nodes: use NodeResourcesFit with scoringStrategy.type LeastAllocated in its args, or a plugin "
+    "of your own that scores by them",
+    "LowRiskOverCommitment": "a plugin of scheduler-plugins; moorage reads no metrics of nodes: "
+    "set requests to what the pods use, and use NodeResourcesFit with scoringStrategy.type "
+    "LeastAllocated in its args",
+    "NetworkOverhead": "a plugin of scheduler-plugins; use InterPodAffinity with the topology keys "
+    "of zone and region, so that pods that speak with each other are near",
+    "NodeMetadata": _EXAMPLE.format("node_metadata.py:NodeMetadata"),
+    "NodeResourceTopologyMatch": "a plugin of scheduler-plugins; moorage does not read "
+    "NodeResourceTopology: use NodeResourcesFit, and node labels for nodes with one NUMA zone",
+    "Peaks": "a plugin of scheduler-plugins; moorage knows no power models: prefer nodes by "
+    "NodeAffinity, or score them by a plugin of your own",
+    "PodState": _EXAMPLE.format("pod_state.py:PodState"),
+    "SySched": "a plugin of scheduler-plugins; moorage reads no seccomp profiles: keep such pods "
+    "apart by InterPodAffinity or taints",
+    "TargetLoadPacking": "a plugin of scheduler-plugins; moorage reads no metrics of nodes: use "
+    "NodeResourcesFit with scoringStrategy.type RequestedToCapacityRatio in its args",
+    "TopologicalSort": "a plugin of scheduler-plugins; use PrioritySort, and scheduling gates for "
+    "pods that have to start after others",
+}
+"""By plugin of scheduler-plugins that moorage does not have: the means to use instead."""
+
 PAST_FIELDS: Final[dict[str, str]] = {
     "algorithmSource": "its providers and policies became profiles",
     "bindTimeoutSeconds": "it moved into the args of VolumeBinding",
@@ -167,13 +197,13 @@ def changes_since(api_version: object) -> str:
 
 
 def instead_of(plugin: str) -> str:
-    """Return ``: advice`` for a plugin of the past, "" for any other name."""
+    """Return ``: advice`` for a plugin of the past or of scheduler-plugins, "" for others."""
     if plugin in PREDICATES:
         advice = _PREDICATE.format(" and ".join(PREDICATES[plugin]))
     elif plugin in PRIORITIES:
         advice = _of_priority(PRIORITIES[plugin])
     else:
-        advice = PAST_PLUGINS.get(plugin, "")
+        advice = PAST_PLUGINS.get(plugin) or ELSEWHERE.get(plugin, "")
     return f": {advice}" if advice else ""
 
 
