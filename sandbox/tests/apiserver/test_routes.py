@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moorage_sandbox.apiserver.routes import Routes
+from moorage_sandbox.apiserver.catalog import Routes
 from sandbox.tests.apiserver.crd import CARS, DEFINITIONS, definition
 from sandbox.tests.apiserver.harness import PODS, Cluster
 

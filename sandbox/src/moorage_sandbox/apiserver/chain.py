@@ -17,6 +17,7 @@ import msgspec
 
 from moorage.cel.evaluators import TooLongHere
 from moorage.kinds.status import StatusError, bad_request, internal, unauthorized
+from moorage_sandbox.apiserver.catalog import Routes, Target, resource_target
 from moorage_sandbox.apiserver.documents.health import health
 from moorage_sandbox.apiserver.documents.own_paths import OwnPaths
 from moorage_sandbox.apiserver.policies.denying import Policies
@@ -32,7 +33,6 @@ from moorage_sandbox.apiserver.rbac.impersonation import IMPERSONATE, acting_use
 from moorage_sandbox.apiserver.rbac.reviews import reviewed_resource
 from moorage_sandbox.apiserver.rbac.rules import Attributes
 from moorage_sandbox.apiserver.resource_calls import ResourceCalls, kind_addressed
-from moorage_sandbox.apiserver.routes import Routes, Target, resource_target
 from moorage_sandbox.apiserver.subresources.binding import pod_target
 from moorage_sandbox.apiserver.wire.flow_schemas import MANDATORY_SCHEMAS, FlowSchemas
 from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF, YAML, content_type

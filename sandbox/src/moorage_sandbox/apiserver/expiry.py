@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 
 from moorage.base.clock import NS_PER_SECOND
-from moorage_sandbox.apiserver.views import EVENTS
+from moorage_sandbox.apiserver.catalog import EVENTS
 from moorage_sandbox.apiserver.world import World
 from moorage_sandbox.storage.record import Record
 from moorage_sandbox.storage.store import Key

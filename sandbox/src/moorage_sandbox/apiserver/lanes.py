@@ -17,10 +17,10 @@ from typing import Final
 
 from moorage.cel.evaluators import LATER, TooLongHere, running_on
 from moorage.kinds.status import StatusError, internal, timed_out
+from moorage_sandbox.apiserver.catalog import Routes
 from moorage_sandbox.apiserver.chain import READS
 from moorage_sandbox.apiserver.durability import Durability, ThreadWrites
 from moorage_sandbox.apiserver.policies.stored import StoredPolicies
-from moorage_sandbox.apiserver.routes import Routes
 from moorage_sandbox.apiserver.wire.fairness import is_lease
 from moorage_sandbox.apiserver.wire.render import status_reply
 from moorage_sandbox.apiserver.wire.requests import Reply, Request

@@ -18,8 +18,8 @@ import msgspec
 from moorage.kinds.kind import Obj, invalid
 from moorage.kinds.status import StatusError, bad_request, method_not_allowed
 from moorage.kinds.status import invalid as invalid_object
+from moorage_sandbox.apiserver.catalog import EVENTS, Served
 from moorage_sandbox.apiserver.verbs.metadata import stamp_new
-from moorage_sandbox.apiserver.views import EVENTS, Served
 from moorage_sandbox.apiserver.wire.bodies import Sent, check_fields, check_kind
 from moorage_sandbox.apiserver.wire.render import encode
 from moorage_sandbox.apiserver.wire.requests import Query, Reply, Request

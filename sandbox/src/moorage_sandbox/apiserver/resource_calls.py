@@ -17,10 +17,10 @@ from moorage.kinds.built_in import subresource_body
 from moorage.kinds.status import method_not_allowed, success
 from moorage_sandbox.apiserver.admission.checks import Admission
 from moorage_sandbox.apiserver.authentication.account_tokens import AccountTokens
+from moorage_sandbox.apiserver.catalog import Target
 from moorage_sandbox.apiserver.kubelet.logs import PodLogs
 from moorage_sandbox.apiserver.kubelet.streams import STREAMS, refuse_stream
 from moorage_sandbox.apiserver.protobuf.calls import has_message
-from moorage_sandbox.apiserver.routes import Target
 from moorage_sandbox.apiserver.subresources.binding import bind
 from moorage_sandbox.apiserver.subresources.eviction import evict
 from moorage_sandbox.apiserver.subresources.scale import Scaler

@@ -28,6 +28,7 @@ from moorage_sandbox.apiserver.admission.namespaces import Namespaces
 from moorage_sandbox.apiserver.admission.quota import QUOTAS, Quotas
 from moorage_sandbox.apiserver.audit import AuditLog
 from moorage_sandbox.apiserver.authentication.account_tokens import AccountTokens
+from moorage_sandbox.apiserver.catalog import EVENTS, Catalog, Routes, Target
 from moorage_sandbox.apiserver.chain import CallChain, Rights
 from moorage_sandbox.apiserver.custom.definitions import Definitions
 from moorage_sandbox.apiserver.documents.own_paths import OwnPaths
@@ -41,10 +42,8 @@ from moorage_sandbox.apiserver.rbac.authorizer import Authorizer
 from moorage_sandbox.apiserver.rbac.escalation import Escalation
 from moorage_sandbox.apiserver.rbac.reviews import Reviews
 from moorage_sandbox.apiserver.resource_calls import ResourceCalls
-from moorage_sandbox.apiserver.routes import Routes, Target
 from moorage_sandbox.apiserver.verbs.deleting import Deleter
 from moorage_sandbox.apiserver.verbs.writing import Writer
-from moorage_sandbox.apiserver.views import EVENTS, Catalog
 from moorage_sandbox.apiserver.wire.render import status_reply
 from moorage_sandbox.apiserver.wire.requests import Reply, Request
 from moorage_sandbox.apiserver.world import GIT_VERSION, World

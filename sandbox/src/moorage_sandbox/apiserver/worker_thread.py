@@ -23,9 +23,9 @@ from typing import TypeVar
 
 from moorage.base.aio import TaskOwner
 from moorage.kinds.status import StatusError
+from moorage_sandbox.apiserver.catalog import Target
 from moorage_sandbox.apiserver.loading import SNAPSHOT_PATH
 from moorage_sandbox.apiserver.protobuf.calls import is_first
-from moorage_sandbox.apiserver.routes import Target
 from moorage_sandbox.apiserver.wire.fairness import FairMutex
 from moorage_sandbox.apiserver.wire.negotiate import Accepted, Form, accepts_yaml, negotiate
 from moorage_sandbox.apiserver.wire.requests import Query, Request

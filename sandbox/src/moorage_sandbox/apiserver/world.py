@@ -17,7 +17,7 @@ import msgspec
 from moorage.base.clock import Clock
 from moorage.base.rng import Random
 from moorage.kinds.kind import Numbers, Obj
-from moorage_sandbox.apiserver.views import Catalog, Served
+from moorage_sandbox.apiserver.catalog import Catalog, Served
 from moorage_sandbox.apiserver.wire.requests import User
 from moorage_sandbox.storage.reads import (
     TRIES_MAX,

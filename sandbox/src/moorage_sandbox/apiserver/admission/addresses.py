@@ -26,10 +26,9 @@ from moorage.kinds.network.addresses import (
     say_readiness,
 )
 from moorage.kinds.tree import child, put_finalizer, strings, text
-from moorage_sandbox.apiserver.routes import Target
+from moorage_sandbox.apiserver.catalog import Served, Target
 from moorage_sandbox.apiserver.verbs.deleting import DeleteOptions, Deleter
 from moorage_sandbox.apiserver.verbs.metadata import stamp_new
-from moorage_sandbox.apiserver.views import Served
 from moorage_sandbox.apiserver.world import World
 from moorage_sandbox.storage.record import Record
 from moorage_sandbox.storage.store import Key

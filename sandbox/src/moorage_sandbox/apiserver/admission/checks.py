@@ -11,10 +11,10 @@ from moorage.kinds.quotas.limit_range import limit_faults
 from moorage.kinds.status import forbidden
 from moorage.kinds.tree import text
 from moorage_sandbox.apiserver.admission.quota import Quotas
+from moorage_sandbox.apiserver.catalog import Served
 from moorage_sandbox.apiserver.policies.denying import Policies
 from moorage_sandbox.apiserver.policies.mutating import Mutations
 from moorage_sandbox.apiserver.rbac.escalation import Escalation
-from moorage_sandbox.apiserver.views import Served
 from moorage_sandbox.apiserver.world import World
 from moorage_sandbox.storage.record import Record
 

@@ -16,8 +16,8 @@ from moorage.api.resources import ResourceType
 from moorage.base.clock import NS_PER_SECOND, rfc3339
 from moorage.kinds.kind import Obj
 from moorage.kinds.status import forbidden, not_found
+from moorage_sandbox.apiserver.catalog import Served
 from moorage_sandbox.apiserver.verbs.deleting import NAMESPACES, PODS, DeleteOptions, Deleter
-from moorage_sandbox.apiserver.views import Served
 from moorage_sandbox.apiserver.world import World
 from moorage_sandbox.storage.record import Record
 

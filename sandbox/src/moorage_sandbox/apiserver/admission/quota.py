@@ -19,7 +19,7 @@ from moorage.kinds.quotas.usage import matches_scopes, usage
 from moorage.kinds.status import forbidden
 from moorage.kinds.tree import child, text
 from moorage.kinds.values.quantities import Amounts
-from moorage_sandbox.apiserver.views import Served
+from moorage_sandbox.apiserver.catalog import Served
 from moorage_sandbox.apiserver.world import World
 from moorage_sandbox.storage.reads import noting
 from moorage_sandbox.storage.record import Record

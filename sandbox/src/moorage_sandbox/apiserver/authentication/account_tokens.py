@@ -25,8 +25,8 @@ from moorage_sandbox.apiserver.authentication.token_keys import (
     as_text,
     from_text,
 )
+from moorage_sandbox.apiserver.catalog import Target
 from moorage_sandbox.apiserver.rbac.impersonation import ACCOUNT_PREFIX, account_groups
-from moorage_sandbox.apiserver.routes import Target
 from moorage_sandbox.apiserver.verbs.reading import get_record
 from moorage_sandbox.apiserver.wire.bodies import decode_typed
 from moorage_sandbox.apiserver.wire.requests import AUTHENTICATED, Request, User

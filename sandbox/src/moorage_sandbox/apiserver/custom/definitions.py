@@ -12,10 +12,10 @@ from moorage.kinds.cells import is_true
 from moorage.kinds.custom.custom_kind import DEFINITIONS, custom_kind
 from moorage.kinds.kind import Obj
 from moorage.kinds.tree import put_condition
+from moorage_sandbox.apiserver.catalog import Served
 from moorage_sandbox.apiserver.custom.definition import CLEANUP
 from moorage_sandbox.apiserver.custom.registration import Registration
 from moorage_sandbox.apiserver.verbs.deleting import DeleteOptions, Deleter
-from moorage_sandbox.apiserver.views import Served
 from moorage_sandbox.apiserver.world import World
 from moorage_sandbox.rules.validation import rules_of
 from moorage_sandbox.storage.record import Record

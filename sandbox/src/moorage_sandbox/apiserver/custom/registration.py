@@ -10,8 +10,8 @@ from __future__ import annotations
 from moorage.api.resources import API_SERVICES, CUSTOM_RESOURCE_DEFINITIONS
 from moorage.kinds.kind import Obj
 from moorage.kinds.tree import child, objects, text
+from moorage_sandbox.apiserver.catalog import Served
 from moorage_sandbox.apiserver.verbs.metadata import stamp_new
-from moorage_sandbox.apiserver.views import Served
 from moorage_sandbox.apiserver.world import World
 from moorage_sandbox.storage.record import Record
 

@@ -18,12 +18,12 @@ import msgspec
 from moorage.api.resources import ResourceType
 from moorage.kinds.built_in import fact_of, subresource_body, version_rank
 from moorage.kinds.served import ServedKind
+from moorage_sandbox.apiserver.catalog import Catalog
 from moorage_sandbox.apiserver.documents.openapi import (
     encoded_v3,
     openapi_v2,
     openapi_v3_index,
 )
-from moorage_sandbox.apiserver.views import Catalog
 from moorage_sandbox.apiserver.wire.negotiate import AGGREGATED, JSON, accepts_aggregated
 
 # `kubelet.proxies` answers these calls, outside of the kinds.

@@ -12,9 +12,9 @@ from typing import Any
 from moorage.base.clock import parse_rfc3339
 from moorage.kinds.kind import Obj
 from moorage.kinds.status import bad_request, method_not_allowed
+from moorage_sandbox.apiserver.catalog import Target
 from moorage_sandbox.apiserver.kubelet.containers import asked_container, spec_of, status_of
 from moorage_sandbox.apiserver.kubelet.log_options import LogOptions, read_log_options
-from moorage_sandbox.apiserver.routes import Target
 from moorage_sandbox.apiserver.verbs.reading import get_record
 from moorage_sandbox.apiserver.wire.requests import Query, Reply, Request
 from moorage_sandbox.apiserver.world import World

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from moorage.kinds.status import StatusError, bad_request, method_not_allowed
+from moorage_sandbox.apiserver.catalog import Target
 from moorage_sandbox.apiserver.kubelet.containers import asked_container
-from moorage_sandbox.apiserver.routes import Target
 from moorage_sandbox.apiserver.verbs.reading import get_record
 from moorage_sandbox.apiserver.wire.requests import Query, Request
 from moorage_sandbox.apiserver.world import World

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from moorage.kinds.kind import Obj
 from moorage.policies.denying import denial, judgement_of
+from moorage_sandbox.apiserver.catalog import Served
 from moorage_sandbox.apiserver.policies.noting import Notes
 from moorage_sandbox.apiserver.policies.stored import StoredPolicies
 from moorage_sandbox.apiserver.policies.type_checking import TypeChecking
-from moorage_sandbox.apiserver.views import Served
 from moorage_sandbox.apiserver.world import World
 
 

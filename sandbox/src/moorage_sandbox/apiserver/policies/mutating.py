@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from moorage.kinds.kind import Obj
 from moorage.policies.mutating import mutated_write
+from moorage_sandbox.apiserver.catalog import Served
 from moorage_sandbox.apiserver.policies.stored import StoredPolicies
-from moorage_sandbox.apiserver.views import Served
 from moorage_sandbox.apiserver.world import World
 
 

@@ -11,7 +11,7 @@ from moorage.kinds.kind import Obj
 from moorage.kinds.tree import Json, text
 from moorage.policies.bound import GROUP, BoundPolicies, Chosen
 from moorage.policies.matching import Write
-from moorage_sandbox.apiserver.views import Served
+from moorage_sandbox.apiserver.catalog import Served
 from moorage_sandbox.apiserver.world import World
 
 

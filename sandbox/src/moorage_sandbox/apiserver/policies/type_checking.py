@@ -17,7 +17,7 @@ from moorage.cel.runtime import is_installed, new_environment, type_fault
 from moorage.kinds.kind import Obj
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, child, objects, strings, text
-from moorage_sandbox.apiserver.views import Served
+from moorage_sandbox.apiserver.catalog import Served
 from moorage_sandbox.apiserver.world import World
 from moorage_sandbox.storage.record import Record
 

@@ -16,7 +16,7 @@ from moorage.api.resources import CLUSTER_ROLES
 from moorage.api.selectors import NOTHING, Selector, compile_label_selector
 from moorage.base.errors import DecodeError
 from moorage.kinds.kind import Obj
-from moorage_sandbox.apiserver.views import Served
+from moorage_sandbox.apiserver.catalog import Served
 from moorage_sandbox.apiserver.world import World
 from moorage_sandbox.storage.record import Record
 

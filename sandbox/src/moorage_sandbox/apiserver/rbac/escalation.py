@@ -23,9 +23,9 @@ import msgspec
 from moorage.api.resources import CLUSTER_ROLES, RESOURCE_CLAIMS, ROLES
 from moorage.kinds.kind import Obj
 from moorage.kinds.status import StatusError, forbidden, not_found
+from moorage_sandbox.apiserver.catalog import Served
 from moorage_sandbox.apiserver.rbac.authorizer import Authorizer
 from moorage_sandbox.apiserver.rbac.rules import EVERYTHING, Attributes, Rule, not_covered
-from moorage_sandbox.apiserver.views import Served
 from moorage_sandbox.apiserver.wire.requests import User
 
 RBAC_GROUP = "rbac.authorization.k8s.io"

@@ -21,9 +21,8 @@ from moorage.kinds.status import (
     unsupported_media_type,
 )
 from moorage.kinds.tree import put_condition
-from moorage_sandbox.apiserver.routes import Target
+from moorage_sandbox.apiserver.catalog import Catalog, Target
 from moorage_sandbox.apiserver.verbs.reading import get_record
-from moorage_sandbox.apiserver.views import Catalog
 from moorage_sandbox.apiserver.wire.bodies import decode_json
 from moorage_sandbox.apiserver.wire.negotiate import JSON, SPOKEN_BUILT_IN, content_type
 from moorage_sandbox.apiserver.wire.requests import Request

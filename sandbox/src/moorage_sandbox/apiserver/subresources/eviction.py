@@ -29,7 +29,7 @@ from moorage.kinds.status import (
     unsupported_media_type,
 )
 from moorage.kinds.tree import put_condition
-from moorage_sandbox.apiserver.routes import Target
+from moorage_sandbox.apiserver.catalog import Target
 from moorage_sandbox.apiserver.verbs.deleting import (
     DeleteOptions,
     Deleter,

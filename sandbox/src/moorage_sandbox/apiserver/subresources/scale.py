@@ -17,7 +17,7 @@ from moorage.kinds.kind import Obj, ScalePaths, invalid
 from moorage.kinds.status import bad_request, unsupported_media_type
 from moorage.kinds.status import invalid as invalid_object
 from moorage.kinds.tree import number
-from moorage_sandbox.apiserver.routes import Target
+from moorage_sandbox.apiserver.catalog import Target
 from moorage_sandbox.apiserver.verbs.applying.calls import read_configuration
 from moorage_sandbox.apiserver.verbs.patches import (
     APPLY_PATCH,

@@ -23,10 +23,9 @@ from moorage.kinds.status import (
     invalid_options,
     unsupported_media_type,
 )
-from moorage_sandbox.apiserver.routes import Target
+from moorage_sandbox.apiserver.catalog import Served, Target
 from moorage_sandbox.apiserver.verbs.reading import get_record
 from moorage_sandbox.apiserver.verbs.write_options import dry_run_faults
-from moorage_sandbox.apiserver.views import Served
 from moorage_sandbox.apiserver.wire.bodies import decode_json
 from moorage_sandbox.apiserver.wire.negotiate import JSON, SPOKEN_BUILT_IN, content_type
 from moorage_sandbox.apiserver.wire.requests import Query, Request

@@ -10,7 +10,7 @@ from moorage.base.ids import name_suffix, new_uid
 from moorage.base.rng import Random
 from moorage.kinds.kind import Obj
 from moorage.kinds.status import StatusError, bad_request
-from moorage_sandbox.apiserver.routes import Target
+from moorage_sandbox.apiserver.catalog import Target
 
 # Names may be 63 letters where they become labels; the prefix is cut so that the suffix fits
 # (apiserver v1.36 pkg/storage/names).

@@ -17,7 +17,7 @@ from moorage.kinds.status import (
     not_found,
     version_too_large,
 )
-from moorage_sandbox.apiserver.routes import Target
+from moorage_sandbox.apiserver.catalog import Target
 from moorage_sandbox.apiserver.verbs.pages import Token, decode_token, encode_token, too_old
 from moorage_sandbox.apiserver.verbs.selection import Selection, read_selection
 from moorage_sandbox.apiserver.wire.render import Renderer

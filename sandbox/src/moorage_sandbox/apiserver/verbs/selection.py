@@ -14,7 +14,7 @@ from moorage.api.selectors import (
     parse_label_selector,
 )
 from moorage.kinds.status import bad_request
-from moorage_sandbox.apiserver.routes import Target
+from moorage_sandbox.apiserver.catalog import Target
 from moorage_sandbox.apiserver.wire.requests import Query
 from moorage_sandbox.storage.record import Record
 

@@ -19,7 +19,7 @@ import msgspec
 from moorage.base.aio import sleep
 from moorage.base.rng import Random
 from moorage.kinds.status import expired, version_too_large
-from moorage_sandbox.apiserver.routes import Target
+from moorage_sandbox.apiserver.catalog import Target
 from moorage_sandbox.apiserver.verbs.reading import Lister, check_list_options
 from moorage_sandbox.apiserver.verbs.selection import Selection, read_selection
 from moorage_sandbox.apiserver.wire.render import Renderer

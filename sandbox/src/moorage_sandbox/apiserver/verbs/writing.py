@@ -17,8 +17,8 @@ from moorage.kinds.status import StatusError, already_exists, conflict, modified
 from moorage.kinds.status import invalid as invalid_object
 from moorage_sandbox.apiserver.admission.checks import Admission
 from moorage_sandbox.apiserver.admission.namespaces import Namespaces
+from moorage_sandbox.apiserver.catalog import EVENTS, Served, Target
 from moorage_sandbox.apiserver.expiry import EventExpiry
-from moorage_sandbox.apiserver.routes import Target
 from moorage_sandbox.apiserver.verbs.applying.calls import (
     manager_name,
     read_configuration,
@@ -38,7 +38,6 @@ from moorage_sandbox.apiserver.verbs.metadata import (
 from moorage_sandbox.apiserver.verbs.patches import APPLY_PATCH, apply_patch, patch_type
 from moorage_sandbox.apiserver.verbs.reading import get_record
 from moorage_sandbox.apiserver.verbs.write_options import check_options
-from moorage_sandbox.apiserver.views import EVENTS, Served
 from moorage_sandbox.apiserver.wire.bodies import (
     Sent,
     are_small,

@@ -17,8 +17,8 @@ import msgspec
 
 from moorage.kinds.kind import Obj
 from moorage.kinds.status import StatusError, bad_request, success
+from moorage_sandbox.apiserver.catalog import Served
 from moorage_sandbox.apiserver.protobuf.calls import prepare
-from moorage_sandbox.apiserver.views import Served
 from moorage_sandbox.apiserver.wire.negotiate import JSON, PROTOBUF, Accepted, Form
 from moorage_sandbox.apiserver.wire.requests import Body, Query, Reply, readable
 from moorage_sandbox.apiserver.wire.table import partial_metadata, to_table
