@@ -107,8 +107,12 @@ def rejections(question: Question) -> dict[str, tuple[str, Rejection]]:
     namespaces = question.namespaces
     counted = pod_affinity.counts(pod, cluster, namespaces)
     everywhere = [other for _, pods in cluster for other in pods]
+    named = filters.names_named(pod)
     found = {}
     for node, pods in cluster:
+        if named is not None and node.name not in named:
+            found[node.name] = "NodeAffinity", filters.NOT_NAMED
+            continue
         verdicts: dict[str, Verdict] = {
             "NodeUnschedulable": filters.unschedulable(pod, node),
             "NodeName": filters.node_name(pod, node),

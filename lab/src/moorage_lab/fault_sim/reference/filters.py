@@ -198,10 +198,35 @@ def node_affinity_of(pod: Pod) -> NodeAffinity | None:
     return pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
 
 
+NOT_NAMED: Final[Rejection] = (
+    UNRESOLVABLE,
+    ("node(s) didn't satisfy plugin(s) [NodeAffinity]",),
+)
+
+
 def required_of(affinity: NodeAffinity | None) -> Sequence[NodeSelectorTerm] | None:
     """Return the terms of which a node must meet one; None where every node does."""
     required = affinity and affinity.required_during_scheduling_ignored_during_execution
     return required.node_selector_terms if required else None
+
+
+def names_named(pod: Pod) -> frozenset[str] | None:
+    """Return the nodes that a pod's required affinity names; None where a term names none.
+
+    PreFilter of NodeAffinity leaves only these nodes to the filters.
+    """
+    required = required_of(node_affinity_of(pod))
+    names: frozenset[str] = frozenset()
+    for term in required or ():
+        values = [
+            frozenset(field.values)
+            for field in term.match_fields
+            if field.key == "metadata.name" and field.operator == "In"
+        ]
+        if not values:
+            return None
+        names |= frozenset.intersection(*values)
+    return names if required else None
 
 
 def selects(pod: Pod, node: Node) -> bool:
