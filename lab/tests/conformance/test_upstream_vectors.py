@@ -18,6 +18,7 @@ from tools.pages import conformance_table
 FOLDER = Path(__file__).parent / "data" / "upstream"
 FILES = sorted(FOLDER.glob("*.jsonl"))
 NUMBERS = {
+    "defaultpreemption.default_preemption_test": 25,
     "dynamicresources.allocator_testing": 87,
     "imagelocality.image_locality_test": 7,
     "interpodaffinity.filtering_test": 44,
@@ -26,6 +27,7 @@ NUMBERS = {
     "nodeaffinity.node_affinity_test": 44,
     "nodename.node_name_test": 3,
     "nodeports.node_ports_test": 17,
+    "noderesources.balanced_allocation_test": 9,
     "noderesources.fit_test": 95,
     "noderesources.least_allocated_test": 11,
     "noderesources.most_allocated_test": 10,
@@ -36,6 +38,7 @@ NUMBERS = {
     "podtopologyspread.plugin_test": 33,
     "podtopologyspread.scoring_test": 24,
     "tainttoleration.taint_toleration_test": 20,
+    "volumebinding.volume_binding_test": 15,
     "volumerestrictions.volume_restrictions_test": 22,
     "volumezone.volume_zone_test": 35,
 }

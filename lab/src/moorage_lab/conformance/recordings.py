@@ -141,6 +141,8 @@ class Vector(msgspec.Struct, frozen=True, kw_only=True):
         What the test looks at; the data's README has the names.
     feasible
         Names of the nodes that are scored; empty means all.
+    filters
+        Further plugins that filter, in tests of preemption.
     error
         What the message of an error has to contain.
     """
@@ -152,6 +154,7 @@ class Vector(msgspec.Struct, frozen=True, kw_only=True):
     points: list[str]
     args: Json | None = None
     feasible: list[str] = []
+    filters: list[str] = []
     error: str = ""
 
 

@@ -17,9 +17,11 @@ from moorage.base.rng import Streams
 from moorage.config.args import default_args, read_args
 from moorage.config.merge import POINTS, ProfileSpec
 from moorage.engine.attempt import CycleError
+from moorage.engine.evaluation import Evaluation, evaluate
 from moorage.engine.inquiry import Inquiry, inquire
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventsToRegister
+from moorage.framework.preemption import PreemptionReport
 from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
 from moorage.framework.status import Code, ReasonTable, Status
@@ -39,6 +41,9 @@ def run_plugin(scenario: Scenario, registry: Registry) -> Json:
     info = PodInfo(scenario.pending[0])
     if "hint" in vector.points:
         return {"hint": _hint(scenario, profile, info)}
+    if _PREEMPTION.intersection(vector.points):
+        found = evaluate(profile, profile.handle.snapshot, info)
+        return {point: _PREEMPTION_ANSWERS[point](found) for point in vector.points}
     try:
         inquiry = inquire(profile, profile.handle.snapshot, info)
     except CycleError as error:
@@ -50,7 +55,7 @@ def run_plugin(scenario: Scenario, registry: Registry) -> Json:
 
 
 def _profile(scenario: Scenario, registry: Registry) -> Profile:
-    """Return a profile that has one plugin at each of its points."""
+    """Return a profile that has the plugin of the vector, and its filters, at all their points."""
     vector = scenario.vector
     assert vector is not None
     name, faults = vector.plugin, list[str]()
@@ -58,7 +63,12 @@ def _profile(scenario: Scenario, registry: Registry) -> Profile:
     if vector.args is not None:
         args = read_args(name, vector.args, path="args", faults=faults)
     assert not faults, faults
-    points = {point: (name,) for point in POINTS if registry.extends(name, point)}
+    names = (*vector.filters, name)
+    points = {
+        point: plugins
+        for point in POINTS
+        if (plugins := tuple(each for each in names if registry.extends(each, point)))
+    }
     handle = Handle(
         profile_name="default-scheduler",
         snapshot=build_snapshot(scenario.objects),
@@ -67,7 +77,8 @@ def _profile(scenario: Scenario, registry: Registry) -> Profile:
         streams=Streams(0),
         gates=gates_of(scenario),
     )
-    spec = ProfileSpec("default-scheduler", points, {name: 1}, {name: args})
+    args_of = {each: default_args(each) for each in vector.filters} | {name: args}
+    spec = ProfileSpec("default-scheduler", points, dict.fromkeys(names, 1), args_of)
     return Profile(spec, registry, handle)
 
 
@@ -147,6 +158,32 @@ def _hint(scenario: Scenario, profile: Profile, info: PodInfo) -> str:
     return "Skip"
 
 
+def _candidates(found: Evaluation) -> Json:
+    """Return the victims on every node where preemption helps, and the budgets that they break."""
+    report = found.preemption or PreemptionReport()
+    return {
+        each.node_name: {
+            "victims": sorted(victim.pod.metadata.name for victim in each.victims),
+            "violations": each.violations,
+        }
+        for each in report.candidates
+    }
+
+
+def _chosen(found: Evaluation) -> list[str]:
+    """Return the nodes among which any may be chosen, as they are equal by every rule."""
+    return sorted((found.preemption or PreemptionReport()).ties)
+
+
+def _post_filter(found: Evaluation) -> Json:
+    """Return the node that PostFilter nominates, and its status without success."""
+    outcome = found.post_filter
+    assert outcome is not None, "some node takes the pod"
+    nominated = outcome.result.nominated_node if outcome.result is not None else None
+    answer: Json = {"nominated": nominated} if nominated else {}
+    return answer if outcome.status.ok else answer | {"status": _listed(outcome.status)}
+
+
 def _listed(status: Status) -> list[str]:
     return [status.code.text, *status.reasons]
 
@@ -158,3 +195,9 @@ _ANSWERS: Final[Mapping[str, Callable[[Scenario, Inquiry], Json]]] = {
     "allocation": _allocation,
     "score": _score,
 }
+_PREEMPTION_ANSWERS: Final[Mapping[str, Callable[[Evaluation], Any]]] = {
+    "candidates": _candidates,
+    "chosen": _chosen,
+    "postFilter": _post_filter,
+}
+_PREEMPTION: Final = frozenset(_PREEMPTION_ANSWERS)
