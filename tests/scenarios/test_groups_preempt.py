@@ -309,6 +309,42 @@ def test_a_group_whose_places_are_lost_is_decided_about_anew(
 
 
 @pytest.mark.parametrize("form", TRIAL)
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(node_goes, id="the node goes"),
+        pytest.param(node_is_closed, id="the node is closed"),
+    ],
+)
+def test_nothing_is_evicted_next_to_a_group_whose_places_are_lost(
+    form: Form, change: Change
+) -> None:
+    """A pod comes right after the change: the room that the group had made is free for it."""
+
+    async def scenario(company: Company) -> None:
+        for name in names:
+            place = {"node": name}
+            await company.create(
+                made(f"stays-{name}", stops=10, cpu="500m", nodeSelector=place),
+                made(f"goes-{name}", stops=10, cpu="1", nodeSelector=place),
+            )
+        await company.run("goes-", 3)
+        await form.create(company, 3, cpu="3500m")
+        await company.cluster.until(lambda: len(company.evicted) == 3)
+        evicted = company.evicted
+        await company.sleep(0.3)
+        await change(company, "n2")
+        await company.create(made("single", high=True, cpu="500m"))
+        assert await company.run("single") < 1.3  # the container takes 1 s to start
+        await company.sleep(20)
+        assert company.evicted == evicted
+
+    names = ("n1", "n2", "n3")
+    nodes = [node_manifest(name, cpu="4", memory="64Gi", labels={"node": name}) for name in names]
+    play(scenario, nodes=nodes, config=form.config())
+
+
+@pytest.mark.parametrize("form", TRIAL)
 def test_a_group_that_has_become_too_small_gives_the_room_to_others(form: Form) -> None:
     async def scenario(company: Company) -> None:
         await company.create(replicas(4, made("t", stops=3, cpu="1")))

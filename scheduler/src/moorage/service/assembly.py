@@ -46,6 +46,7 @@ from moorage.service.extenders import Connect, OpenExtenders
 from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler
 from moorage.service.first_failure import FirstFailure
+from moorage.service.flushes import release_groups
 from moorage.service.group_attempt import GroupAttempts
 from moorage.service.group_status import GroupReports
 from moorage.service.incomplete_groups import IncompleteGroups
@@ -358,7 +359,7 @@ def _reflectors(
     nodes = made.reflector_of(
         resources.NODES,
         Node,
-        NodeIngest(core.cache, core.queue, facts),
+        NodeIngest(core.cache, core.queue, facts, closed=partial(release_groups, core)),
         whole=edge.extenders.nodes,
     )
     pod_ingest = PodIngest(

@@ -111,11 +111,14 @@ class _Awaited(msgspec.Struct):
         The pods that may still be on their nodes; they shrink likewise.
     places
         The nodes on which the members have a place.
+    has_overdue
+        Whether a victim is not waited for any longer that is still on its node.
     """
 
     preemptors: list[str]
     victims: list[Pod]
     places: tuple[str, ...]
+    has_overdue: bool = False
 
 
 class EvictionLedger:
@@ -310,21 +313,22 @@ class EvictionLedger:
         while preemptors and not self.running_for(preemptors[-1]):
             preemptors.pop()
         while victims and not self.will_leave(victims[-1]):
-            victims.pop()
+            awaited.has_overdue |= self._on_its_node(victims.pop()) is not None
         # Nothing is forgotten here: the gates of the other members still have to be asked.
         return bool(preemptors or victims)
 
-    def release_groups(self, is_open: Callable[[str], bool]) -> list[GroupKey]:
+    def release_groups(self, is_open: Callable[[str], bool]) -> dict[GroupKey, bool]:
         """Return the groups that need not wait any longer, in the order of their attempts.
 
-        An event may have woken them, but not each member. No event tells that a victim is overdue,
-        or that a node of their places is gone or closed.
+        The value is whether an event has woken members already: their victims have left. No event
+        tells that a victim is overdue, or that a node of their places is gone or closed.
         """
-        released = [
-            group
-            for group, awaited in self._awaited.items()
-            if not all(map(is_open, awaited.places)) or not self.awaited_by(group)
-        ]
+        released: dict[GroupKey, bool] = {}
+        for group, awaited in self._awaited.items():
+            if not all(map(is_open, awaited.places)):
+                released[group] = False
+            elif not self.awaited_by(group):
+                released[group] = not awaited.has_overdue
         for group in released:
             del self._awaited[group]
         return released

@@ -57,6 +57,15 @@ def look_at_groups(core: Core, pump: Pump) -> None:
     """Try groups again that need not wait any longer: for victims, or for room to be held."""
     if pump.backfill is not None:
         pump.backfill.look()
+    release_groups(core)
+
+
+def release_groups(core: Core) -> None:
+    """Try the groups that need not wait for victims any longer; the first of them comes first.
+
+    Also at once when a node is gone or closed: what a group decided does not hold any longer where
+    it counted on that node. Other pods would still spare its room, and evict elsewhere.
+    """
     if not core.evictions.groups_wait:
         return
     snapshot = core.snapshot
@@ -65,8 +74,9 @@ def look_at_groups(core: Core, pump: Pump) -> None:
         row = snapshot.row_of(name)
         return row is not None and not snapshot.unschedulable[row]
 
-    for group in core.evictions.release_groups(is_open):
-        # The others were tried since the victims left, and wait for something else.
-        state = core.queue.lifecycle.state
+    state = core.queue.lifecycle.state
+    for group, woken in core.evictions.release_groups(is_open).items():
         waiting = snapshot.groups.members(group).waiting_pods()
-        core.queue.activate([pod for pod in waiting if state(pod.uid) is PodState.GATED])
+        if woken:  # the others were tried since the victims left, and wait for something else
+            waiting = [pod for pod in waiting if state(pod.uid) is PodState.GATED]
+        core.queue.activate(waiting)

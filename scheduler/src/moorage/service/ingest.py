@@ -11,7 +11,7 @@ deletion is told to the queue first.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Generic, TypeVar
 
 from moorage.api.changes import (
@@ -111,12 +111,30 @@ class _Changing(_Reporting):
 
 
 class NodeIngest(_Changing):
-    """Nodes to cache and queue."""
+    """Nodes to cache and queue.
 
-    def __init__(self, cache: Cache, queue: SchedulingQueue, facts: Facts) -> None:
+    Parameters
+    ----------
+    cache, queue
+        The state.
+    facts
+        Totals.
+    closed
+        Called when a node is gone or was cordoned; None for nothing.
+    """
+
+    def __init__(
+        self,
+        cache: Cache,
+        queue: SchedulingQueue,
+        facts: Facts,
+        *,
+        closed: Callable[[], None] | None = None,
+    ) -> None:
         super().__init__("Node", facts)
         self._cache = cache
         self._queue = queue
+        self._closed = closed
         # Nodes whose newest version makes no sense -> the version the cache holds, None without
         # one.
         self._left_alone: dict[str, Node | None] = {}
@@ -149,6 +167,8 @@ class NodeIngest(_Changing):
         except CacheError as problem:
             _tolerate(problem)
         self._changed(node_changes(before, new), before, new, began_ns=began_ns)
+        if self._closed is not None and new.spec.unschedulable and not before.spec.unschedulable:
+            self._closed()
 
     def on_delete(self, node: Node, *, missed: bool) -> None:
         """Take in that a node is gone; pods on the node stay known until they are deleted."""
@@ -161,6 +181,8 @@ class NodeIngest(_Changing):
         except CacheError as problem:
             _tolerate(problem)
         self._events.handled(NODE_DELETE.label, since_ns=began_ns)
+        if self._closed is not None:
+            self._closed()
 
     def _readable(self, node: Node) -> bool:
         try:

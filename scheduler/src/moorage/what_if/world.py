@@ -7,6 +7,7 @@ enter a scheduler, through `moorage.service.ingest`, so nothing decides differen
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ from moorage.engine.select_node import TieBreak
 from moorage.framework.registry import Registry
 from moorage.service.core import Core, CoreInputs, build_core
 from moorage.service.facts import Facts
+from moorage.service.flushes import release_groups
 from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest
 from moorage.service.kinds import WatchedKind, lister_ingest, watched
 from moorage.service.waiting import WaitingPods
@@ -173,7 +175,7 @@ def _ingests(
         waiting=core.waiting,
         announce=config.gates(GANG_SCHEDULING) or holds,
     )
-    nodes = NodeIngest(core.cache, core.queue, facts)
+    nodes = NodeIngest(core.cache, core.queue, facts, closed=partial(release_groups, core))
     return Filled(
         core=core,
         facts=facts,

@@ -82,9 +82,10 @@ def _evictions(run: CompanyRun) -> Iterator[Total]:
             in_turn = _largest_plan(run, wave, in_turn=True)
             plan = max(plan, in_turn, key=lambda each: each.evictions)
         planned = plan.evictions
+        changes = node_changes(run, wave, until) if len(evicted) > planned else []
         if len(evicted) > planned:
-            planned += _evictions_for_others(run, plan, evicted)
-        if len(evicted) > planned and (changes := node_changes(run, wave, until)):
+            planned += _evictions_for_others(run, plan, evicted, changes)
+        if len(evicted) > planned and changes:
             bound = _bindings(run)
             evicted = [
                 uid for uid in evicted if not follows_change(run, bound.get(uid, 0), changes)
@@ -103,14 +104,23 @@ def _largest_plan(run: CompanyRun, wave: Wave, *, in_turn: bool) -> Plan:
     return max(plans, key=lambda plan: plan.evictions)
 
 
-def _evictions_for_others(run: CompanyRun, plan: Plan, evicted: list[str]) -> int:
+def _evictions_for_others(
+    run: CompanyRun, plan: Plan, evicted: list[str], changes: list[int]
+) -> int:
     """Return what a plan of its own evicts for the pods that run, though the plan found no place.
 
     Which of several equal victims goes decides whether a device is free for the next pod: a dry run
-    frees no device. So the world may place more pods than the plan. And a node may come.
+    frees no device. So the world may place more pods than the plan. And a node may come. A pod
+    whose place is lost to a later change of a node need not run.
     """
     preemptors, versions, ran = _preemptors(run), evicted_uids(run), _bindings(run).keys()
-    others = [uid for uid in evicted if preemptors.get(uid) in plan.waiting & ran]
+    last_change = max(changes, default=0)
+    others = [
+        uid
+        for uid in evicted
+        if preemptors.get(uid) in plan.waiting
+        and (preemptors[uid] in ran or versions[uid] < last_change)
+    ]
     if not others:
         return 0
     first = min(versions[uid] for uid in others)
