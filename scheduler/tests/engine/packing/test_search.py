@@ -57,7 +57,9 @@ def check(problem: Problem, fillings: Fillings) -> None:
 
 
 @pytest.mark.parametrize("by_node", [False, True], ids=["by member", "by node"])
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize(
+    "block", [*range(8), *(pytest.param(each, marks=pytest.mark.slow) for each in range(8, 80))]
+)
 def test_the_answer_is_that_of_brute_force(block: int, by_node: bool) -> None:
     for seed in range(block * 250, block * 250 + 250):
         problem, refused = problem_of(seed)
