@@ -360,6 +360,15 @@ def test_what_is_allowed_breaks_nothing(case: WriteCase) -> None:
     assert list(broken_by(case)) == []
 
 
+def test_the_promise_to_a_member_ends_when_its_group_is_tried() -> None:
+    group = {"podGroupName": "g"}
+    past = promised(a_pod("q", cpu="1500m", schedulingGroup=group))
+    case = binding(a_pod("p", "n1", schedulingGroup=group), past)
+    assert [name for name, _ in broken_by(case)] == ["promised-room"]
+    past.popped_ns["p"] = 1
+    assert list(broken_by(case)) == []
+
+
 def test_a_scheduler_knows_what_it_promised_to_a_member_of_a_group() -> None:
     member = a_pod("q", priority=5, cpu="1500m", schedulingGroup={"podGroupName": "g"})
     case = binding(a_pod("p", "n1"), promised(member, by="scheduler-1.1"))

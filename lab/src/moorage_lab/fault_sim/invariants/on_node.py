@@ -96,8 +96,20 @@ def _holds_promise(pod: Obj, node: str, case: WriteCase) -> bool:
         and priority_of(pod) >= priority_of(case.pod)
         and promised_ns is not None
         and case.settled(promised_ns)
-        and case.history.popped_ns.get(uid, LONG_AGO_NS) < promised_ns
+        and _last_tried_ns(pod, case.history) < promised_ns
     )
+
+
+def _last_tried_ns(pod: Obj, history: History) -> int:
+    """Return when a pod was last tried: a member of a group is tried when another one is."""
+    uid, group = pod["metadata"]["uid"], group_of(pod)
+    tried = [
+        tried_ns
+        for other, tried_ns in history.popped_ns.items()
+        if other == uid
+        or (group and other in history.pods and group_of(history.pods[other]) == group)
+    ]
+    return max(tried, default=LONG_AGO_NS)
 
 
 def _lesser_promise(case: WriteCase) -> Iterable[str]:
