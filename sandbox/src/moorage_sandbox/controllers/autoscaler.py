@@ -61,22 +61,22 @@ class AutoscalerController(Controller):
 
     async def sync(self, key: Key) -> float | None:
         """Compare measured use with the target, scale the workload, and write the status."""
-        found = self._autoscalers.objects.get(key)
-        if found is None:
+        autoscaler = self._autoscalers.objects.get(key)
+        if autoscaler is None:
             self._memories = {
                 each.metadata.uid: self._memories[each.metadata.uid]
                 for each in self._autoscalers.objects.values()
                 if each.metadata.uid in self._memories
             }
             return None
-        conditions: list[Json] = list(found.status.get("conditions") or [])
-        status: Json = {"observedGeneration": found.metadata.generation}
+        conditions: list[Json] = list(autoscaler.status.get("conditions") or [])
+        status: Json = {"observedGeneration": autoscaler.metadata.generation}
         try:
-            await self._scale(found, status, conditions)
+            await self._scale(autoscaler, status, conditions)
         finally:
             status["conditions"] = conditions
-            status.setdefault("desiredReplicas", found.status.get("desiredReplicas") or 0)
-            await self.write_status(found, status)
+            status.setdefault("desiredReplicas", autoscaler.status.get("desiredReplicas") or 0)
+            await self.write_status(autoscaler, status)
         return _SYNC_SECONDS
 
     async def _scale(self, found: Whole, status: Json, conditions: list[Json]) -> None:

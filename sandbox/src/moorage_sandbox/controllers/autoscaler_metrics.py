@@ -198,7 +198,7 @@ def _is_unready(pod: Pod, now_ns: int) -> bool:
 
 def _requests(pods: Sequence[Pod], target: Target) -> dict[str, int]:
     """Return the request of each pod, thousandths."""
-    found: dict[str, int] = {}
+    requests: dict[str, int] = {}
     for pod in pods:
         total = 0
         for container in pod.spec.containers:
@@ -211,5 +211,5 @@ def _requests(pods: Sequence[Pod], target: Target) -> dict[str, int]:
                     f"{pod.name}"
                 )
             total += parse_quantity(amount) * 1000 // NANO
-        found[pod.name] = total
-    return found
+        requests[pod.name] = total
+    return requests

@@ -42,21 +42,21 @@ class CronJobController(Controller):
 
     async def sync(self, key: Key) -> float | None:
         """Tidy up, and start the job that is due."""
-        found = self._cron_jobs.objects.get(key)
-        if found is None or found.metadata.deletion_timestamp is not None:
+        cron_job = self._cron_jobs.objects.get(key)
+        if cron_job is None or cron_job.metadata.deletion_timestamp is not None:
             return None
-        jobs = self._jobs.owned_by(found.metadata.uid)
-        await self._forget_old(found, jobs)
-        status = _status(found, jobs)
-        schedule = self._schedule(found)
-        if schedule is None or found.spec.get("suspend"):
-            await self.write_status(found, status)
+        jobs = self._jobs.owned_by(cron_job.metadata.uid)
+        await self._forget_old(cron_job, jobs)
+        status = _status(cron_job, jobs)
+        schedule = self._schedule(cron_job)
+        if schedule is None or cron_job.spec.get("suspend"):
+            await self.write_status(cron_job, status)
             return None
         now = _moment(self.clock.now_ns())
-        due = _due(found, schedule, now)
+        due = _due(cron_job, schedule, now)
         if due is not None:
-            await self._start_job(found, due, jobs, status, now)
-        await self.write_status(found, status)
+            await self._start_job(cron_job, due, jobs, status, now)
+        await self.write_status(cron_job, status)
         following = schedule.after(now)
         if following is None:
             return None

@@ -61,32 +61,34 @@ class DaemonSetController(Controller):
 
     async def sync(self, key: Key) -> float | None:
         """Create and delete pods, then write the status."""
-        found = self._sets.objects.get(key)
-        if found is None:
+        daemon_set = self._sets.objects.get(key)
+        if daemon_set is None:
             self._control.expectations.forget(key)
             live_uids = {each.metadata.uid for each in self._sets.objects.values()}
             self._failures = {k: v for k, v in self._failures.items() if k[0] in live_uids}
             return None
-        pods = await self._control.claim(found)
-        if found.metadata.deletion_timestamp is not None:
+        pods = await self._control.claim(daemon_set)
+        if daemon_set.metadata.deletion_timestamp is not None:
             return None
-        history = await self._revisions.ensure_newest(found)
+        history = await self._revisions.ensure_newest(daemon_set)
         revision = _hash_of(history.update)
         nodes = [self._nodes.objects[each] for each in sorted(self._nodes.objects)]
         now_ns = self.clock.now_ns()
         failure: MoorageError | None = None
         if self._control.expectations.fulfilled(key):
             try:
-                await self._carry_out(found, self._plan(found, nodes, pods, revision), revision)
+                await self._carry_out(
+                    daemon_set, self._plan(daemon_set, nodes, pods, revision), revision
+                )
             except MoorageError as problem:
                 failure = problem
-        await self.write_status(found, status_due(found, nodes, pods, revision, now_ns))
+        await self.write_status(daemon_set, status_due(daemon_set, nodes, pods, revision, now_ns))
         if failure is not None:
             raise failure
         live = {pod.metadata.labels.get(REVISION_LABEL) for pod in pods}
         names = {each.name for each in history.every if _hash_of(each) in live}
-        await self._revisions.tidy(found, history, names | {history.update.name})
-        return next_available(pods, min_ready_seconds(found), now_ns)
+        await self._revisions.tidy(daemon_set, history, names | {history.update.name})
+        return next_available(pods, min_ready_seconds(daemon_set), now_ns)
 
     def _plan(self, found: Whole, nodes: list[Node], pods: list[Pod], revision: str) -> Plan:
         """Return the pods to create and delete; outdated pods only when the numbers are right."""

@@ -101,9 +101,9 @@ class EndpointsController(Controller):
     async def _write_list(self, service: Whole, found: list[Place]) -> None:
         published = service.spec.get("publishNotReadyAddresses") is True
         wanted, annotations = subsets(found, published=published)
-        told = labels(service, LIST_MARK)
+        list_labels = labels(service, LIST_MARK)
         known = self._lists.objects.get((service.namespace, service.name))
-        metadata: Json = {"name": service.name, "labels": told, "annotations": annotations}
+        metadata: Json = {"name": service.name, "labels": list_labels, "annotations": annotations}
         if known is None:
             body = {
                 "apiVersion": ENDPOINTS.api_version,
@@ -114,8 +114,12 @@ class EndpointsController(Controller):
             await self.client.create(ENDPOINTS, body, namespace=service.namespace)
             return
         over = {each: known.metadata.annotations.get(each) for each in annotations}
-        if (known.subsets or []) != wanted or known.metadata.labels != told or over != annotations:
-            metadata["labels"] = {**dict.fromkeys(known.metadata.labels), **told}
+        if (
+            (known.subsets or []) != wanted
+            or known.metadata.labels != list_labels
+            or over != annotations
+        ):
+            metadata["labels"] = {**dict.fromkeys(known.metadata.labels), **list_labels}
             await self.patch_object(ENDPOINTS, known, {"metadata": metadata, "subsets": wanted})
 
     async def _delete_list(self, key: Key) -> None:

@@ -114,20 +114,20 @@ class GarbageCollector:
     async def _discover(self) -> None:
         """Follow new kinds, and forget kinds that no longer exist."""
         try:
-            found = await deletable_kinds(self._client)
+            resources = await deletable_kinds(self._client)
         except MoorageError as problem:
             _log.warning("the kinds of the server cannot be told: %s", problem)
             self._look.set()
             return
-        self._kinds = {(each.group, each.kind): each for each in found}
-        wanted = {each for each in found if each.qualified not in _IGNORED}
+        self._kinds = {(each.group, each.kind): each for each in resources}
+        wanted = {each for each in resources if each.qualified not in _IGNORED}
         for resource in [each for each in self._followed if each not in wanted]:
             objects, watch = self._followed.pop(resource)
             if watch is not None:
                 watch.task.cancel()
             for obj in objects.values():
                 self._object_gone(obj)
-        for resource in found:
+        for resource in resources:
             if resource in wanted and resource not in self._followed:
                 self._follow(resource)
 

@@ -119,23 +119,25 @@ class JobController(Controller):
 
     async def _go_on(self, job: Whole, pods: list[Pod]) -> float | None:
         now_ns = self.clock.now_ns()
-        found = tally(job, pods)
-        self._count_failures(job, found, now_ns)
-        end = end_of(job, found, now_ns)
+        pod_tally = tally(job, pods)
+        self._count_failures(job, pod_tally, now_ns)
+        end = end_of(job, pod_tally, now_ns)
         suspended = bool(job.spec.get("suspend")) and end is None
         wait: float | None = None
         if job.metadata.deletion_timestamp is None and self._control.expectations.fulfilled(
             key_of(job)
         ):
             if end is not None:
-                await self._control.delete_pods(job, found.active)
+                await self._control.delete_pods(job, pod_tally.active)
             elif suspended:
-                await self._take_back(job, found.active)
+                await self._take_back(job, pod_tally.active)
             else:
-                wait = await self._manage(job, found, now_ns)
-        status = self._status(job, found, end, suspended=suspended, now_ns=now_ns)
+                wait = await self._manage(job, pod_tally, now_ns)
+        status = self._status(job, pod_tally, end, suspended=suspended, now_ns=now_ns)
         await self._write_status(job, status, end)
-        await self._release(found.to_release if end is None else self._all_tracked(pods, found))
+        await self._release(
+            pod_tally.to_release if end is None else self._all_tracked(pods, pod_tally)
+        )
         waits = [each for each in (wait, deadline_in(job, now_ns)) if each is not None]
         return max(0.0, min(waits)) if waits and end is None else None
 

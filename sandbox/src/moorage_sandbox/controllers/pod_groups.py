@@ -48,23 +48,23 @@ class PodGroupController(Controller):
 
     async def sync(self, key: Key) -> float | None:
         """Write the status of a group, if it changed."""
-        found = self._groups.objects.get(key)
-        if found is None:
+        group = self._groups.objects.get(key)
+        if group is None:
             return None
         members = self._members.get(key, {})
         pods = [members[name] for name in sorted(members) if not _is_leaving(members[name])]
-        before = str(found.status.get("phase") or "")
+        before = str(group.status.get("phase") or "")
         if before in _ENDED:
             return None
         now_ns = self.clock.now_ns()
-        if _took_too_long(found):
+        if _took_too_long(group):
             text = "schedule time longer than 48 hours"
-            self.emit_event(found, "Timeout", text, kind="Warning")
+            self.emit_event(group, "Timeout", text, kind="Warning")
             return None
-        status = group_status(found, pods, now_ns=now_ns)
-        await self.write_status(found, status)
+        status = group_status(group, pods, now_ns=now_ns)
+        await self.write_status(group, status)
         if status["phase"] == DEGRADED and before != DEGRADED:
-            self.emit_event(found, DEGRADED, _what_is_missing(found, pods), kind="Warning")
+            self.emit_event(group, DEGRADED, _what_is_missing(group, pods), kind="Warning")
         return None
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:

@@ -52,24 +52,24 @@ class ReplicaSetController(Controller):
 
     async def sync(self, key: Key) -> float | None:
         """Create and delete pods, then write the status."""
-        found = self._sets.objects.get(key)
-        if found is None:
+        replica_set = self._sets.objects.get(key)
+        if replica_set is None:
             self._control.expectations.forget(key)
             return None
-        pods = [pod for pod in await self._control.claim(found) if is_active(pod)]
+        pods = [pod for pod in await self._control.claim(replica_set) if is_active(pod)]
         failure: MoorageError | None = None
         settled = self._control.expectations.fulfilled(key)
-        if settled and found.metadata.deletion_timestamp is None:
+        if settled and replica_set.metadata.deletion_timestamp is None:
             try:
-                await self._manage(found, pods)
+                await self._manage(replica_set, pods)
             except MoorageError as problem:
                 failure = problem
         now_ns = self.clock.now_ns()
-        status = replica_status(found, pods, failure=failure, now_ns=now_ns)
-        await self.write_status(found, status)
+        status = replica_status(replica_set, pods, failure=failure, now_ns=now_ns)
+        await self.write_status(replica_set, status)
         if failure is not None:
             raise failure
-        return next_available(pods, min_ready_seconds(found), now_ns)
+        return next_available(pods, min_ready_seconds(replica_set), now_ns)
 
     async def _manage(self, found: Whole, pods: Sequence[Pod]) -> None:
         missing = wanted(found) - len(pods)

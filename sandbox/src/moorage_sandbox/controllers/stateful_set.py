@@ -50,32 +50,34 @@ class StatefulSetController(Controller):
 
     async def sync(self, key: Key) -> float | None:
         """Create and delete pods and claims, then write the status."""
-        found = self._sets.objects.get(key)
-        if found is None:
+        stateful_set = self._sets.objects.get(key)
+        if stateful_set is None:
             self._control.expectations.forget(key)
             return None
         claimed = await self._control.claim(
-            found, fits=lambda pod: ordinal_of(found, pod.name) is not None
+            stateful_set, fits=lambda pod: ordinal_of(stateful_set, pod.name) is not None
         )
-        pods = {ordinal_of(found, pod.name) or 0: pod for pod in claimed}
-        await self._keep_claims(found, pods)
-        if found.metadata.deletion_timestamp is not None:
+        pods = {ordinal_of(stateful_set, pod.name) or 0: pod for pod in claimed}
+        await self._keep_claims(stateful_set, pods)
+        if stateful_set.metadata.deletion_timestamp is not None:
             return None
-        history = await self._revisions.ensure_newest(found)
+        history = await self._revisions.ensure_newest(stateful_set)
         now_ns = self.clock.now_ns()
         failure: MoorageError | None = None
         if self._control.expectations.fulfilled(key):
             try:
-                await self._carry_out(found, plan(found, pods, history, now_ns))
+                await self._carry_out(stateful_set, plan(stateful_set, pods, history, now_ns))
             except MoorageError as problem:
                 failure = problem
-        status = status_due(found, claimed, history, now_ns)
-        await self.write_status(found, status)
+        status = status_due(stateful_set, claimed, history, now_ns)
+        await self.write_status(stateful_set, status)
         if failure is not None:
             raise failure
         live = {status["currentRevision"], status["updateRevision"]}
-        await self._revisions.tidy(found, history, live | {revision_of(pod) for pod in claimed})
-        return next_available(claimed, min_ready_seconds(found), now_ns)
+        await self._revisions.tidy(
+            stateful_set, history, live | {revision_of(pod) for pod in claimed}
+        )
+        return next_available(claimed, min_ready_seconds(stateful_set), now_ns)
 
     async def _carry_out(self, found: Whole, due: Plan) -> None:
         for claim in due.claims:

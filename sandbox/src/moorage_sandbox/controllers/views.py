@@ -137,22 +137,22 @@ class Views:
 
     def view_of(self, resource: ResourceType, type_: type[T]) -> View[T]:
         """Return the view of a kind, made on first use; all uses must give the same type."""
-        found = self.known(resource)
-        if found is None:
-            found = self._views[resource.api_version, resource.plural] = View(resource, type_)
+        view = self.known(resource)
+        if view is None:
+            view = self._views[resource.api_version, resource.plural] = View(resource, type_)
             self._reflectors.append(
                 Reflector(
                     self._transport,
                     resource,
                     type_,
-                    handler=found,
+                    handler=view,
                     clock=self._clock,
                     rng=self._streams.stream(f"controllers/{resource.qualified}"),
                     optional=True,
                 )
             )
-        assert found.type is type_, f"{resource.plural} are viewed as {found.type.__name__}"
-        return found
+        assert view.type is type_, f"{resource.plural} are viewed as {view.type.__name__}"
+        return view
 
     def known(self, resource: ResourceType) -> View[Any] | None:
         """Return the view of a kind, if some controller uses one."""

@@ -201,8 +201,8 @@ def _conditions(
         for record in found
         for finalizer in record.decode()["metadata"].get("finalizers") or ()
     )
-    held = sorted(f"{name} in {count} resource instances" for name, count in holders.items())
-    told = [
+    finalizers = sorted(f"{name} in {count} resource instances" for name, count in holders.items())
+    conditions = [
         ("DeletionDiscoveryFailure", *_GOOD["DeletionDiscoveryFailure"]),
         ("DeletionGroupVersionParsingFailure", *_GOOD["DeletionGroupVersionParsingFailure"]),
         ("DeletionContentFailure", *_GOOD["DeletionContentFailure"]),
@@ -216,9 +216,9 @@ def _conditions(
             "FinalizersRemaining",
             "True",
             "SomeFinalizersRemain",
-            f"Some content in the namespace has finalizers remaining: {', '.join(held)}",
+            f"Some content in the namespace has finalizers remaining: {', '.join(finalizers)}",
         )
-        if held
+        if finalizers
         else ("FinalizersRemaining", *_GOOD["FinalizersRemaining"]),
     ]
     since = {(each["type"], each["status"]): each["lastTransitionTime"] for each in before}
@@ -230,7 +230,7 @@ def _conditions(
             "reason": reason,
             "message": message,
         }
-        for kind, status, reason, message in told
+        for kind, status, reason, message in conditions
     ]
 
 

@@ -102,7 +102,7 @@ def _status(obj: Obj, before: Json, ctx: Context) -> Json:
 
 def _warnings(obj: Obj) -> list[str]:
     """Return a warning for each rule that this server does not evaluate."""
-    found = []
+    warnings = []
     for index, version in enumerate(objects(obj, "spec", "versions")):
         schema = child(version, "schema", "openAPIV3Schema")
         where = f"spec.versions[{index}].schema.openAPIV3Schema"
@@ -110,18 +110,18 @@ def _warnings(obj: Obj) -> list[str]:
         if not has_rules(schema) or check_schema(schema, where):
             continue
         if is_installed():
-            found += [
+            warnings += [
                 f"{where}{place}: stored and not evaluated: this server's CEL has no {missing}"
                 for place, missing in compiled_rules(schema).left_out
             ]
             continue
         places = list(places_of_rules(schema))
         shown = ", ".join(places[:3]) + (", ..." if len(places) > 3 else "")
-        found.append(
+        warnings.append(
             f"{where}: x-kubernetes-validations of {shown} are stored and not evaluated: "
             "this server has no CEL"
         )
-    return found
+    return warnings
 
 
 def _warn_of_formats(obj: Obj) -> list[str]:

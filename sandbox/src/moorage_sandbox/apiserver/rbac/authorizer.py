@@ -104,21 +104,21 @@ class Authorizer:
             # namespaces.
             return []
         key = (user.name, user.groups, namespace)
-        found = self._known.get(key)
-        if found is None:
-            found = [
+        rules = self._known.get(key)
+        if rules is None:
+            rules = [
                 grant
                 for record in chain((first,), records)
                 for grant in self._granted(user, record.decode(), namespace)
             ]
             # The sender of a review chooses its names, which may be of any length.
             if len(user.name) + sum(map(len, user.groups)) <= _REMEMBERED_LETTERS:
-                self._known[key] = found
+                self._known[key] = rules
         if key in self._known:
             self._known.move_to_end(key)
         if len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
-        return found
+        return rules
 
     def forget(self) -> None:
         """Read everything again, because versions of writes taken back are given out again."""

@@ -48,20 +48,20 @@ def acting_user(user: User, headers: Mapping[str, str], authorizer: Authorizer |
     StatusError
         400: groups without a user, unsupported headers, or no UTF-8. 403: the caller may not.
     """
-    asked = asked_for(headers)
+    impersonated = asked_for(headers)
     for header, value in headers.items():
         if header.startswith(IMPERSONATE) and readable(value) != value:
             raise bad_request(f"{header} is not UTF-8")
         if header.startswith(_NOT_SERVED):
             raise bad_request(f"{header}: only users and groups can be impersonated here")
-    if asked is None:
+    if impersonated is None:
         if groups := _groups(headers):
             raise bad_request(f"requested groups {list(groups)} without impersonating a user")
         return user
     if authorizer is not None:
-        for wanted in _wanted(asked.name, _groups(headers)):
+        for wanted in _wanted(impersonated.name, _groups(headers)):
             authorizer.require_right(user, wanted)
-    return authenticated(asked)
+    return authenticated(impersonated)
 
 
 def asked_for(headers: Mapping[str, str]) -> User | None:

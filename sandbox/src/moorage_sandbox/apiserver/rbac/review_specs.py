@@ -39,21 +39,21 @@ def spec_faults(spec: Obj, resource: ResourceType, namespace: str) -> list[Field
     namespace
         The namespace of the review; empty for a kind without namespaces.
     """
-    asked, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    attributes, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     where = "spec.nonResourceAttributes"
     errors = []
-    if asked is not None and path is not None:
+    if attributes is not None and path is not None:
         why = "cannot be specified in combination with resourceAttributes"
         errors.append(invalid(where, path, why))
-    if asked is None and path is None:
+    if attributes is None and path is None:
         why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         errors.append(required("spec.resourceAttributes", why))
     if resource.kind != SELF_REVIEW and not spec.get("user") and not spec.get("groups"):
         why = "at least one of user or group must be specified"
         errors.append(invalid("spec.user", "", why))
     if resource.kind == LOCAL_REVIEW:
-        if asked is not None and text(asked, "namespace") != namespace:
-            found, why = text(asked, "namespace"), "must match metadata.namespace"
+        if attributes is not None and text(attributes, "namespace") != namespace:
+            found, why = text(attributes, "namespace"), "must match metadata.namespace"
             errors.append(invalid("spec.resourceAttributes.namespace", found, why))
         if path is not None:
             errors.append(invalid(where, path, "disallowed on this kind of request"))

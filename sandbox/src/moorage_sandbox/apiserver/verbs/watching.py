@@ -130,21 +130,23 @@ class Watcher:
             yield chunk
             # A reader that takes everything at once must not keep other calls from the loop.
             await sleep(0)
-        seen = plan.since
+        reached_version = plan.since
         bookmark_at = loop.time() + BOOKMARK_SECONDS
         with log.reading():
             while not self._closing:
-                changes = log.since(seen, _BATCH_CHANGES)
+                changes = log.since(reached_version, _BATCH_CHANGES)
                 if changes is None:
                     forgotten = log.forgotten_version
-                    yield renderer.error(expired(f"too old resource version: {seen} ({forgotten})"))
+                    yield renderer.error(
+                        expired(f"too old resource version: {reached_version} ({forgotten})")
+                    )
                     return
                 if changes:
                     render = partial(self._shared.chunks, log, changes, plan.selection, renderer)
                     long = renderer.takes_long(change.record for change in changes)
                     for chunk in await self._done(render, long=long):
                         yield chunk
-                    seen = changes[-1].version
+                    reached_version = changes[-1].version
                     # A burst of changes outside the selection must not keep other calls from the
                     # loop.
                     await sleep(0)
@@ -156,8 +158,8 @@ class Watcher:
                 if plan.bookmarks and (ending or now >= bookmark_at):
                     # The log has no further changes, so every relevant version so far has been
                     # sent.
-                    seen = self._store.told_version
-                    yield renderer.bookmark(seen, initial_events_end=False)
+                    reached_version = self._store.told_version
+                    yield renderer.bookmark(reached_version, initial_events_end=False)
                     bookmark_at = now + BOOKMARK_SECONDS
                     if not ending:
                         continue

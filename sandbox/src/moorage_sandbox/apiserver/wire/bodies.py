@@ -240,28 +240,28 @@ def check_fields(
         given twice. 500: a field of an applied configuration is not in the schema.
     """
     mode = query.text("fieldValidation") or "Warn"
-    found: list[str] = []
+    warnings: list[str] = []
     if mode != "Ignore" and not sent.body:
-        found = list(sent.repeated)
+        warnings = list(sent.repeated)
     elif mode != "Ignore":
         twice = duplicate_fields(sent.body, sent.decoded)
-        found = [f'duplicate field "{path}"' for path in twice]
+        warnings = [f'duplicate field "{path}"' for path in twice]
     shape = kind.shape
     if shape.fits(obj):
-        return _strict(found, kind) if mode == "Strict" else found
+        return _strict(warnings, kind) if mode == "Strict" else warnings
     wrong = shape.type_errors(obj)
     if wrong:
         raise _cannot_be_handled(kind.resource, wrong[0])
     if applied:
         if mode == "Strict":
-            _strict(found, kind)
+            _strict(warnings, kind)
         _check_declared(obj, kind)
     if mode != "Ignore":
-        found[:0] = [f'unknown field "{path}"' for path in shape.unknown_fields(obj)]
+        warnings[:0] = [f'unknown field "{path}"' for path in shape.unknown_fields(obj)]
     if mode == "Strict":
-        _strict(found, kind)
+        _strict(warnings, kind)
     shape.prune(obj)
-    return found
+    return warnings
 
 
 def _check_declared(obj: Obj, kind: ServedKind) -> None:

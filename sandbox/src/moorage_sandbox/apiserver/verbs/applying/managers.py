@@ -157,14 +157,14 @@ def read_managers(entries: Any) -> list[Manager]:
     ValueError
         An entry is malformed.
     """
-    found = []
+    managers = []
     for entry in entries or ():
         operation = entry.get("operation")
         if operation not in (APPLY, UPDATE):
             raise ValueError(f"unknown operation {operation!r}")
         if entry.get("fieldsType", "FieldsV1") != "FieldsV1":
             raise ValueError(f"unknown fieldsType {entry['fieldsType']!r}")
-        found.append(
+        managers.append(
             Manager(
                 name=entry.get("manager") or "",
                 operation=operation,
@@ -174,7 +174,7 @@ def read_managers(entries: Any) -> list[Manager]:
                 fields=from_fields_v1(entry.get("fieldsV1") or {}),
             )
         )
-    return found
+    return managers
 
 
 def write_managers(managers: Iterable[Manager]) -> list[Obj]:
