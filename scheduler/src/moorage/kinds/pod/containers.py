@@ -1,34 +1,34 @@
-"""The rules of containers, their resources and volumes (ValidateVolumes, validateContainers)."""
+"""The rules of containers and their resources (validateContainers, validateInitContainers)."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from moorage.api.names import dns_label_faults
 from moorage.kinds.fields import (
     PROTOCOLS,
-    driver_name,
+    duplicates,
     each,
     given,
     named,
-    needed,
     one_of,
     rules,
     sole,
     within,
 )
 from moorage.kinds.kind import FieldError, duplicate, forbidden, invalid, required
+from moorage.kinds.pod.volumes import check_mounts
 from moorage.kinds.tree import Json, child, number, objects, text
 from moorage.kinds.values.name_rules import env_name, port_name, port_number
 from moorage.kinds.values.quantities import (
     Amounts,
     add,
     amounts,
-    check_quantity,
     check_requirements,
     container_resource_name,
     nano_of,
     pod_resource_name,
 )
-from moorage.kinds.volumes.volume_rules import check_claim_template
 
 RESTART_POLICIES = ("Always", "Never", "OnFailure")
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
@@ -56,7 +56,6 @@ def check_containers(spec: Json, field: str) -> list[FieldError]:
     """Check init and regular containers together: names are unique over both."""
     errors = []
     seen: set[str] = set()
-    volumes = frozenset(text(each, "name") for each in objects(spec, "volumes"))
     claims = frozenset(text(each, "name") for each in objects(spec, "resourceClaims"))
     if not objects(spec, "containers"):
         errors.append(required(f"{field}.containers"))
@@ -69,11 +68,18 @@ def check_containers(spec: Json, field: str) -> list[FieldError]:
                 errors.append(duplicate(f"{where}.name", name))
             seen.add(name)
             errors += _container(container, where)
-            errors += _check_mounts(container, where, volumes)
+            errors += _mounts(container, where, spec)
             errors += check_container_resources(container, where, claims)
             sidecar = text(container, "restartPolicy") == "Always"
-            probed = which == "containers" or sidecar
-            errors += (_probes if probed else _forbid_probes)(container, where)
+            lasting = which == "containers" or sidecar
+            errors += (_probes if lasting else _forbid_probes)(container, where)
+            policies = container.get("resizePolicy")
+            if lasting:
+                never = text(spec, "restartPolicy") == "Never"
+                errors += _resize_policies(policies, f"{where}.resizePolicy", never=never)
+            elif policies:
+                detail = "must not be set for init containers"
+                errors.append(invalid(f"{where}.resizePolicy", policies, detail))
         errors += _check_ports(listed, f"{field}.{which}", on_host=spec.get("hostNetwork") is True)
     return errors
 
@@ -108,7 +114,6 @@ def check_ephemeral_containers(spec: Json, field: str) -> list[FieldError]:
     `check_containers` does not look at them, because no new pod and no template has any.
     """
     errors = []
-    volumes = frozenset(text(each, "name") for each in objects(spec, "volumes"))
     targets = {
         text(each, "name")
         for key in ("containers", "initContainers")
@@ -122,7 +127,7 @@ def check_ephemeral_containers(spec: Json, field: str) -> list[FieldError]:
             errors.append(duplicate(f"{where}.name", name))
         names.add(name)
         errors += _container(container, where)
-        errors += _check_mounts(container, where, volumes)
+        errors += _mounts(container, where, spec)
         target = text(container, "targetContainerName")
         if target and target not in targets:
             errors.append(FieldError("FieldValueNotFound", f"{where}.targetContainerName", target))
@@ -178,22 +183,10 @@ _container = rules(
 )
 
 
-def _check_mounts(container: Json, field: str, volumes: frozenset[str]) -> list[FieldError]:
-    errors = []
-    paths: set[str] = set()
-    for index, mount in enumerate(objects(container, "volumeMounts")):
-        where = f"{field}.volumeMounts[{index}]"
-        name, path = text(mount, "name"), text(mount, "mountPath")
-        if not name:
-            errors.append(required(f"{where}.name"))
-        elif name not in volumes:
-            errors.append(FieldError("FieldValueNotFound", f"{where}.name", name))
-        if not path:
-            errors.append(required(f"{where}.mountPath"))
-        elif path in paths:
-            errors.append(invalid(f"{where}.mountPath", path, "must be unique"))
-        paths.add(path)
-    return errors
+def _mounts(container: Json, field: str, spec: Json) -> list[FieldError]:
+    if container.get("volumeMounts") or container.get("volumeDevices"):
+        return check_mounts(container, field, spec)
+    return []
 
 
 def _forbid_probes(container: Json, field: str) -> list[FieldError]:
@@ -203,6 +196,31 @@ def _forbid_probes(container: Json, field: str) -> list[FieldError]:
         for name in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
         if container.get(name) is not None
     ]
+
+
+_resized = one_of("cpu", "memory", empty="required")
+_restarts = one_of("NotRequired", "RestartContainer", empty="required")
+
+
+def _resize_policies(policies: Any, field: str, *, never: bool) -> list[FieldError]:
+    """Check what a resize of a container does; ``never``: the pod's containers never restart.
+
+    Notes
+    -----
+    kubernetes v1.36 validateResizePolicy, whose errors name the list but for a duplicate.
+    """
+    listed = objects({"": policies}, "")
+    errors = duplicates(
+        [text(each, "resourceName") for each in listed], lambda place: f"{field}[{place}]"
+    )
+    for each_policy in listed:
+        errors += _resized(each_policy.get("resourceName"), field)
+        restart = text(each_policy, "restartPolicy")
+        errors += _restarts(restart, field)
+        if never and restart != "NotRequired":
+            detail = "must be 'NotRequired' when `restartPolicy` is 'Never'"
+            errors.append(invalid(field, restart, detail))
+    return errors
 
 
 _port = rules(
@@ -235,45 +253,6 @@ def _check_ports(listed: list[Json], field: str, *, on_host: bool) -> list[Field
                     errors.append(duplicate(f"{where}.hostPort", key))
                 taken.add(key)
     return errors
-
-
-# Volume source -> its required field.
-_NEEDED = {
-    "persistentVolumeClaim": "claimName",
-    "configMap": "name",
-    "secret": "secretName",
-    "hostPath": "path",
-    "nfs": "path",
-    "gcePersistentDisk": "pdName",
-    "awsElasticBlockStore": "volumeID",
-    "ephemeral": "volumeClaimTemplate",
-}
-
-
-def _first_source(volume: Json, field: str) -> list[FieldError]:
-    source = next((key for key in volume if key != "name" and volume[key] is not None), "")
-    name = _NEEDED.get(source)
-    return needed()(volume[source].get(name), f"{field}.{source}.{name}") if name else []
-
-
-check_volumes = each(
-    rules(
-        sole(
-            None,
-            "must specify a volume type",
-            "may not specify more than 1 volume type",
-            skipped=("name",),
-        ),
-        _first_source,
-        ("emptyDir.sizeLimit", given(check_quantity)),
-        ("ephemeral.volumeClaimTemplate", given(check_claim_template)),
-        ("csi", given(rules(("driver", driver_name)))),
-        ("nfs", given(rules(("server", needed())))),
-    ),
-    unique="name",
-    key=_label,
-)
-"""Check the volumes of a pod: names unique, one source each."""
 
 
 def container_totals(spec: Json, part: str) -> Amounts:

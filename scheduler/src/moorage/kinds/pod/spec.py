@@ -28,8 +28,8 @@ from moorage.kinds.pod.containers import (
     RESTART_POLICIES,
     check_containers,
     check_pod_level_resources,
-    check_volumes,
 )
+from moorage.kinds.pod.volumes import check_made_claims, check_volumes
 from moorage.kinds.tree import Json, child, objects, strings, text
 from moorage.kinds.values.quantities import NOT_ZERO, check_limits
 from moorage.kinds.values.selectors import (
@@ -288,6 +288,8 @@ def check_new_pod(new: Obj, old: Obj | None) -> list[FieldError]:
         return []
     spec = child(new, "spec")
     errors = check_new_spec(spec) + check_gated_node(spec)
+    if spec.get("volumes") or spec.get("resourceClaims"):
+        errors += check_made_claims(new)
     if spec.get("ephemeralContainers"):
         errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
     return errors

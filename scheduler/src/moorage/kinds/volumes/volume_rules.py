@@ -106,6 +106,33 @@ def path_without_dots(path: str | None, where: str) -> list[FieldError]:
     return [invalid(where, path, _DOTS)] if ".." in path.split("/") else []
 
 
+def _absolute(path: str | None, where: str) -> list[FieldError]:
+    errors = [] if path else [required(where)]
+    if not (path or "").startswith("/"):
+        errors.append(invalid(where, path or "", "must be an absolute path"))
+    return errors
+
+
+host_path: Rule = rules(
+    ("path", path_without_dots),
+    (
+        "type",
+        one_of(
+            "",
+            "BlockDevice",
+            "CharDevice",
+            "Directory",
+            "DirectoryOrCreate",
+            "File",
+            "FileOrCreate",
+            "Socket",
+            empty="absent",
+        ),
+    ),
+)
+"""Check a path of a host, of a persistent volume or of a pod's volume."""
+nfs_share: Rule = rules(("server", needed()), ("path", _absolute))
+"""Check a share of NFS, of a persistent volume or of a pod's volume."""
 _SOURCES: dict[str, Rule] = {
     "csi": rules(
         ("driver", driver_name),
@@ -116,9 +143,9 @@ _SOURCES: dict[str, Rule] = {
             _secret,
         ),
     ),
-    "hostPath": rules(("path", path_without_dots)),
+    "hostPath": host_path,
     "local": rules(("path", path_without_dots)),
-    "nfs": rules(("server path", needed())),
+    "nfs": nfs_share,
 }
 
 
