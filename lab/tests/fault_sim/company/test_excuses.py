@@ -6,13 +6,17 @@ import pytest
 from msgspec.structs import replace
 
 from lab.tests.fault_sim.company.storm import gang_before_backlog
-from moorage_lab.fault_sim.acts import Delete, Join, Patch
+from moorage.api.resources import PODS
+from moorage.nodeshapes.annotations import RUN_SECONDS
+from moorage_lab.fault_sim.acts import Create, Delete, Join, Patch
 from moorage_lab.fault_sim.company import totals
+from moorage_lab.fault_sim.company.cluster import WriteCall
 from moorage_lab.fault_sim.company.plan import Plan
-from moorage_lab.fault_sim.company.play import CompanyRun, play
+from moorage_lab.fault_sim.company.play import QUIET_SECONDS, CompanyRun, play
 from moorage_lab.fault_sim.company.totals import excesses
-from moorage_lab.fault_sim.company.world import AnyWorldAct, GroupSize
-from moorage_sandbox.testing.builders import node_manifest
+from moorage_lab.fault_sim.company.world import WAVE_LABEL, AnyWorldAct, GroupSize
+from moorage_lab.fault_sim.history import nominated_of
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 
 COMES = Join(at=0.0, node=node_manifest("late", cpu="1"))
 GOES = Delete(at=0.0, kind="Node", name="n2", namespace="")
@@ -26,12 +30,27 @@ CHANGES = [
 ]
 
 
+def removed(name: str) -> Delete:
+    """Return the deletion of a pod, after the gang was placed."""
+    return Delete(at=30.0, kind="Pod", name=name, namespace="default")
+
+
 def with_change(change: AnyWorldAct, at: float) -> CompanyRun:
     """Play a gang of six on one node; another node, too small for its pods, changes."""
-    world = gang_before_backlog(6)
-    acts = sorted([*world.acts, replace(change, at=at)], key=lambda act: act.at)
+    return with_acts(replace(change, at=at))
+
+
+def with_acts(*more: AnyWorldAct, grace: int = 0) -> CompanyRun:
+    """Play a gang of six with more acts, each before the acts of the same moment."""
+    world = gang_before_backlog(6, grace=grace)
+    acts = sorted([*more, *world.acts], key=lambda act: act.at)
     small = node_manifest("n2", cpu="100m")
     return play(replace(world, nodes=[*world.nodes, small], acts=acts))
+
+
+def of_rule(run: CompanyRun, rule: str) -> list[tuple[float, float]]:
+    """Return the amount and what is allowed, of each excess of a rule."""
+    return [(each.amount, each.allowed) for each in excesses(run) if each.rule == rule]
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -75,3 +94,98 @@ def test_a_node_that_no_member_is_nominated_to_excuses_no_half_group(change: Any
     run = with_change(change, 15.0)
     run = replace(run, world=replace(run.world, groups=(GroupSize(name="gang", least=7),)))
     assert [(each.rule, each.amount) for each in excesses(run)] == [("half-groups", 6)]
+
+
+def plan_without_place(run: CompanyRun, *_args: object, **_more: object) -> Plan:
+    """Return a plan of four evictions, in which no pod of the wave finds a place."""
+    pods = [record.decode() for record in run.store.shelf(PODS.qualified).records()]
+    metas = [pod["metadata"] for pod in pods if WAVE_LABEL in pod["metadata"].get("labels", {})]
+    return Plan(evictions=4, waiting=frozenset(meta["uid"] for meta in metas))
+
+
+@pytest.mark.parametrize(
+    ("acts", "grace", "later", "allowed"),
+    [
+        pytest.param([], 0, 0, 4, id="they run, their own plan evicts nothing"),
+        pytest.param([], 0, 1, 5, id="they run, their own plan evicts one pod"),
+        pytest.param([], 300, 1, 4, id="they never run"),
+        pytest.param([replace(GOES, at=15.0)], 300, 1, 4, id="a node goes before the evictions"),
+        pytest.param([replace(GOES, at=20.0)], 300, 0, 4, id="a node goes, no plan evicts a pod"),
+        pytest.param([replace(GOES, at=20.0)], 300, 1, 5, id="a node goes after the evictions"),
+    ],
+)
+def test_evictions_for_pods_without_a_place_in_the_plan_are_excused_by_their_own_plan(
+    acts: list[AnyWorldAct],
+    grace: int,
+    later: int,
+    allowed: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def before_evictions(run: CompanyRun, version: int) -> int:
+        first = min(totals.evicted_uids(run).values())
+        return later if version == first - 1 else 0
+
+    monkeypatch.setattr(totals, "plan_of", plan_without_place)
+    monkeypatch.setattr(totals, "later_evictions", before_evictions)
+    assert of_rule(with_acts(*acts, grace=grace), "evictions") == [(6, allowed)]
+
+
+LARGE = Create(
+    at=20.0,
+    object=pod_manifest("large", cpu="100", labels={"app": "gang"}, priorityClassName="high"),
+)
+
+
+@pytest.mark.parametrize(
+    ("acts", "half"),
+    [
+        pytest.param([removed("m0")], [], id="a member that had a node is gone"),
+        pytest.param([LARGE, removed("large")], [(6, 0)], id="a pod that had no node is gone"),
+        pytest.param([LARGE, removed("other")], [(6, 0)], id="a pod of no group is gone"),
+    ],
+)
+def test_only_the_loss_of_a_placed_member_excuses_a_half_group(
+    acts: list[AnyWorldAct], half: list[tuple[float, float]]
+) -> None:
+    other = Create(at=20.0, object=pod_manifest("other", cpu="10m", labels={"app": "other"}))
+    run = with_acts(other, *acts)
+    run = replace(run, world=replace(run.world, groups=(GroupSize(name="gang", least=7),)))
+    assert of_rule(run, "half-groups") == half
+
+
+def test_a_nominated_node_that_went_long_before_the_bindings_excuses_no_half_group() -> None:
+    world = gang_before_backlog(6, grace=5)
+    acts: list[AnyWorldAct] = [
+        replace(GOES, at=16.0),
+        Join(at=18.0, node=node_manifest("n3", cpu="4")),
+    ]
+    nodes = [node_manifest(name, cpu="4") for name in ("n1", "n2")]
+    groups = (GroupSize(name="gang", least=7),)
+    run = play(replace(world, nodes=nodes, acts=[*world.acts, *acts], groups=groups))
+    log = run.store.shelf(PODS.qualified).log
+    pods = [change.record.decode() for change in log.since(0, len(log)) or ()]
+    assert "n2" in {nominated_of(pod) for pod in pods}
+    assert of_rule(run, "half-groups") == [(6, 0)]
+
+
+@pytest.mark.parametrize(
+    ("before_end", "count"),
+    [
+        pytest.param(QUIET_SECONDS - 5.0, 0, id="right after a pod ended by itself"),
+        pytest.param(0.5, 1, id="once the pods that wait were tried"),
+    ],
+)
+def test_a_pod_that_ends_late_excuses_writes_for_a_while(before_end: float, count: int) -> None:
+    ends = pod_manifest("ends", cpu="10m", restartPolicy="Never")
+    ends["metadata"].setdefault("annotations", {})[RUN_SECONDS] = "37"
+    run = with_acts(Create(at=5.0, object=ends))
+    late = WriteCall(
+        at=run.seconds - before_end,
+        version=run.quiet_version + 1,
+        program="controllers",
+        method="PATCH",
+        path="/api/v1/namespaces/default/pods/p",
+        status=200,
+    )
+    found = of_rule(replace(run, writes=[*run.writes, late]), "writes-at-rest")
+    assert found == ([(count, 0)] if count else [])
