@@ -24,6 +24,22 @@ COSCHEDULING: Final[tuple[Deviation, ...]] = (
         back="`groupOrders: 0` of the profile",
     ),
     Deviation(
+        subject="A pod with the label `pod-group.scheduling.sigs.k8s.io` alone",
+        upstream="is a pod on its own since 2022: scheduler-plugins reads "
+        "`scheduling.x-k8s.io/pod-group` only",
+        here="belongs to the PodGroup that the label names, unless it has the label of today too",
+        why="manifests with the old label are around, and half a gang would start",
+        back="take the label off",
+    ),
+    Deviation(
+        subject="Two ElasticQuotas in one namespace",
+        upstream="the first counts that the watch shows; a change of either one replaces it, and "
+        "deleting either one leaves the namespace without a quota until its next pod",
+        here="the first counts as long as it exists, then the other",
+        why="a quota that nobody touched stays in force",
+        back="keep one quota in a namespace",
+    ),
+    Deviation(
         subject="Members of a group that have succeeded",
         upstream="do not count any more; what replaces another member waits for the minimum anew "
         "(kubernetes#142330)",
