@@ -111,14 +111,14 @@ class _Awaited(msgspec.Struct):
         The pods that may still be on their nodes; they shrink likewise.
     places
         The nodes on which the members have a place.
-    has_overdue
-        Whether a victim is not waited for any longer that is still on its node.
+    overdue
+        Victims that are not waited for any longer, and are still on their nodes.
     """
 
     preemptors: list[str]
     victims: list[Pod]
     places: tuple[str, ...]
-    has_overdue: bool = False
+    overdue: list[Pod] = msgspec.field(default_factory=list)
 
 
 class EvictionLedger:
@@ -313,7 +313,9 @@ class EvictionLedger:
         while preemptors and not self.running_for(preemptors[-1]):
             preemptors.pop()
         while victims and not self.will_leave(victims[-1]):
-            awaited.has_overdue |= self._on_its_node(victims.pop()) is not None
+            victim = victims.pop()
+            if self._on_its_node(victim) is not None:
+                awaited.overdue.append(victim)
         # Nothing is forgotten here: the gates of the other members still have to be asked.
         return bool(preemptors or victims)
 
@@ -328,7 +330,7 @@ class EvictionLedger:
             if not all(map(is_open, awaited.places)):
                 released[group] = False
             elif not self.awaited_by(group):
-                released[group] = not awaited.has_overdue
+                released[group] = not awaited.overdue
         for group in released:
             del self._awaited[group]
         return released
