@@ -108,6 +108,12 @@ NOMINATIONS: Final[tuple[Deviation, ...]] = (
         why="one or two pods too many were evicted, and deletions were sent twice",
     ),
     Deviation(
+        subject="A victim that stays more than 30 s longer than its grace",
+        upstream="its preemptor waits for it on the nominated node",
+        here="is waited for no more: its preemptor may preempt elsewhere",
+        why="a finalizer may hold it for ever, and groups and pods woke each other without an end",
+    ),
+    Deviation(
         subject="A member at Permit (groupMode permit) while another member's victims stop",
         upstream="is rejected once the other member is tried again and has no room yet",
         here="stays at Permit",

@@ -134,6 +134,17 @@ def test_a_group_waits_for_a_victim_that_stays_too_long(seconds: int, awaited: b
     assert ledger.awaited_by(G) is awaited
 
 
+@pytest.mark.parametrize(("seconds", "is_leaving"), [(39, True), (41, False)])
+def test_no_preemptor_waits_for_a_victim_that_stays_too_long(
+    seconds: int, is_leaving: bool
+) -> None:
+    clock = ManualClock(start_ns=0)
+    ledger = ledger_of({VICTIM.key: leaving(VICTIM)}, BOTH, clock=clock)
+    ledger.begin_evictions("p", [VICTIM])
+    clock.advance(seconds)
+    assert (ledger.is_leaving(VICTIM), ledger.waits_for_victims("p")) == (is_leaving, is_leaving)
+
+
 def test_a_victim_whose_eviction_failed_is_not_waited_for() -> None:
     ledger = ledger_of({VICTIM.key: VICTIM}, BOTH)
     ledger.begin_evictions("p", [VICTIM])

@@ -271,11 +271,11 @@ class EvictionLedger:
     def is_leaving(self, victim: Pod) -> bool:
         """Whether a victim of preemption still has its node, and gives it up soon.
 
-        The watch shows the deletion later than the decision, so the decision counts, too.
+        The watch shows the deletion later than the decision, so the decision counts, too. Of a
+        victim that stays too long nobody may say yes: its preemptors would give their nominations
+        up as groups, wait as pods, and wake each other by that for ever.
         """
-        return is_preempted(victim) or (
-            victim.uid in self._requested and self._on_its_node(victim) is not None
-        )
+        return (is_preempted(victim) or victim.uid in self._requested) and self.will_leave(victim)
 
     def will_leave(self, pod: Pod) -> bool:
         """Whether a pod still has its node, and is about to leave it, for whatever reason.
