@@ -18,6 +18,8 @@ from lab.tests.fault_sim.one_wait import one_wait
 from moorage.api.pod import Pod
 from moorage.service.scheduler import Parts, Scheduler
 from moorage.snapshot.shape import Part, PartKind
+from moorage.state.queue import SchedulingQueue
+from moorage.state.queued_pod import QueuedPod
 from moorage_lab.fault_sim import acts
 from moorage_lab.fault_sim.acts import Script
 from moorage_lab.fault_sim.fault_run import Outcome, play
@@ -232,3 +234,20 @@ def test_a_run_is_the_same_on_every_python() -> None:
     if not others:
         pytest.skip("no environment of another Python: .cache/python3.*")
     assert {digest(str(each), "1") for each in others} == {digest(sys.executable, "1")}
+
+
+def test_a_run_in_which_pods_are_tried_without_a_pause_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The virtual time hardly moves then, so its end would never come."""
+    give_back = SchedulingQueue.add_unschedulable_if_not_present
+
+    def at_once(queue: SchedulingQueue, queued: QueuedPod, *args: Any, **options: Any) -> None:
+        give_back(queue, queued, *args, **options)
+        queue.activate([queued.pod])
+
+    monkeypatch.setattr(SchedulingQueue, "add_unschedulable_if_not_present", at_once)
+    created = acts.Create(at=2.0, object=pod_manifest("p", cpu="9"))
+    outcome = play(Script(seed=1, nodes=[node_manifest("n", cpu="2")], acts=[created]))
+    assert {each.invariant for each in outcome.breaches} == {"tries"}
+    assert outcome.seconds < 10

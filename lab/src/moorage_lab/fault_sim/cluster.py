@@ -46,6 +46,9 @@ OnStep = Callable[[str, Callable[..., object]], None]
 """Gets the name of a life of a scheduler, and the callback that it ran."""
 
 
+_TRIES_MOST = 20
+"""Breaches of the rule about tries after which a run ends; a guess."""
+
 # A node whose agents live and whose server answers is there within this time.
 _JOINED_SECONDS = 60.0
 
@@ -91,8 +94,7 @@ class SimCluster:
         self.seed, self.setup, self.clock = seed, setup, clock
         self._on_step = on_step
         self.trace = Trace(clock)
-        self._on_write = on_write
-        self._on_try = on_try
+        self._on_write, self._on_try = on_write, on_try
         self._streams = Streams(seed)
         form = ClusterSettings(clock=clock, streams=self._streams, connect=self._connect)
         self.served = Served(form, on_disk=on_disk, on_death=self.crash)
@@ -112,6 +114,7 @@ class SimCluster:
         self._handovers = self._judged_handovers()
         self.observations: list[tuple[str, str]] = []
         """Breaches seen while the schedulers ran: name of the invariant, and how."""
+        self.restless = asyncio.Event()  # pods are tried so often that time may stand still
         self.probes: dict[str, Probe] = {}
         """The probes of the schedulers, by the name of their life."""
         self.oracles: dict[Scheduler, AttemptOracle] = {}  # of every scheduler
@@ -259,7 +262,7 @@ class SimCluster:
             replica.clock,
             by_priority=self.setup not in ("coscheduling", "teams at permit"),
             history=self.history,
-            on_breach=lambda name, text: self.observations.append((name, f"{identity}: {text}")),
+            on_breach=partial(self._observe_tries, identity),
         )
         self.oracles[replica.scheduler] = AttemptOracle(
             replica.scheduler,
@@ -279,6 +282,12 @@ class SimCluster:
             asyncio.get_running_loop().call_later(2.0, self._again, replica, replica.life)
         finally:
             self._lease_check.end_holder(identity)
+
+    def _observe_tries(self, identity: str, name: str, text: str) -> None:
+        """Note a breach that the probe of a scheduler saw."""
+        self.observations.append((name, f"{identity}: {text}"))
+        if sum(seen == "tries" for seen, _ in self.observations) >= _TRIES_MOST:
+            self.restless.set()
 
     def _again(self, replica: Replica, life: int) -> None:
         if replica.life == life and not self._closing:

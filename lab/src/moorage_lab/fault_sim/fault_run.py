@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import pairwise
@@ -128,6 +129,10 @@ def play(script: Script, *, on_step: OnStep | None = None) -> Outcome:
         forget_memos()
 
 
+class _RestlessError(Exception):
+    """The schedulers try pods again and again."""
+
+
 class FaultRun:
     """A run under way."""
 
@@ -157,15 +162,38 @@ class FaultRun:
             asyncio.get_running_loop().set_exception_handler(self._unheard)
             try:
                 await cluster.start(script.nodes, script.replicas)
-                for act in sorted(script.acts, key=lambda each: each.at):
-                    await self._wait_until(act.at)
-                    await self._do(act)
-                await self._rest()
-                self._look()
+                await self._play_acts()
                 outcome = self._outcome()
             finally:
                 await cluster.close()
             return self._looked_behind(outcome)
+
+    async def _play_acts(self) -> None:
+        """Play the acts and rest; end at once where pods are tried without a pause."""
+        try:
+            for act in sorted(self._script.acts, key=lambda each: each.at):
+                await self._wait_until(act.at)
+                await self._do(act)
+            await self._rest()
+        except _RestlessError:
+            observed = self._cluster.observations[:_BREACHES_MOST]
+            self._breaches += [Breach(name, self._seconds, text) for name, text in observed]
+        else:
+            self._look()
+
+    async def _sleep(self, seconds: float) -> None:
+        """Sleep; the virtual time may hardly move where pods are tried without a pause.
+
+        Raises
+        ------
+        _RestlessError
+            Pods are tried again and again.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._cluster.restless.wait()
+        if self._cluster.restless.is_set():
+            raise _RestlessError
 
     @property
     def _seconds(self) -> float:
@@ -173,7 +201,7 @@ class FaultRun:
 
     async def _wait_until(self, at: float) -> None:
         if at > self._seconds:
-            await aio.sleep(at - self._seconds)
+            await self._sleep(at - self._seconds)
 
     async def _rest(self) -> None:
         """End every fault, let every scheduler run, and wait."""
@@ -190,11 +218,11 @@ class FaultRun:
         await self._end_plugin_faults()
         await self._end_slow_steps()
         self._cluster.trace.add_line("simulation", "rests")
-        await aio.sleep(self._script.rest_seconds)
+        await self._sleep(self._script.rest_seconds)
         for _ in range(_MORE_RESTS_MAX):
             if not self._pods_just_made():
                 break
-            await aio.sleep(_MORE_REST_SECONDS)
+            await self._sleep(_MORE_REST_SECONDS)
 
     def _pods_just_made(self) -> bool:
         """Return whether a controller made pods a moment ago, a Job at the end of its backoff."""
