@@ -22,7 +22,7 @@ from moorage.engine.groups.decision import GroupDecision
 from moorage.engine.groups.numbers import GroupNumbers
 from moorage.engine.groups.trying import MembersOnTrial
 from moorage.engine.packing.bounds import Shortage, shortage_of
-from moorage.engine.packing.problem import Problem, reduced
+from moorage.engine.packing.problem import Counts, NodeClass, Problem, reduced
 from moorage.engine.packing.search import Fillings, ForbiddenSets, searching
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.view import NodeView
@@ -90,7 +90,7 @@ class CompleteSearch:
         self.problem, self.proves = numbers.problem(least, within)
         """The members and the nodes as numbers, and whether the end of the search proves that there
         are no places."""
-        self._forbidden = ForbiddenSets()
+        self._forbidden = ForbiddenSets(self._is_refused)
         self.rejections = 0
         """Number of times that the plugins rejected the places of the search."""
 
@@ -199,12 +199,19 @@ class CompleteSearch:
         counts = [0] * len(self._numbers.classes)
         for pod in together:
             counts[self._numbers.class_of[pod.uid]] += 1
-        for node in self._reduced.nodes:
-            if all(at in node.admits for at, count in enumerate(counts) if count):
-                refusing = [self._refuses(together, row) for row in node.nodes[:_ROWS_ASKED]]
-                if refusing[0]:
-                    self._forbidden.add(node, tuple(counts))
-                    self.proves = self.proves and all(refusing) and len(node.nodes) <= _ROWS_ASKED
+        self._forbidden.add_where_judged(tuple(counts))
+
+    def _is_refused(self, node: NodeClass, counts: Counts) -> bool:
+        """Whether the plugins refuse a set of members on the first node of a class."""
+        together = [
+            pod
+            for count, members in zip(counts, self._numbers.classes, strict=True)
+            for pod in members[:count]
+        ]
+        refusing = [self._refuses(together, row) for row in node.nodes[:_ROWS_ASKED]]
+        if refusing[0]:
+            self.proves = self.proves and all(refusing) and len(node.nodes) <= _ROWS_ASKED
+        return refusing[0]
 
     def _refuses(self, pods: Sequence[PodInfo], row: int) -> bool:
         """Whether some members have no place on one row together, in any order of two passes."""

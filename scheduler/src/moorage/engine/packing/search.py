@@ -19,7 +19,7 @@ several dimensions.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from operator import mul, sub
 from typing import Final, TypeAlias
 
@@ -55,21 +55,47 @@ _RANKED_MOST = 200
 
 
 class ForbiddenSets:
-    """Sets of members that may not share one node of a class, though there is room."""
+    """Sets of members that may not share one node of a class, though there is room.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    judge
+        Says whether a class of nodes refuses a set. It is asked about sets that were refused
+        elsewhere, and only once the search comes to such a node; None for nobody to ask.
+    """
+
+    def __init__(self, judge: Callable[[NodeClass, Counts], bool] | None = None) -> None:
+        self._judge = judge
         self._sets: dict[tuple[int, ...], list[Counts]] = {}
+        self._refused_elsewhere: list[Counts] = []
+        self._verdicts: dict[tuple[tuple[int, ...], Counts], bool] = {}
 
     def add(self, node: NodeClass, counts: Counts) -> None:
         """Refuse a set, and so every larger set, on the nodes of a class."""
         self._sets.setdefault(node.nodes, []).append(counts)
 
+    def add_where_judged(self, counts: Counts) -> None:
+        """Refuse a set, and so every larger set, on the nodes of which the judge says so."""
+        self._refused_elsewhere.append(counts)
+
     def forbids(self, node: NodeClass, counts: Sequence[int]) -> bool:
         """Whether a set or a part of it is refused."""
-        return any(
-            all(some <= most for some, most in zip(part, counts, strict=True))
-            for part in self._sets.get(node.nodes, ())
+        return any(_is_part(part, counts) for part in self._sets.get(node.nodes, ())) or any(
+            _is_part(part, counts) and self._is_refused(node, part)
+            for part in self._refused_elsewhere
         )
+
+    def _is_refused(self, node: NodeClass, part: Counts) -> bool:
+        key = (node.nodes, part)
+        verdict = self._verdicts.get(key)
+        if verdict is None:
+            assert self._judge is not None, "a set is judged by nobody"
+            verdict = self._verdicts[key] = self._judge(node, part)
+        return verdict
+
+
+def _is_part(part: Counts, counts: Sequence[int]) -> bool:
+    return all(some <= most for some, most in zip(part, counts, strict=True))
 
 
 class Search:
