@@ -12,23 +12,20 @@ import typing
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from typing import Any, cast
+from unittest.mock import Mock
 
 import msgspec
 import pytest
 
 from moorage.base.clock import ManualClock, SystemClock
-from moorage.cli.run.serving import answers_of
+from moorage.cli.run.serving import answers_of, questions_of
 from moorage.config.own import LoadedConfiguration
 from moorage.dashboard.feed import Feed
 from moorage.dashboard.source import Answered
-from moorage.explain.question import ExplanationAnswer
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.health import QueryPage
-from moorage.service.questions.answers import QueueAnswer
-from moorage.service.questions.cluster_answers import ClusterAnswer
-from moorage.service.questions.decisions import DecisionsAnswer
 from moorage.service.questions.pages import body_pages
-from moorage.service.questions.records import RecordsAnswer
+from moorage.service.questions.question import BodyQuestion, Question
 from moorage.service.serving.authorization import Authorizer, Decision
 from moorage.service.serving.callers import Caller
 from moorage.service.serving.rights import Rights
@@ -415,16 +412,22 @@ PLAIN = {
     "Need": {"allocatable", "limit"},
     "Room": {"limit"},
     "Capacity": {"limit"},
+    "RunningProfile": {"scheduler_name", "points", "weights", "extenders"},
+    "RunningPlugin": {"name"},
+    "PointCost": {"point"},
+    "ConfigurationAnswer": {"cluster", "documents", "feature_gates", "plugins"},
 }
-ANSWERS = (
-    QueueAnswer,
-    ClusterAnswer,
-    DecisionsAnswer,
-    RecordsAnswer,
-    ExplanationAnswer,
-    WhatIfAnswer,
-    CapacityAnswer,
+NOBODY = Mock()  # only a question that is asked needs a scheduler
+SERVED: tuple[Question | BodyQuestion, ...] = (
+    *questions_of(NOBODY, NOBODY, NOBODY),
+    *tried_questions(NOBODY, NOBODY, NOBODY, NOBODY),
 )
+
+
+def test_every_question_is_asked_by_callers_with_few_rights() -> None:
+    # The configuration is no part of the cluster here; test_configuration asks for it.
+    served = {each.path for each in SERVED} - {"/configuration"}
+    assert served == {path for path, _ in (*QUERIES.values(), *BODIES.values())}
 
 
 def _plain_texts(type_: Any, found: dict[str, set[str]]) -> bool:
@@ -443,8 +446,9 @@ def _plain_texts(type_: Any, found: dict[str, set[str]]) -> bool:
     return type_ in (str, Any) or any(below)
 
 
-@pytest.mark.parametrize("answer", [pytest.param(each, id=each.__name__) for each in ANSWERS])
+@pytest.mark.parametrize("answer", [pytest.param(each.answer, id=each.path) for each in SERVED])
 def test_every_text_of_an_answer_says_what_it_names(answer: Any) -> None:
+    """A text needs a type of `moorage.api.mentions`; one that names nothing, a row in PLAIN."""
     found: dict[str, set[str]] = {}
     _plain_texts(answer, found)
     assert {
