@@ -16,6 +16,7 @@ from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.config.args import example_args
 from moorage.config.feature_gates import DEFAULT_GATES, FeatureGates
+from moorage.framework.adapt import as_filter, as_score
 from moorage.framework.capabilities import NONE, Capabilities, capabilities_of
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
@@ -127,7 +128,7 @@ def rejections(
             return {}
         assert status.ok, status
     view = snapshot.all() if rows is None else snapshot.rows(rows)
-    answer = plugin.filter(state, info, view)
+    answer = as_filter(plugin, snapshot, reasons).filter(state, info, view)
     if answer is None:
         return {}
     assert len(answer.code_n) == len(answer.reason_n) == len(view)
@@ -149,7 +150,7 @@ def scores(name: str, snapshot: Snapshot, asked: Pod, *, args: Any = None, rows=
         if status.code is Code.SKIP:
             return None
         assert status.ok, status
-    raw = plugin.score(state, info, view)
+    raw = as_score(plugin, snapshot).score(state, info, view)
     assert raw.dtype == "int64"
     before = raw.tolist()
     final = plugin.normalize(state, info, raw) if hasattr(plugin, "normalize") else raw
