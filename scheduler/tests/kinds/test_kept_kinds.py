@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from moorage.kinds.kept import _PROPERTIES
 from moorage.kinds.kind import Obj
+from moorage.kinds.registry import GROUPS
 from scheduler.tests.kinds.builders import KINDS, create_errors, created, named, update_errors
 from scheduler.tests.kinds.test_pod_validation import LABEL
 
@@ -439,3 +441,9 @@ def test_the_tables_of_kept_kinds_show_their_columns(
     row = kind.row(created(plural, obj), 0)
     assert row[:-1] == cells
     assert len(row) == len(kind.columns)
+
+
+def test_only_kinds_without_a_module_have_properties_next_to_the_facts() -> None:
+    """A kind that gets a module takes its row along, or loses what the row says."""
+    with_module = {kind.resource.plural for group in GROUPS for kind in group}
+    assert sorted(with_module & set(_PROPERTIES)) == []
