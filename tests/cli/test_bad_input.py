@@ -144,6 +144,16 @@ def test_bad_input_ends_with_2_and_says_what_to_do(
         ),
         pytest.param(("delete",), "say what to delete", id="delete without anything"),
         pytest.param(("fly",), "no such command 'fly'", id="an unknown command"),
+        pytest.param(
+            ("explain", "node", "n"),
+            "no such command 'node'. Choose from: pod; see ",
+            id="an unknown command of a group",
+        ),
+        pytest.param(
+            ("explain", "pod/web"),
+            " explain pod web; see ",
+            id="a pod as kubectl writes it",
+        ),
     ],
 )
 def test_wrong_usage_ends_with_2(bare: Type, words: tuple[str, ...], error: str) -> None:

@@ -31,7 +31,9 @@ def run(code: str, *words: str) -> subprocess.CompletedProcess[str]:
 def test_a_command_names_its_package(command: str, package: str):
     done = run("from moorage.cli.main import main; main()", command, "--help")
     message = f"error: {command} comes with {package}, which is not installed: "
-    assert (done.returncode, done.stderr) == (2, f"{message}pip install {package}\n")
+    folder = package.removeprefix("moorage-")
+    advice = f"pip install {package}, or in a checkout pip install ./{folder}\n"
+    assert (done.returncode, done.stderr) == (2, f"{message}{advice}")
 
 
 def test_an_unknown_command_names_no_package():

@@ -28,6 +28,10 @@ class ForeignArgs(msgspec.Struct, frozen=True, rename="camel"):
     how_many: int = 1
 
 
+class RequiringArgs(msgspec.Struct, frozen=True, rename="camel"):
+    how_many: int
+
+
 class Known:
     """Plugins A, B, C at filter and score, a sorter, a binder, one with arguments of its own."""
 
@@ -37,6 +41,7 @@ class Known:
         "Sort2": Entry(("queueSort", "filter")),
         "Bind": Entry(("bind",)),
         "Foreign": Entry(("filter",), ForeignArgs),
+        "Requiring": Entry(("filter",), RequiringArgs),
         "NodeAffinity": Entry(("filter",)),
     }
 
@@ -205,6 +210,20 @@ def test_wrong_arguments_of_a_foreign_plugin_are_told():
     config = [{"name": "Foreign", "args": {"howmany": "x"}}]
     with pytest.raises(ConfigError, match='initializing plugin "Foreign": unknown field'):
         expand({"multiPoint": multi("Foreign")}, config=config)
+
+
+@pytest.mark.parametrize(
+    ("config", "advice"),
+    [
+        pytest.param((), "; pluginConfig has no entry for the plugin", id="no entry at all"),
+        pytest.param([{"name": "Requiring", "args": {}}], "", id="an entry without the argument"),
+    ],
+)
+def test_a_required_argument_of_a_foreign_plugin_is_missing(config, advice):
+    with pytest.raises(ConfigError) as caught:
+        expand({"multiPoint": multi("Requiring")}, config=config)
+    fault = f'initializing plugin "Requiring": args.howMany: Required value{advice}'
+    assert list(caught.value.faults) == [PREFIX + fault]
 
 
 def test_profiles_must_sort_alike_even_when_multi_point_brings_the_sorter():

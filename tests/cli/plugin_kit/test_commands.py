@@ -24,6 +24,22 @@ def too_good(pod, node):
     return 1000
 """
 
+REQUIRING = """
+import msgspec
+
+class Args(msgspec.Struct):
+    power: str
+
+class Requiring:
+    args_type = Args
+
+    def __init__(self, args):
+        self.power = args.power
+
+    def score_node(self, state, pod, node):
+        return 100
+"""
+
 
 def test_there_is_a_template_for_every_extension_point_of_pods() -> None:
     assert [*SAMPLES] == [point for point in POINT_METHODS if not point.startswith("placement")]
@@ -116,10 +132,16 @@ def test_the_report_in_json_has_faults_and_times(bare: Type) -> None:
         pytest.param(["empty.py"], "empty.py defines no plugin", id="a file without plugins"),
         pytest.param(["broken.py", "--args", "[]"], "expected an object", id="arguments as a list"),
         pytest.param(["broken.py", "--args", "{"], "--args: not JSON", id="arguments cut short"),
+        pytest.param(
+            ["requiring.py"],
+            "args.power: Required value; pluginConfig has no entry for the plugin; --args gives",
+            id="a required argument is missing",
+        ),
     ],
 )
 def test_untestable_plugins_are_refused(bare: Type, words: list[str], error: str) -> None:
     Path("empty.py").write_text("import json\n")
     Path("broken.py").write_text(BROKEN)
+    Path("requiring.py").write_text(REQUIRING)
     result = bare("plugin", "test", *words)
     assert (result.exit_code, error in result.stderr) == (2, True)

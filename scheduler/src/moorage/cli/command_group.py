@@ -1,4 +1,4 @@
-"""A group of commands whose help shows the summary of each command whole."""
+"""A group of commands: its help shows each summary whole, and its errors name the commands."""
 
 from __future__ import annotations
 
@@ -10,6 +10,20 @@ _SUMMARY_MAX = 400
 
 class CommandGroup(click.Group):
     """A group of commands."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command of the first word; the error about a wrong word names the right ones."""
+        word = args[0]
+        # A word that looks like an option is click's to refuse.
+        if not (word.startswith("-") or ctx.resilient_parsing or self.get_command(ctx, word)):
+            kind, slash, name = word.partition("/")
+            advice = f"Choose from: {', '.join(self.list_commands(ctx))}"
+            if slash and name and self.get_command(ctx, kind):
+                advice = f"Write: {ctx.command_path} {kind} {name}"
+            ctx.fail(f"No such command '{word}'. {advice}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write every command with its whole summary, in as many lines as it takes."""

@@ -121,8 +121,10 @@ def _check_installed(command: str) -> None:
     """Refuse a command that an absent package would bring."""
     package = _BROUGHT_BY.get(command)
     if package is not None:
+        folder = package.removeprefix("moorage-")
         raise UsageError(
-            f"{command} comes with {package}, which is not installed: pip install {package}"
+            f"{command} comes with {package}, which is not installed: pip install {package}, "
+            f"or in a checkout pip install ./{folder}"
         )
 
 

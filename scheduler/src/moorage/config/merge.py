@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from moorage.base.errors import ConfigError
-from moorage.config.args import default_args, read_foreign_args
+from moorage.config.args import args_type, default_args, read_foreign_args
 from moorage.config.defaults import default_multi_point
 from moorage.config.extenders import ignored_resources
 from moorage.config.feature_gates import DEFAULT_GATES, FeatureGates
@@ -289,9 +289,12 @@ class _Expansion:
             plugin = self._known.find(name)
             wanted = plugin.args_type if plugin is not None else None
             if wanted is not None and not isinstance(args, wanted):
+                if name in configured and args is None and args_type(name) is not None:
+                    continue  # The entry of an in-tree plugin is a fault of its own already.
                 args, faults = read_foreign_args(wanted, args or {}, path="args")
+                advice = "" if name in configured else "; pluginConfig has no entry for the plugin"
                 for fault in faults:
-                    self._fault(f'initializing plugin "{name}": {fault}')
+                    self._fault(f'initializing plugin "{name}": {fault}{advice}')
             ignored = ignored_resources(self._config.extenders)
             if ignored and isinstance(args, NodeResourcesFitArgs):
                 args = msgspec.structs.replace(args, ignored_resources=ignored)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from moorage.base.errors import UsageError
+from moorage.base.errors import ConfigError, UsageError
 from moorage.cli.command_group import CommandGroup
 from moorage.cli.options import output_option
 from moorage.cli.render import Form, show
@@ -117,7 +117,12 @@ def test(
     given = arguments(args_text)
     reports: list[ContractReport] = []
     for reference in references:
-        reports.append(check_contract(reference, args=given, clusters=clusters, seed=seed))
+        try:
+            reports.append(check_contract(reference, args=given, clusters=clusters, seed=seed))
+        except ConfigError as error:
+            if args_text is not None:
+                raise
+            raise UsageError(f"{error}; --args gives the plugin its arguments") from error
         if output == "text":
             click.echo("\n".join(lines(reference, reports[-1])))
     if output != "text":
