@@ -115,7 +115,7 @@ def test_the_page_of_a_pod_that_fits_no_node_tells_cause_and_suggestion(page: An
     sentence = page.locator(".sentence")
     sentence.wait_for()
     assert "never fits here, not even on an empty node, because of cpu" in sentence.inner_text()
-    way = page.locator(".ways li").first
+    way = page.locator(".suggestions li").first
     assert "cpu instead of 500" in way.inner_text()
     assert page.locator(".heat .no").count() > 0
 
