@@ -96,13 +96,13 @@ class Lanes:
 
         Reads of objects wait, too: who sees a pod of a snapshot without its owner deletes it.
         """
-        if not self.thread.closed or request.user is None or is_lease(request):
+        if self.thread.open.is_set() or request.user is None or is_lease(request):
             return False
         return self._routes.find(request.path) is not None
 
     async def run(self, request: Request) -> Reply:
         """Answer a call in its lane; without a thread there is one lane."""
-        lane = self.choose(request) if self.thread.started else Lane.LOOP
+        lane = self.choose(request) if self.thread.executor is not None else Lane.LOOP
         if lane is not Lane.THREAD and self.has_to_wait(request):
             await self.thread.until_open()
         if lane is Lane.LOOP:

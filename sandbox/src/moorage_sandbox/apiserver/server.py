@@ -93,8 +93,8 @@ class ApiServer:
         self._audit: AuditLog | None = None
         self._catalog = Catalog(kinds)
         self._store = Store(limits)
-        self._world = World(self._catalog, self._store, clock, streams.stream("apiserver"))
-        self._world.git_version = git_version
+        rng = streams.stream("apiserver")
+        self._world = World(self._catalog, self._store, clock, rng, git_version=git_version)
         self._durability = Durability()
         self._deleter = Deleter(self._world)
         self._definitions = Definitions(self._world, self._deleter)
@@ -174,7 +174,7 @@ class ApiServer:
         persistence = self._durability.persistence
         if persistence is not None and persistence.stopped is not None:
             return status_reply(persistence.stopped)
-        if self._expiry.due and not self._lanes.thread.closed:
+        if self._expiry.due and self._lanes.thread.open.is_set():
             self._expiry.sweep()
         return await self._lanes.run(request)
 

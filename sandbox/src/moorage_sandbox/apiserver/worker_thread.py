@@ -169,25 +169,22 @@ class WorkerThread:
 
     Attributes
     ----------
-    started
-        Whether the thread is running.
-    closed
-        Whether calls in the loop have to wait; see `alone`.
+    executor
+        The running thread; None without one.
+    open
+        Set while calls in the loop are answered; see `alone`.
     """
 
     def __init__(self) -> None:
-        self._thread: ThreadPoolExecutor | None = None
+        self.executor: ThreadPoolExecutor | None = None
         self._rendering: ThreadPoolExecutor | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._home = 0
         self._changed: Callable[[], None] = _nothing
         # Long calls wait here, each user in turn.
         self._turns = FairMutex()
-        # Set while calls in the loop are answered; see `alone`.
-        self._open = asyncio.Event()
-        self._open.set()
-        self.started = False
-        self.closed = False
+        self.open = asyncio.Event()
+        self.open.set()
         self._chores = TaskOwner()
 
     def start(self, changed: Callable[[], None] = _nothing) -> None:
@@ -198,35 +195,33 @@ class WorkerThread:
         changed
             Called in the loop after each step that the thread has made there.
         """
-        if self._thread is None:
+        if self.executor is None:
             self._changed = changed
-            self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="long call")
+            self.executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="long call")
             self._rendering = ThreadPoolExecutor(max_workers=1, thread_name_prefix="rendering")
             self._loop, self._home = asyncio.get_running_loop(), threading.get_ident()
-            self.started = True
 
     def close(self) -> None:
         """Take no more calls; the current call is finished, but its answer is not used."""
-        if self._thread is not None:
-            self._thread.shutdown(wait=False)
-            self._thread = None
-            self.started = False
+        if self.executor is not None:
+            self.executor.shutdown(wait=False)
+            self.executor = None
         if self._rendering is not None:
             self._rendering.shutdown(wait=False)
             self._rendering = None
 
     async def until_open(self) -> None:
         """Wait until calls in the loop are answered."""
-        while self.closed:
-            await self._open.wait()
+        while not self.open.is_set():
+            await self.open.wait()
 
     async def run(self, user: str, work: Callable[[LongCall], T]) -> T:
         """Do work in the thread; it learns from its argument when nobody waits for it any more."""
         await self._turns.acquire(user)
         loop, call = asyncio.get_running_loop(), LongCall()
         try:
-            assert self._thread is not None, "started"
-            future = loop.run_in_executor(self._thread, _yielding, partial(work, call))
+            assert self.executor is not None, "started"
+            future = loop.run_in_executor(self.executor, _yielding, partial(work, call))
         except BaseException:
             self._turns.release()
             raise
@@ -270,19 +265,11 @@ class WorkerThread:
 
         Reads wait, too: nobody may see a part of the objects.
         """
-        self.at_home(self._close_loop)
+        self.at_home(self.open.clear)
         try:
             yield
         finally:
-            self.at_home(self._open_loop)
-
-    def _close_loop(self) -> None:
-        self.closed = True
-        self._open.clear()
-
-    def _open_loop(self) -> None:
-        self.closed = False
-        self._open.set()
+            self.at_home(self.open.set)
 
     def at_home(self, work: Callable[[], T]) -> T:
         """Do work in the loop's thread, called from either thread."""

@@ -73,15 +73,18 @@ class World:
         Time stamps and ages.
     rng
         Uids, generated names, addresses.
+    git_version
+        The release of Kubernetes that the server plays, as ``/version`` says it.
     """
 
-    def __init__(self, catalog: Catalog, store: Store, clock: Clock, rng: Random) -> None:
+    def __init__(
+        self, catalog: Catalog, store: Store, clock: Clock, rng: Random, *, git_version: str
+    ) -> None:
         self.catalog = catalog
         self.store = store
         self.clock = clock
         self.rng = rng
-        # The release of Kubernetes that the server plays, as ``/version`` says it.
-        self.git_version = GIT_VERSION
+        self.git_version = git_version
         # Calls are answered in the loop while a thread answers a long call: each has a user of its
         # own.
         self._caller: ContextVar[User] = ContextVar("caller", default=SERVER)
