@@ -15,6 +15,7 @@ from moorage.base.rng import Random, Streams
 from moorage.engine.packing.bounds import Shortage, shortage_of
 from moorage.engine.packing.problem import (
     Amounts,
+    Counts,
     MemberClass,
     NodeClass,
     Problem,
@@ -22,7 +23,7 @@ from moorage.engine.packing.problem import (
     reduced,
 )
 from moorage.engine.packing.search import Fillings, ForbiddenSets, Search
-from scheduler.tests.engine.packing.brute_force import has_places, problem_of
+from scheduler.tests.engine.packing.brute_force import Refused, has_places, problem_of
 
 
 def search(
@@ -56,6 +57,19 @@ def check(problem: Problem, fillings: Fillings) -> None:
     assert sum(placed) >= problem.least
 
 
+def forbidden_sets(refused: Refused) -> ForbiddenSets:
+    """Return sets of which each is refused on its own class of nodes."""
+    pairs = {(node.nodes, counts) for node, counts in refused}
+
+    def is_refused(node: NodeClass, counts: Counts) -> bool:
+        return (node.nodes, counts) in pairs
+
+    forbidden = ForbiddenSets(is_refused)
+    for _, counts in refused:
+        forbidden.add(counts)
+    return forbidden
+
+
 @pytest.mark.parametrize("by_node", [False, True], ids=["by member", "by node"])
 @pytest.mark.parametrize(
     "block", [*range(8), *(pytest.param(each, marks=pytest.mark.slow) for each in range(8, 80))]
@@ -67,9 +81,7 @@ def test_the_answer_is_that_of_brute_force(block: int, by_node: bool) -> None:
         shortage = shortage_of(problem) or shortage_of(reduced(problem))
         assert not (shortage is not None and has_places(problem, [])), seed
         if refused:
-            forbidden = ForbiddenSets()
-            for node, counts in refused:
-                forbidden.add(node, counts)
+            forbidden = forbidden_sets(refused)
             found, _ = search(problem, forbidden, by_node=by_node)
         else:
             found, _ = search(reduced(problem), by_node=by_node)

@@ -199,7 +199,7 @@ class CompleteSearch:
         counts = [0] * len(self._numbers.classes)
         for pod in together:
             counts[self._numbers.class_of[pod.uid]] += 1
-        self._forbidden.add_where_judged(tuple(counts))
+        self._forbidden.add(tuple(counts))
 
     def _is_refused(self, node: NodeClass, counts: Counts) -> bool:
         """Whether the plugins refuse a set of members on the first node of a class."""

@@ -60,38 +60,34 @@ class ForbiddenSets:
     Parameters
     ----------
     judge
-        Says whether a class of nodes refuses a set. It is asked about sets that were refused
-        elsewhere, and only once the search comes to such a node; None for nobody to ask.
+        Says whether a class of nodes refuses a set. It is asked about the sets that were added,
+        once for each class, and only when the search comes to such a node.
     """
 
-    def __init__(self, judge: Callable[[NodeClass, Counts], bool] | None = None) -> None:
+    def __init__(self, judge: Callable[[NodeClass, Counts], bool]) -> None:
         self._judge = judge
-        self._sets: dict[tuple[int, ...], list[Counts]] = {}
-        self._refused_elsewhere: list[Counts] = []
+        self._sets: list[Counts] = []
         self._verdicts: dict[tuple[tuple[int, ...], Counts], bool] = {}
 
-    def add(self, node: NodeClass, counts: Counts) -> None:
-        """Refuse a set, and so every larger set, on the nodes of a class."""
-        self._sets.setdefault(node.nodes, []).append(counts)
-
-    def add_where_judged(self, counts: Counts) -> None:
+    def add(self, counts: Counts) -> None:
         """Refuse a set, and so every larger set, on the nodes of which the judge says so."""
-        self._refused_elsewhere.append(counts)
+        self._sets.append(counts)
 
     def forbids(self, node: NodeClass, counts: Sequence[int]) -> bool:
         """Whether a set or a part of it is refused."""
-        return any(_is_part(part, counts) for part in self._sets.get(node.nodes, ())) or any(
-            _is_part(part, counts) and self._is_refused(node, part)
-            for part in self._refused_elsewhere
-        )
+        return any(_is_part(part, counts) and self._is_refused(node, part) for part in self._sets)
 
     def _is_refused(self, node: NodeClass, part: Counts) -> bool:
         key = (node.nodes, part)
         verdict = self._verdicts.get(key)
         if verdict is None:
-            assert self._judge is not None, "a set is judged by nobody"
             verdict = self._verdicts[key] = self._judge(node, part)
         return verdict
+
+
+def _refuses_nothing(node: NodeClass, counts: Counts) -> bool:
+    del node, counts
+    return False
 
 
 def _is_part(part: Counts, counts: Sequence[int]) -> bool:
@@ -114,7 +110,7 @@ class Search:
     def __init__(
         self, problem: Problem, forbidden: ForbiddenSets | None = None, *, by_node: bool = False
     ) -> None:
-        self._forbidden = forbidden or ForbiddenSets()
+        self._forbidden = forbidden or ForbiddenSets(_refuses_nothing)
         self._by_node = by_node
         self._scale = _scale(problem, range(len(problem.nodes)))
         # One more dimension counts members, for the node of those that go without a place.
