@@ -127,7 +127,7 @@ class ObjectEvent(msgspec.Struct, frozen=True):
 
 
 class Vector(msgspec.Struct, frozen=True, kw_only=True):
-    """What a case of upstream's table tests asks of one plugin.
+    """A case of upstream's table tests: the question to one plugin.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ _GROUPS_A_CELL: Final = 40
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """What one member asks for.
+    """The requests of one member.
 
     Parameters
     ----------

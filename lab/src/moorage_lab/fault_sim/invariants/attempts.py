@@ -195,7 +195,7 @@ class AttemptOracle:
     def _is_plain(self, pod: Obj) -> bool:
         """Return whether the rules of this room say all about a pod."""
         volumes = pod["spec"].get("volumes") or ()
-        # What a plugin has assumed of claims is not known here.
+        # The assumptions of a plugin about claims are not known here.
         return self._is_alone(pod) and all("gcePersistentDisk" in each for each in volumes)
 
     def _is_alone(self, pod: Obj) -> bool:

@@ -34,11 +34,11 @@ class SearchEnd(Enum):
     """How the complete search for the places of a group ended."""
 
     PLACES = "places"
-    """It found places, and the plugins take them."""
+    """Places exist, and the plugins take them."""
     IMPOSSIBLE = "impossible"
-    """It proved that there are no places."""
+    """The search proved that there are no places."""
     GAVE_UP = "gave up"
-    """It reached its limit, or the plugins rejected what it cannot express."""
+    """The search reached its limit, or the plugins rejected what it cannot express."""
 
 
 class SearchReport(msgspec.Struct, frozen=True, kw_only=True):

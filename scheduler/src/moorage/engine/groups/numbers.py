@@ -1,4 +1,4 @@
-"""What the members of a group ask for, and what each row has for them, as numbers.
+"""The requests of the members of a group, and the free amounts of each row, as numbers.
 
 Members that any order may swap are one class. Who is admitted to a row is asked of the Filter
 plugins, as the cluster is. Free amounts are those that the plugins judge, so a resource that they
@@ -198,7 +198,7 @@ class GroupNumbers:
         )
 
     def _without_nominated(self) -> tuple[Numbers, bool]:
-        """Return int64, (n, dimensions): what is free beside nominated pods.
+        """Return int64, (n, dimensions): what is free next to nominated pods.
 
         The second value says whether a member is nominated itself.
         """

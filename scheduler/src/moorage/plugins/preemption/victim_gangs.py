@@ -74,10 +74,10 @@ class VictimGangs:
                 return units
             unit_of.update({pod.uid: unit for unit in units for pod in unit.pods})
             staying.update({pod.uid for pod in members} - unit_of.keys())
-        found = [unit_of.get(pod.uid) or Unit((pod,)) for pod in pods if pod.uid not in staying]
-        if staying and not found:
+        by_pod = [unit_of.get(pod.uid) or Unit((pod,)) for pod in pods if pod.uid not in staying]
+        if staying and not by_pod:
             return unresolvable(GANGS_STAY)
-        return list({id(unit): unit for unit in found}.values())
+        return list({id(unit): unit for unit in by_pod}.values())
 
     def _gang_of(self, pod: PodInfo) -> GroupKey | None:
         """Return the gang of a pod that stays as long as it is not evicted."""
