@@ -53,8 +53,8 @@ NOMINATIONS: Final[tuple[Deviation, ...]] = (
     Deviation(
         subject="Victims that still stop, when CapacityScheduling seeks victims for another pod",
         upstream="count as used, next to the nominated pods that they leave for",
-        here="do not count as used; the nominated pods do. A nominated pod that lacks only their "
-        "share waits for them",
+        here="do not count as used; the nominated pods do. A pod that lacks only their share is "
+        "nominated to a node with room for it, evicts nobody and waits for them",
         why="of pods that come at one moment, each evicted one pod more than the one before it, "
         "and once more as soon as its own victim was gone",
     ),

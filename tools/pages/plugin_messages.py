@@ -293,8 +293,8 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
             "a `spec.min`, or wait for pods of namespaces with a quota to end."
         ),
         "not eligible due to terminating pods that still count in the quotas.": (
-            "The pod was nominated already, and the quotas have room for it once the pods that "
-            "stop are gone: wait for the end of their grace period."
+            "The pod is nominated to a node that has room for it, and the quotas have room once "
+            "the pods that stop are gone: wait for the end of their grace period."
         ),
         "<ElasticQuota>; fix the quota": (
             "The quota has an amount that cannot be read, so nothing of its namespace is "

@@ -275,6 +275,44 @@ def test_a_nominated_pod_waits_for_pods_on_other_nodes_that_count_in_the_quotas(
     assert ([each.name for each in decision.victims], waits) == (victims, not victims)
 
 
+@pytest.mark.parametrize(
+    ("stops", "cpu", "on_n0", "outcome"),
+    [
+        pytest.param(running("l", "b"), "2", "0", ("n0", []), id="a node is free: it is held"),
+        pytest.param(
+            running("l", "b"), "2", "7", ("n1", ["stays"]), id="no node is free: one pod goes"
+        ),
+        pytest.param(
+            running("l", "b"),
+            "3",
+            "0",
+            ("n1", ["stays"]),
+            id="the quotas are exceeded all the same",
+        ),
+        pytest.param(
+            running("l", "free"), "3", "0", ("n1", ["stays"]), id="the pod that stops has no quota"
+        ),
+    ],
+)
+def test_a_pod_that_lacks_only_the_share_of_stopping_pods_is_nominated_where_there_is_room(
+    stops: Pod, cpu: str, on_n0: str, outcome: tuple[str, list[str]]
+):
+    """Nobody is nominated: the preemptor of the pod that stops lost its node."""
+    snapshot = cluster(
+        (running("other", "free", on_n0), "n0"),
+        (running("stays", "b", "6"), "n1"),
+        (terminating(stops), "n1"),
+        nodes=2,
+    )
+    snapshot.listers.elastic_quotas.put(quota("a", {"cpu": 8}))
+    snapshot.listers.elastic_quotas.put(quota("b", {}))
+    decision = decide(snapshot, asking(cpu))
+    victims = [each.name for each in decision.victims]
+    assert decision.nomination is not None
+    assert (decision.nomination.node_name, victims) == outcome
+    assert decision.message.endswith(f"{NO_CLAIMS}{STILL_COUNTED}") is (not victims)
+
+
 def test_preemption_policy_never_prevents_preemption():
     snapshot = cluster((running("b", "b", "8"), "n0"))
     snapshot.listers.elastic_quotas.put(quota("a", {"cpu": 8}))

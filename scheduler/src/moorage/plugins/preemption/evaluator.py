@@ -55,6 +55,8 @@ _UNSCHEDULABLE: Final = Code.UNSCHEDULABLE
 Answer = tuple[PostFilterResult | None, Status]
 Rows = NDArray[np.int64]
 
+_NO_ROWS: Final = np.empty(0, np.int64)
+
 
 class Evaluator:
     """Finds the node where preemption costs least.
@@ -175,6 +177,26 @@ class Evaluator:
         if row is None or what_if.status_of(row).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return None
         return row
+
+    def free_row(self, what_if: WhatIf) -> int | None:
+        """Return the first row where every Filter takes the pod as the cluster is, if any.
+
+        Such rows exist after a search that found none only where PreFilter rejected the pod: no
+        Filter was asked.
+        """
+        rows = what_if.rows_with(_UNSCHEDULABLE)
+        if what_if.independent(rows):
+            with what_if.on_rows(rows) as many:
+                judged = many.judge()
+            passing = rows[judged.passed]
+            if len(passing):
+                return int(passing[0])
+            rows = _NO_ROWS if judged.alone is None else rows[judged.alone]
+        for row in rows.tolist():
+            with what_if.on_row(row) as single:
+                if single.judge().ok:
+                    return int(row)
+        return None
 
     def _waits(self, what_if: WhatIf, pod: PodInfo) -> Answer:
         """Return the answer for a pod that a node takes once nominated pods are placed.

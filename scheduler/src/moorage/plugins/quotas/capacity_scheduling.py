@@ -125,6 +125,12 @@ class CapacityScheduling:
             if looked.excess and rules.within_quotas():
                 # Victims on other nodes still stop. Once they are gone, the pod has its share.
                 return self._evaluator.refused(STILL_COUNTED)
+        elif looked.excess and rules.within_quotas():
+            free = self._evaluator.free_row(state.read(WHAT_IF))
+            if free is not None:
+                # The pod lacks nothing but these victims' share: its room is held, nobody evicted.
+                result = PostFilterResult(nominated_node=self._snapshot.names[free])
+                return result, unschedulable(STILL_COUNTED)
         return self._evaluator.preempt(state, pod, _every_node, rules)
 
     def _rules(self, pod: PodInfo, looked: _Looked, usage: Usage) -> CapacityVictims:
@@ -137,16 +143,20 @@ class CapacityScheduling:
         return (EventRegistration(gone), EventRegistration(quota))
 
     def _usage_without_leaving(self, usage: Usage) -> Usage:
-        """Return the use without the pods that leave their nodes for other preemptors.
+        """Return the use without the pods that are about to leave their nodes.
 
-        These preemptors are nominated, and count in the claim. If their victims counted as well,
-        each preemptor of a moment would evict one pod more than the one before it.
+        A preemptor that waits for them is nominated, and counts in the claim. If its victims
+        counted as well, each preemptor of a moment would evict one pod more than the one before
+        it. A preemptor that lost its node can have the share of its victims somewhere else.
         """
-        if not self._snapshot.nominations or not self._snapshot.nominated_everywhere:
+        if not self._snapshot.nominated_everywhere:
             return usage
-        left = usage.copy()
-        left.leave_out(leaving_pods(self._snapshot, self._evictions))
-        return left
+        leaving = leaving_pods(self._snapshot, self._evictions)
+        if not leaving:
+            return usage
+        remaining = usage.copy()
+        remaining.leave_out(leaving)
+        return remaining
 
     def _emit_excess(self, pod: PodInfo, excess: str) -> None:
         """Emit an Event with the excess; the status has upstream's message, without figures."""
