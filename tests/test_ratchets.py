@@ -33,7 +33,7 @@ LARGE_ROOMS = {
     "moorage/snapshot": 31,
     "moorage/state": 27,
     "moorage/what_if": 37,
-    "moorage_lab/bench": 20,
+    "moorage_lab/bench": 18,
     "moorage_lab/bench/scheduler_perf": 28,
     "moorage_lab/cli/bench": 16,
     "moorage_lab/fault_sim": 28,

@@ -1,7 +1,7 @@
 """Jobs of many sizes arriving at random, over HTTPS: no group ever holds too little.
 
 What is looked at after every attempt and at every binding, and how long a job may wait in virtual
-time, is told in ``lab/tests/bench/test_gang_arrivals.py``.
+time, is told in ``lab/tests/bench/gangs/test_arrivals.py``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 
 from moorage.base.clock import SystemClock
 from moorage.base.rng import Streams
-from moorage_lab.bench.gang_arrivals import ArrivalRun, Job, plan
+from moorage_lab.bench.gangs.arrivals import ArrivalRun, Job, plan
 from tests.scenarios.over_https import OverHttps, run_scaled
 
 

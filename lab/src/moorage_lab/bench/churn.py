@@ -16,7 +16,7 @@ from moorage.api.meta import ObjectReference
 from moorage.api.pod import Pod
 from moorage.api.resources import NODES, PODS
 from moorage.base import aio
-from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.clock import Clock
 from moorage.base.errors import DecodeError, MoorageError
 from moorage.base.rng import Streams
 from moorage.client.follow import Follower
@@ -24,6 +24,7 @@ from moorage.client.reflector import Reflector
 from moorage.client.writes import Client
 from moorage_lab.bench.processes import Child, open_harness
 from moorage_lab.bench.server_run import create_all
+from moorage_lab.bench.timing import Stopwatch
 from moorage_lab.bench.workload import NAMESPACE, CreateNodes, default_node, default_pod
 
 _START_SECONDS: Final = 60.0
@@ -180,7 +181,7 @@ class _Run:
     async def measure(self) -> ChurnResult:
         plan = self._plan
         indexes = iter(range(plan.pods))
-        began_ns = self._clock.monotonic_ns()
+        watch = Stopwatch(self._clock.monotonic_ns)
         async with asyncio.TaskGroup() as group:
             watching = group.create_task(self._watch())
             async with asyncio.TaskGroup() as works:
@@ -190,7 +191,7 @@ class _Run:
         server, scheduler = self._children
         return ChurnResult(
             plan=plan,
-            seconds=(self._clock.monotonic_ns() - began_ns) / NS_PER_SECOND,
+            seconds=watch.seconds,
             memory=self._memory,
             peak={each.name: each.peak_memory_mib() for each in (server, scheduler)},
         )

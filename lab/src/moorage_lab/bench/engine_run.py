@@ -14,7 +14,7 @@ import msgspec
 from moorage.api.codec import decode, encode
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.clock import Clock
 from moorage.base.digests import digest
 from moorage.base.errors import UsageError
 from moorage.base.ids import new_uid
@@ -30,6 +30,7 @@ from moorage.service.ingest import NodeIngest, PodIngest
 from moorage_lab.bench.objects import put_objects
 from moorage_lab.bench.preempting import Preempting
 from moorage_lab.bench.report import Result, make_result, peak_memory_mib
+from moorage_lab.bench.timing import Laps, Stopwatch
 from moorage_lab.bench.workload import (
     ChurnPods,
     CreateNodes,
@@ -47,27 +48,11 @@ _PROFILE = "default-scheduler"
 
 
 class _Times:
-    """Nanoseconds spent in each step."""
+    """The laps of the pods of one operation, and how long each decision took."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self.laps = Laps(clock.monotonic_ns, "queue", "decide", "assume", "confirm")
         self.decisions_ns: list[int] = []
-        self.queue_ns = 0
-        self.assume_ns = 0
-        self.confirm_ns = 0
-
-    def add(self, *, queue_ns: int, decide_ns: int, assume_ns: int, confirm_ns: int) -> None:
-        self.queue_ns += queue_ns
-        self.decisions_ns.append(decide_ns)
-        self.assume_ns += assume_ns
-        self.confirm_ns += confirm_ns
-
-    def seconds_by_part(self) -> dict[str, float]:
-        return {
-            "queue": self.queue_ns / NS_PER_SECOND,
-            "decide": sum(self.decisions_ns) / NS_PER_SECOND,
-            "assume": self.assume_ns / NS_PER_SECOND,
-            "confirm": self.confirm_ns / NS_PER_SECOND,
-        }
 
 
 class EngineRun:
@@ -128,7 +113,7 @@ class EngineRun:
         """
         settle_memory()
         placements: list[tuple[str, str]] = []
-        times, seconds = _Times(), 0.0
+        times, seconds = _Times(self._clock), 0.0
         for op in self._workload.ops:
             progress(f"{type(op).__name__} {op.count}")
             if self._prepare(op):
@@ -146,7 +131,7 @@ class EngineRun:
             seconds=seconds,
             decisions_ns=times.decisions_ns,
             memory_peak_mib={"engine": peak_memory_mib()},
-            seconds_by_part=times.seconds_by_part(),
+            seconds_by_part=times.laps.seconds_by_part(),
         )
 
     def in_blocks(self, size: int) -> Iterator[list[tuple[str, str]]]:
@@ -168,7 +153,8 @@ class EngineRun:
             if not op.measured:
                 self._schedule(op)
                 continue
-            pods, times = [self._pod(op.template(index)) for index in range(op.count)], _Times()
+            pods = [self._pod(op.template(index)) for index in range(op.count)]
+            times = _Times(self._clock)
             yield []
             for start in range(0, op.count, size):
                 block = pods[start : start + size]
@@ -195,9 +181,9 @@ class EngineRun:
         """Schedule a wave of preemptors, the last operation of its workload."""
         pods = [self._pod(op.template(index)) for index in range(op.count)]
         wave = Preempting(self._core, self._pods, _PROFILE, clock=self._clock)
-        begin = self._clock.monotonic_ns()
+        watch = Stopwatch(self._clock.monotonic_ns)
         placements = wave.run(pods)
-        seconds = (self._clock.monotonic_ns() - begin) / NS_PER_SECOND
+        seconds = watch.seconds
         result = make_result(
             self._workload,
             "engine",
@@ -226,7 +212,7 @@ class EngineRun:
         there: deque[Pod] = deque()
         for index in range(op.count):
             pod = self._pod(op.template(index))
-            node_name = self._one(pod, _Times())
+            node_name = self._one(pod, _Times(self._clock))
             there.append(_on_node(pod, node_name))
             if len(there) > op.present:
                 self._pods.on_delete(there.popleft(), missed=False)
@@ -254,39 +240,32 @@ class EngineRun:
 
     def _schedule(self, op: CreatePods) -> tuple[list[tuple[str, str]], _Times, float]:
         pods = [self._pod(op.template(index)) for index in range(op.count)]
-        times = _Times()
-        begin = self._clock.monotonic_ns()
+        times, watch = _Times(self._clock), Stopwatch(self._clock.monotonic_ns)
         placements = [(pod.full_name, self._one(pod, times)) for pod in pods]
-        seconds = (self._clock.monotonic_ns() - begin) / NS_PER_SECOND
-        return placements, times, seconds
+        return placements, times, watch.seconds
 
     def _one(self, pod: Pod, times: _Times) -> str:
-        core, now = self._core, self._clock.monotonic_ns
-        start = now()
+        core, laps = self._core, times.laps
+        laps.start_lap()
         self._pods.on_add(pod)
         queued = core.queue.pop()
         assert queued is not None, f"{pod.full_name} was just added and is not in the queue"
-        popped = now()
+        laps.end_lap("queue")
         decision = core.cycles[_PROFILE].decide(queued.info)
-        decided = now()
+        took_ns = laps.end_lap("decide")
+        times.decisions_ns.append(took_ns)
         recorder = self._recorder
         if recorder is not None:
-            recorder.decided(queued, decision, self._histories, took_ns=decided - popped)
+            recorder.decided(queued, decision, self._histories, took_ns=took_ns)
         if not decision.node_name:
             raise UsageError(f"the workload does not fit: {pod.full_name}: {decision.message}")
         core.cache.assume_pod(queued.pod, decision.node_name)
         core.queue.end_in_flight(queued.uid)
-        assumed = now()
+        laps.end_lap("assume")
         self._pods.on_update(pod, _on_node(pod, decision.node_name))
         if recorder is not None:
             recorder.ended(queued.uid, "bound")
-        confirmed = now()
-        times.add(
-            queue_ns=popped - start,
-            decide_ns=decided - popped,
-            assume_ns=assumed - decided,
-            confirm_ns=confirmed - assumed,
-        )
+        laps.end_lap("confirm")
         return decision.node_name
 
     def _pod(self, manifest: JsonObject) -> Pod:

@@ -10,8 +10,8 @@ import os
 import platform
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import msgspec
@@ -27,6 +27,7 @@ from moorage.base.rng import Streams
 from moorage.config.own import LoadedConfiguration
 from moorage.engine.attempt import Attempt
 from moorage.engine.cycle import Cycle
+from moorage.engine.decision import Decision
 from moorage.engine.scoring import ask_score, normalized
 from moorage.engine.select_node import seeded
 from moorage.framework.cycle_state import CycleState
@@ -46,6 +47,7 @@ from moorage_lab.bench.plugin_cases import (
     node,
     resident,
 )
+from moorage_lab.bench.timing import NS_PER_US, Samples
 from moorage_lab.bench.workload import CreateObjects, Template
 
 Progress = Callable[[str], None]
@@ -128,18 +130,16 @@ class Laboratory:
             The plugin skipped its pod, so the case is wrong, or the cluster is too small for it.
         """
         template = self._prepared(name.lower(), CASES[name], self._samples)
-        filter_ns: list[int] = []
-        score_ns: list[int] = []
+        filtering = Samples(self._clock.monotonic_ns, warm_up=_WARM_UP)
+        scoring = Samples(self._clock.monotonic_ns, warm_up=_WARM_UP)
         rows: NodeView | None = None
         for index in range(self._samples + _WARM_UP):
             pod = PodInfo(self._pod(template, index))
             pod.part(RESOURCES)  # a pod's shape is found once, for all plugins
             state = CycleState()
-            first = self._filtered(name, state, pod)
-            second = None if rows is None else self._scored(name, state, pod, rows)
-            if index >= _WARM_UP:
-                filter_ns += [] if first is None else [first]
-                score_ns += [] if second is None else [second]
+            self._filter(name, state, pod, filtering)
+            if rows is not None:
+                self._score(name, state, pod, rows, scoring)
             search = self._full.search(self._full.begin(pod))
             fits = search.view.row_numbers()[search.filtered.passed]
             if len(fits) == 0:
@@ -147,7 +147,7 @@ class Laboratory:
             rows = self._snapshot.rows(fits)
             self._place(pod.pod, self._snapshot.names[int(fits[index * 7919 % len(fits)])])
         self._clear()
-        return PluginCost(_median_us(filter_ns), _median_us(score_ns))
+        return PluginCost(_median_us(filtering), _median_us(scoring))
 
     def mix(self, name: str) -> MixCost:
         """Measure whole decisions, one of a pair with reuse and one without.
@@ -161,64 +161,66 @@ class Laboratory:
         template = self._prepared(
             f"mix-{name.replace(' + ', '-').replace(' ', '-')}", MIXES[name], rounds
         )
-        by_cycle: dict[bool, list[int]] = {True: [], False: []}
+        now_ns = self._clock.monotonic_ns
+        reused, full = Samples(now_ns, warm_up=_WARM_UP), Samples(now_ns, warm_up=_WARM_UP)
         for index in range(rounds + 2 * _WARM_UP):
-            reuse = index % 2 == 0
-            cycle = self._reusing if reuse else self._full
+            cycle, samples = (self._full, full) if index % 2 else (self._reusing, reused)
             pod = self._pod(template, index)
-            start = self._clock.monotonic_ns()
-            decision = cycle.decide(PodInfo(pod))
-            spent = self._clock.monotonic_ns() - start
+            decision = samples.measure_work(partial(_decide, cycle, pod))
             if not decision.node_name:
                 raise UsageError(
                     f"the pod with {name} fits nowhere: take more nodes ({decision.message})"
                 )
-            if index >= 2 * _WARM_UP:
-                by_cycle[reuse].append(spent)
             self._place(pod, decision.node_name)
         self._clear()
-        return MixCost(_median_us(by_cycle[True]) or 0.0, _median_us(by_cycle[False]) or 0.0)
+        return MixCost(_median_us(reused) or 0.0, _median_us(full) or 0.0)
 
     def _prepared(self, prefix: str, case: Callable[[str], Template], count: int) -> Template:
         for op in claims_and_volumes(prefix, count + 2 * _WARM_UP):
             put_objects(self._snapshot.listers, op)
         return case(prefix)
 
-    def _filtered(self, name: str, state: CycleState, pod: PodInfo) -> int | None:
-        """Time PreFilter and Filter, nanoseconds; None when the plugin has neither."""
+    def _filter(self, name: str, state: CycleState, pod: PodInfo, samples: Samples) -> None:
+        """Measure PreFilter and Filter; no sample when the plugin has neither."""
         ask = next((each for each in self._profile.pre_filters if each.name == name), None)
         judge = next((each for each in self._profile.filters if each.name == name), None)
         if ask is None and judge is None:
-            return None
-        view, status = self._snapshot.all(), Status()
-        start = self._clock.monotonic_ns()
-        if ask is not None:
-            _, status = ask.pre_filter(state, pod, self._snapshot)
-        if judge is not None and status.ok:
-            judge.filter(state, pod, view)
-        spent = self._clock.monotonic_ns() - start
+            return
+        view = self._snapshot.all()
+
+        def work() -> Status:
+            status = Status()
+            if ask is not None:
+                _, status = ask.pre_filter(state, pod, self._snapshot)
+            if judge is not None and status.ok:
+                judge.filter(state, pod, view)
+            return status
+
+        status = samples.measure_work(work)
         if not status.ok:
             raise UsageError(f"{name} had nothing to filter: {status.message or 'Skip'}")
-        return spent
 
-    def _scored(self, name: str, state: CycleState, pod: PodInfo, rows: NodeView) -> int | None:
-        """Time PreScore, Score and NormalizeScore; None when the plugin does not score."""
+    def _score(
+        self, name: str, state: CycleState, pod: PodInfo, rows: NodeView, samples: Samples
+    ) -> None:
+        """Measure PreScore, Score and NormalizeScore; no sample when the plugin does not score."""
         ask = next((each for each in self._profile.pre_scores if each.name == name), None)
         judge = next((each for each in self._profile.score_forms if each.name == name), None)
         if judge is None:
-            return None
-        attempt, status = Attempt(self._profile, self._snapshot, state, pod), Status()
-        start = self._clock.monotonic_ns()
-        if ask is not None:
-            status = ask.pre_score(state, pod, rows)
-        if status.code is not Code.SKIP:
-            normalized(attempt, judge, ask_score(attempt, judge, rows))
-        spent = self._clock.monotonic_ns() - start
+            return
+        attempt = Attempt(self._profile, self._snapshot, state, pod)
+
+        def work() -> Status:
+            status = Status() if ask is None else ask.pre_score(state, pod, rows)
+            if status.code is not Code.SKIP:
+                normalized(attempt, judge, ask_score(attempt, judge, rows))
+            return status
+
+        status = samples.measure_work(work)
         if status.code is Code.SKIP and name == "VolumeBinding":
-            return None  # scoring by capacity belongs to a feature gate that is off
-        if not status.ok:
+            samples.durations_ns.clear()  # scoring by capacity belongs to a gate that is off
+        elif not status.ok:
             raise UsageError(f"{name} had nothing to score: {status.message or 'Skip'}")
-        return spent
 
     def _place(self, pod: Pod, node_name: str) -> None:
         spec = msgspec.structs.replace(pod.spec, node_name=node_name)
@@ -313,5 +315,9 @@ def _table(
     return lines
 
 
-def _median_us(durations_ns: Sequence[int]) -> float | None:
-    return round(median(durations_ns) / 1000, 1) if durations_ns else None
+def _decide(cycle: Cycle, pod: Pod) -> Decision:
+    return cycle.decide(PodInfo(pod))
+
+
+def _median_us(samples: Samples) -> float | None:
+    return round(samples.median_in(NS_PER_US), 1) if samples.durations_ns else None

@@ -23,6 +23,7 @@ from moorage.service.core import Core
 from moorage.service.failure import FailureHandler
 from moorage.service.ingest import PodIngest
 from moorage.state.queued_pod import QueuedPod
+from moorage_lab.bench.timing import Laps
 
 # A pod is tried once to find victims and once to take the place, and again if another pod took the
 # place.
@@ -65,8 +66,7 @@ class Preempting:
         self._pods = pods
         self._cycle = core.cycles[profile]
         self._failures = FailureHandler(core.queue, core.store.get, recorder=None, writes=None)
-        self._clock = clock
-        self._spent_ns = dict.fromkeys(("queue", "decide", "evict", "assume", "confirm"), 0)
+        self._laps = Laps(clock.monotonic_ns, "queue", "decide", "evict", "assume", "confirm")
         self._searching_ns = 0
         self._tried = 0
         self.victims: list[tuple[str, str]] = []
@@ -75,7 +75,7 @@ class Preempting:
     @property
     def seconds_by_part(self) -> dict[str, float]:
         """Time spent in each step."""
-        return {name: spent / NS_PER_SECOND for name, spent in self._spent_ns.items()}
+        return self._laps.seconds_by_part()
 
     @property
     def candidates_per_second(self) -> float:
@@ -90,11 +90,10 @@ class Preempting:
         UsageError
             A pod has no room, whichever pods are evicted.
         """
-        now = self._clock.monotonic_ns
-        begin = now()
+        self._laps.start_lap()
         for pod in pods:
             self._pods.on_add(pod)
-        self._spent_ns["queue"] += now() - begin
+        self._laps.end_lap("queue")
         placements: list[tuple[str, str]] = []
         for _ in range(_TRIES_MAX * len(pods)):
             if len(placements) == len(pods):
@@ -108,30 +107,27 @@ class Preempting:
 
     def _next(self) -> tuple[str, str] | None:
         """Try the next pod; return it and its node if it got one."""
-        core, now, spent_ns = self._core, self._clock.monotonic_ns, self._spent_ns
-        start = now()
+        core, laps = self._core, self._laps
+        laps.start_lap()
         queued = core.queue.pop()
         if queued is None:
             raise UsageError("the workload does not fit: pods wait for room that nobody makes")
-        popped = now()
+        laps.end_lap("queue")
         decision = self._cycle.decide(queued.info)
-        decided = now()
-        spent_ns["queue"] += popped - start
-        spent_ns["decide"] += decided - popped
-        self.decisions_ns.append(decided - popped)
+        took_ns = laps.end_lap("decide")
+        self.decisions_ns.append(took_ns)
         if decision.outcome is not Outcome.BIND:
-            self._searching_ns += decided - popped
+            self._searching_ns += took_ns
             self._make_room(queued, decision)
-            spent_ns["evict"] += now() - decided
+            laps.end_lap("evict")
             return None
         core.cache.assume_pod(queued.pod, decision.node_name)
         core.queue.nominator.withdraw_nomination(queued.pod)
         core.queue.end_in_flight(queued.uid)
-        assumed = now()
+        laps.end_lap("assume")
         spec = msgspec.structs.replace(queued.pod.spec, node_name=decision.node_name)
         self._pods.on_update(queued.pod, msgspec.structs.replace(queued.pod, spec=spec))
-        spent_ns["assume"] += assumed - decided
-        spent_ns["confirm"] += now() - assumed
+        laps.end_lap("confirm")
         return queued.pod.full_name, decision.node_name
 
     def _make_room(self, queued: QueuedPod, decision: Decision) -> None:

@@ -8,14 +8,13 @@ a few questions are asked about one pod and about a gang.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from statistics import median
 from typing import Any, Final
 
 import msgspec
 
 from moorage.api.resources import POD_GROUPS
 from moorage.base import aio
-from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.clock import Clock
 from moorage.base.errors import MoorageError, TransportError
 from moorage.base.rng import Streams
 from moorage.client.auth import FixedCredentials, ServerAccess
@@ -25,6 +24,7 @@ from moorage.service.questions.question import PREFIX
 from moorage_lab.bench.processes import Child, free_port
 from moorage_lab.bench.report import Result
 from moorage_lab.bench.server_run import OWN_CPU, ServerRun
+from moorage_lab.bench.timing import Stopwatch, median
 from moorage_lab.bench.workload import Workload
 
 Progress = Callable[[str], None]
@@ -171,14 +171,14 @@ class _Asking:
     async def _time_question(self, transport: HttpTransport, body: bytes) -> float | None:
         """Return how long the answer took, milliseconds; None if nobody listens yet."""
         call = Call("POST", f"{PREFIX}/what-if", body=body, timeout_seconds=_TRY_SECONDS)
-        began_ns = self._clock.monotonic_ns()
+        watch = Stopwatch(self._clock.monotonic_ns)
         try:
             answer = await transport.request(call)
         except TransportError:
             return None
         if answer.status != 200:
             raise MoorageError(f"what-if was refused: {answer.body[:500].decode()}")
-        return (self._clock.monotonic_ns() - began_ns) * 1e3 / NS_PER_SECOND
+        return watch.milliseconds
 
 
 class _Closing:
@@ -228,7 +228,7 @@ async def measure_questions(
             workload, clock=clock, streams=streams, progress=progress, companion=asking[-1]
         )
         asked.append(await run.run())
-    loss = 1 - median(map(_speed, asked)) / median(map(_speed, without))
+    loss = 1 - median([*map(_speed, asked)]) / median([*map(_speed, without)])
     return QuestionsResult(
         nodes=nodes,
         pods=pods,
@@ -254,6 +254,5 @@ def _cpu_ms(result: Result, pods: int) -> float:
     return round(1e3 * result.seconds_by_part[OWN_CPU] / pods, 3)
 
 
-def _middle(found: Iterable[float]) -> float:
-    """Return the median, 0 of nothing."""
-    return round(median(list(found) or [0.0]), 1)
+def _middle(figures: Iterable[float]) -> float:
+    return round(median(list(figures)), 1)

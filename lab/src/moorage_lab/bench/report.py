@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from moorage.base.digests import digest
+from moorage_lab.bench.timing import NS_PER_US, percentile
 from moorage_lab.bench.workload import Workload
 
 _PERCENTILES = (50, 90, 95, 99)
@@ -110,8 +111,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         if self.decision is None:
             return []
         d = self.decision
-        by_percentile = zip(_PERCENTILES, (d.p50_us, d.p90_us, d.p95_us, d.p99_us), strict=True)
-        data = {f"Perc{percentile}": us / 1000 for percentile, us in by_percentile}
+        by_percent = zip(_PERCENTILES, (d.p50_us, d.p90_us, d.p95_us, d.p99_us), strict=True)
+        data = {f"Perc{percent}": us / 1000 for percent, us in by_percent}
         labels = {**self._labels(), "Metric": "scheduler_scheduling_algorithm_duration_seconds"}
         return [{"data": data, "unit": "ms", "labels": labels}]
 
@@ -120,13 +121,8 @@ def latency(durations_ns: list[int]) -> Latency | None:
     """Summarise decision times, nanoseconds; None when there are none."""
     if not durations_ns:
         return None
-    ordered = sorted(durations_ns)
-
-    def at(percentile: int) -> float:
-        return ordered[min(len(ordered) - 1, len(ordered) * percentile // 100)] / 1000
-
-    p50, p90, p95, p99 = (at(percentile) for percentile in _PERCENTILES)
-    return Latency(p50, p90, p95, p99, ordered[-1] / 1000)
+    microseconds = [percentile(durations_ns, each) / NS_PER_US for each in (*_PERCENTILES, 100)]
+    return Latency(*microseconds)
 
 
 def peak_memory_mib() -> float:

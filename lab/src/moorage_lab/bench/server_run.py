@@ -15,13 +15,14 @@ from typing import Protocol
 from moorage.api.pod import Pod
 from moorage.api.resources import NODES, PODS, ResourceType
 from moorage.base import aio
-from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.clock import Clock
 from moorage.base.errors import DecodeError, MoorageError
 from moorage.base.rng import Streams
 from moorage.client.reflector import Reflector
 from moorage.client.writes import Client
 from moorage_lab.bench.processes import Child, Harness, open_harness
 from moorage_lab.bench.report import Result, make_result, peak_memory_mib
+from moorage_lab.bench.timing import Stopwatch
 from moorage_lab.bench.workload import CreateNodes, CreatePods, Workload
 
 Progress = Callable[[str], None]
@@ -174,7 +175,7 @@ class ServerRun:
                 await self._companion.before(scheduler)
             before = {child.name: child.processor_seconds() for child in (server, scheduler)}
             own_before = scheduler.own_processor_seconds()
-            have, start = len(bound.nodes), self._clock.monotonic_ns()
+            have, watch = len(bound.nodes), Stopwatch(self._clock.monotonic_ns)
             async with asyncio.TaskGroup() as group:
                 during = self._begun(group) if op.measured else None
                 creating = group.create_task(create_all(client, PODS, op))
@@ -182,7 +183,7 @@ class ServerRun:
                 await creating
                 if during is not None:
                     during.cancel()
-            seconds = (self._clock.monotonic_ns() - start) / NS_PER_SECOND
+            seconds = watch.seconds
             if op.measured:
                 names = sorted(op.template(i)["metadata"]["name"] for i in range(op.count))
                 result = make_result(

@@ -33,6 +33,7 @@ from moorage_lab.bench.api.jobs import (
     Written,
 )
 from moorage_lab.bench.api.wire import Connector, Wire, connector_of
+from moorage_lab.bench.timing import NS_PER_MS, Stopwatch, percentile
 from moorage_lab.bench.workload import default_node, default_pod
 from moorage_sandbox.apiserver.protobuf.envelope import count_items
 from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF
@@ -54,7 +55,6 @@ _OBJECTS = 100
 _PADDING = "x" * 800
 _SENT = re.compile(rb'"sent":"([0-9]+)"')
 _VERSION = re.compile(rb'"resourceVersion":"([0-9]+)"')
-_NS_PER_MS = NS_PER_SECOND / 1000
 
 
 async def do(job: Job, connector: Connector, clock: Clock, answer: Answer) -> None:
@@ -119,20 +119,20 @@ async def _on_each(
 ) -> float:
     """Do work on several connections; return the seconds from the opening of the last one."""
     wires = [await connector.open_connection() for _ in range(connections)]
-    start = clock.monotonic_ns()
+    watch = Stopwatch(clock.monotonic_ns)
     try:
         await asyncio.gather(*(work(wire) for wire in wires))
     finally:
         for wire in wires:
             wire.close()
-    return (clock.monotonic_ns() - start) / NS_PER_SECOND
+    return watch.seconds
 
 
 async def _list(job: ListOnce, connector: Connector, clock: Clock) -> Listed:
     with closing(await connector.open_connection()) as wire:
-        start = clock.monotonic_ns()
+        watch = Stopwatch(clock.monotonic_ns)
         body = await wire.call("GET", job.target, accept=_ACCEPTED[job.form])
-        seconds = (clock.monotonic_ns() - start) / NS_PER_SECOND
+        seconds = watch.seconds
     if job.form == "protobuf":
         return Listed(seconds, len(body), count_items(body))
     found = msgspec.json.decode(body)
@@ -141,11 +141,11 @@ async def _list(job: ListOnce, connector: Connector, clock: Clock) -> Listed:
 
 async def _write(job: Write, connector: Connector, clock: Clock) -> Written:
     indexes = iter(range(job.events))
-    start = clock.monotonic_ns()
+    watch = Stopwatch(clock.monotonic_ns)
 
     async def writer(wire: Wire) -> None:
         for index in indexes:
-            late = (clock.monotonic_ns() - start) / NS_PER_SECOND - index / job.rate
+            late = watch.seconds - index / job.rate
             if late < 0:
                 await aio.sleep(-late)
             target, obj = _written(index % _OBJECTS, clock.monotonic_ns())
@@ -222,7 +222,7 @@ async def _watch(job: Watch, connector: Connector, clock: Clock, answer: Answer)
     target = f"{WRITTEN}?watch=1&resourceVersion={await _version(connector)}"
     runs = (watcher.run(wire, target, ready) for watcher, wire in zip(watchers, wires, strict=True))
     await asyncio.gather(*runs)
-    lags = sorted(lag for watcher in watchers for lag in watcher.lags_ns)
+    lags = [lag for watcher in watchers for lag in watcher.lags_ns]
     first = min(watcher.first_ns for watcher in watchers)
     answer(
         Watched(
@@ -230,8 +230,8 @@ async def _watch(job: Watch, connector: Connector, clock: Clock, answer: Answer)
             events=tuple(watcher.events for watcher in watchers),
             digests=tuple(sorted({watcher.digest for watcher in watchers})),
             cut=sum(watcher.cut for watcher in watchers),
-            lag_p50_ms=_at(lags, 50) / _NS_PER_MS,
-            lag_p99_ms=_at(lags, 99) / _NS_PER_MS,
+            lag_p50_ms=percentile(lags, 50) / NS_PER_MS,
+            lag_p99_ms=percentile(lags, 99) / NS_PER_MS,
         )
     )
 
@@ -241,10 +241,6 @@ async def _version(connector: Connector) -> str:
     with closing(await connector.open_connection()) as wire:
         found = msgspec.json.decode(await wire.call("GET", f"{WRITTEN}?limit=1"))
     return str(found["metadata"]["resourceVersion"])
-
-
-def _at(ordered: list[int], percentile: int) -> int:
-    return ordered[min(len(ordered) - 1, len(ordered) * percentile // 100)] if ordered else 0
 
 
 def _tell(answer: msgspec.Struct) -> None:

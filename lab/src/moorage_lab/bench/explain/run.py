@@ -9,7 +9,8 @@ long.
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -17,7 +18,7 @@ import msgspec
 from moorage.api.codec import from_dict
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.base.clock import Clock
+from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.memory import settle_memory
 from moorage.base.rng import Streams
 from moorage.config.own import LoadedConfiguration
@@ -27,6 +28,7 @@ from moorage.service.core import Core, build_core
 from moorage.service.facts import Facts
 from moorage.service.ingest import NodeIngest, PodIngest
 from moorage_lab.bench.explain.devices import CLAIMS, claim_name, put_devices
+from moorage_lab.bench.timing import NS_PER_MS, Samples, percentile
 
 Progress = Callable[[str], None]
 Spec = dict[str, Any]
@@ -136,15 +138,14 @@ def measure_explanations(
     progress(f"{nodes} nodes, {nodes * pods_a_node} pods")
     _fill(core, nodes, pods_a_node, clock)
     settle_memory()  # as a running scheduler does
-    times: dict[str, list[float]] = {name: [] for name in CAUSES}
+    times = {name: Samples(_user_ns) for name in CAUSES}
     suggestions = 0
     for number in range(rounds):
         progress(f"round {number + 1} of {rounds}")
         for name, spec in CAUSES.items():
             pod = _pod(f"q{number}-{name.replace(' ', '-')}", spec)
-            before = _user_seconds()
-            suggestions += len(explain(core, pod).suggestions)
-            times[name].append((_user_seconds() - before) * 1e3)
+            answer = times[name].measure_work(partial(explain, core, pod))
+            suggestions += len(answer.suggestions)
     return _result(core, nodes, times, suggestions)
 
 
@@ -187,25 +188,25 @@ def _pod(name: str, spec: Spec, *, app: str = "q") -> Pod:
     return from_dict(Pod, {"metadata": metadata, "spec": spec})
 
 
-def _user_seconds() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_utime
+def _user_ns() -> int:
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_utime * NS_PER_SECOND)
 
 
 def _result(
-    core: Core, nodes: int, times: Mapping[str, list[float]], suggestions: int
+    core: Core, nodes: int, times: Mapping[str, Samples], suggestions: int
 ) -> ExplainResult:
-    every = sorted(each for found in times.values() for each in found)
+    every = [ns for samples in times.values() for ns in samples.durations_ns]
     return ExplainResult(
         nodes=nodes,
         pods=core.snapshot.table.pod_total,
         questions=len(every),
-        p50_ms=_share(every, 0.5),
-        p95_ms=_share(every, 0.95),
-        max_ms=round(every[-1], 1),
+        p50_ms=_milliseconds(every, 50),
+        p95_ms=_milliseconds(every, 95),
+        max_ms=_milliseconds(every, 100),
         suggestions=suggestions,
-        by_cause={name: _share(sorted(found), 0.5) for name, found in times.items()},
+        by_cause={name: _milliseconds(each.durations_ns, 50) for name, each in times.items()},
     )
 
 
-def _share(ordered: list[float], share: float) -> float:
-    return round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 1)
+def _milliseconds(durations_ns: Sequence[int], percent: int) -> float:
+    return round(percentile(durations_ns, percent) / NS_PER_MS, 1)

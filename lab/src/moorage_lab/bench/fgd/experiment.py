@@ -15,7 +15,7 @@ from moorage.api.codec import from_dict
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.yaml_text import write_yaml
-from moorage.base.clock import NS_PER_SECOND, Clock, processor_ns
+from moorage.base.clock import Clock, processor_ns
 from moorage.base.digests import digest
 from moorage.base.rng import Streams
 from moorage.config.load import parse_config
@@ -30,6 +30,7 @@ from moorage.snapshot.pod_info import PodInfo
 from moorage_lab.bench.fgd.curves import Curves, Step, curves
 from moorage_lab.bench.fgd.openb import TraceNode, TracePod, typical_of
 from moorage_lab.bench.fgd.protocol import prepare
+from moorage_lab.bench.timing import Stopwatch
 
 _PROFILE: Final = "default-scheduler"
 _NAMES: Final = GpuShareArgs()
@@ -144,7 +145,7 @@ def run_experiment(
     clock
         The time of the scheduler's parts.
     """
-    begin = processor_ns()
+    watch_in_all = Stopwatch(processor_ns)
     experiment = prepare(trace.nodes, trace.pods, seed=seed)
     typical = typical_of(trace.pods)
     core = build_core(
@@ -158,10 +159,10 @@ def run_experiment(
         core.cache.add_node(_node(node))
     pods = _pods(experiment.pods)
     cluster = _Cluster(core, typical)
-    start = processor_ns()
+    watch = Stopwatch(processor_ns)
     for pod, kind in zip(pods, experiment.pods, strict=True):
         cluster.place(pod, kind)
-    seconds = (processor_ns() - start) / NS_PER_SECOND
+    seconds = watch.seconds
     found = curves(cluster.steps(), experiment.total_gpus)
     return Run(
         trace=trace.name,
@@ -171,7 +172,7 @@ def run_experiment(
         failed=cluster.failed,
         decisions=len(pods),
         seconds=seconds,
-        seconds_in_all=(processor_ns() - begin) / NS_PER_SECOND,
+        seconds_in_all=watch_in_all.seconds,
         digest=digest(cluster.placements),
     )
 

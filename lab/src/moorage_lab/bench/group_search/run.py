@@ -32,6 +32,7 @@ from moorage.service.core import Core, build_core
 from moorage.snapshot.pod_info import PodInfo
 from moorage_lab.bench.configurations import coscheduling
 from moorage_lab.bench.group_search.generator import RACK, ZONE, Case, FreeNode, Shape
+from moorage_lab.bench.timing import NS_PER_MS, Samples
 
 _PROFILE: Final = "default-scheduler"
 _GROUP: Final = "g"
@@ -97,7 +98,8 @@ def _decided(case: Case, core: Core, pods: Sequence[PodInfo]) -> GroupEnd:
     cycle, key = GroupCycle(core.cycles[_PROFILE]), core.snapshot.groups.key_of(pods[0].pod)
     assert key is not None, "the pods name their group"
     cycle.cycle.decide(pods[0])  # columns are compiled once a cluster, not once a group
-    found, took_ns, longest_ns = _timed(cycle.deciding(key, pods))
+    steps = Samples(processor_ns)
+    found = _take_steps(cycle.deciding(key, pods), steps)
     report = found.search
     places = [(each.decision.pod.key, each.node_name) for each in found.members]
     placed = found.outcome is GroupOutcome.PLACED and all(node for _, node in places)
@@ -110,25 +112,27 @@ def _decided(case: Case, core: Core, pods: Sequence[PodInfo]) -> GroupEnd:
         searched="" if report is None else report.end.value,
         sets=0 if report is None else report.sets,
         rejections=0 if report is None else report.rejections,
-        took_ms=took_ns / 1e6,
-        longest_step_ms=longest_ns / 1e6,
+        took_ms=sum(steps.durations_ns) / NS_PER_MS,
+        longest_step_ms=max(steps.durations_ns) / NS_PER_MS,
         places=digest(places),
     )
 
 
-def _timed(steps: Steps) -> tuple[GroupDecision, int, int]:
-    """Take every step; return the decision, the time of all steps, and of the longest step."""
-    took_ns = longest_ns = 0
-    found: GroupDecision | None = None
-    while found is None:
-        began_ns = processor_ns()
+def _take_steps(steps: Steps, samples: Samples) -> GroupDecision:
+    """Measure every step; return the decision."""
+
+    def take_step() -> GroupDecision | None:
         try:
             next(steps)
         except StopIteration as end:
-            found = end.value
-        step_ns = processor_ns() - began_ns
-        took_ns, longest_ns = took_ns + step_ns, max(longest_ns, step_ns)
-    return found, took_ns, longest_ns
+            decision: GroupDecision = end.value
+            return decision
+        return None
+
+    while True:
+        decision = samples.measure_work(take_step)
+        if decision is not None:
+            return decision
 
 
 def _cluster(case: Case, registry: Registry) -> tuple[Core, list[PodInfo]]:

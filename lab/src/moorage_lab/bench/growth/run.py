@@ -13,7 +13,7 @@ from moorage.base.clock import SystemClock
 from moorage.base.rng import Streams
 from moorage.plugins.in_tree import in_tree_registry
 from moorage_lab.bench.engine_run import EngineRun
-from moorage_lab.bench.gangs import GangRun
+from moorage_lab.bench.gangs.run import GangRun
 from moorage_lab.bench.growth.axes import AXES
 from moorage_lab.bench.report import peak_memory_mib
 

@@ -23,6 +23,7 @@ from moorage.client.reflectors import Reflectors
 from moorage.client.writes import Client
 from moorage.nodeshapes.templates import default_nodes
 from moorage_lab.bench.handover.plan import POD_CPU, HandoverPlan
+from moorage_lab.bench.timing import Stopwatch
 from moorage_sandbox.nodeagent.agents import NodeAgents
 
 NAMESPACE = "default"
@@ -109,8 +110,8 @@ class HandoverLoad:
             Called again and again during the wait.
         """
         await self._coming.cancel_all()
-        end_ns = self._clock.monotonic_ns() + int(seconds * NS_PER_SECOND)
-        while self._without_node() and self._clock.monotonic_ns() < end_ns:
+        watch = Stopwatch(self._clock.monotonic_ns)
+        while self._without_node() and watch.seconds < seconds:
             self.raise_failure()
             await meanwhile()
             await aio.sleep(_LOOK_SECONDS)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
+
+from moorage_lab.bench.timing import median
 
 ACTS: Final = ("SIGTERM", "SIGKILL", "SIGSTOP")
 """The acts against a replica, chosen at random."""
@@ -190,7 +191,7 @@ def spread(seconds: Sequence[float]) -> str:
     if not seconds:
         return "none"
     return (
-        f"{min(seconds):6.2f} s least, {statistics.median(seconds):6.2f} s median, "
+        f"{min(seconds):6.2f} s least, {median(seconds):6.2f} s median, "
         f"{max(seconds):6.2f} s greatest ({len(seconds)})"
     )
 

@@ -19,6 +19,7 @@ from moorage_lab.bench.handover.load import HandoverLoad
 from moorage_lab.bench.handover.plan import ACTS, HandoverPlan, HandoverReport, Round
 from moorage_lab.bench.handover.replicas import LOOK_SECONDS, PATIENCE_SECONDS, Replicas
 from moorage_lab.bench.processes import Harness, open_harness, server_flags
+from moorage_lab.bench.timing import Stopwatch
 
 _REST_SECONDS = 2.0
 
@@ -75,14 +76,14 @@ class HandoverRun:
             await replicas.complete()
             load.come_and_go()
             self._progress(f"{self._plan.replicas} replicas run")
-            began_ns = self._clock.monotonic_ns()
+            watch = Stopwatch(self._clock.monotonic_ns)
             rounds = []
             for number in range(self._plan.rounds):
                 await aio.sleep(self._rng.uniform(0, _REST_SECONDS))
                 rounds.append(await self._round(replicas))
                 load.raise_failure()
                 self._progress(f"{number + 1}/{self._plan.rounds} {_round_text(rounds[-1])}")
-            seconds = (self._clock.monotonic_ns() - began_ns) / NS_PER_SECOND
+            seconds = watch.seconds
             lost = await load.end_arrivals(seconds=PATIENCE_SECONDS, meanwhile=replicas.replace)
             book = replicas.look()
             return HandoverReport(
@@ -143,9 +144,9 @@ class HandoverRun:
     async def _bound(self, replicas: Replicas, after: float, *, not_by: str) -> None:
         """Wait until a replica, other than one, binds a pod."""
         patience = self._plan.lease_seconds + PATIENCE_SECONDS
-        end_ns = self._clock.monotonic_ns() + int(patience * NS_PER_SECOND)
+        watch = Stopwatch(self._clock.monotonic_ns)
         while replicas.look().first_bind(after=after, not_by=not_by) is None:
-            if self._clock.monotonic_ns() > end_ns:
+            if watch.seconds > patience:
                 raise MoorageError(f"no pod was bound for {patience:.0f} s; {replicas.tails()}")
             await replicas.replace(later=not_by)
             await aio.sleep(LOOK_SECONDS)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from statistics import median
 from typing import Final
 
 import msgspec
 
 from moorage.base import aio
-from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.clock import Clock
 from moorage.base.rng import Streams
 from moorage_lab.bench.page.cluster import PageCluster, Viewer, logged_in, page_cluster
+from moorage_lab.bench.timing import Stopwatch, median
 
 _NEXT_LOOKS: Final = 5
 _SETTLE_SECONDS: Final = 5.0  # the scheduler tidies its memory after the first lists
@@ -145,9 +145,9 @@ class _Run:
 
     async def look(self, viewer: Viewer) -> tuple[float, float, int]:
         """Ask for everything; return wall time and processor time in ms, and the bytes."""
-        began_ns, cpu = self._now_ns(), self._cpu_seconds()
+        watch, cpu = Stopwatch(self._clock.monotonic_ns), self._cpu_seconds()
         body = await viewer.state()
-        took_ms = (self._now_ns() - began_ns) * 1e3 / NS_PER_SECOND
+        took_ms = watch.milliseconds
         return took_ms, 1e3 * (self._cpu_seconds() - cpu), len(body)
 
     async def cost(self, viewer: Viewer, viewers: int, arrivals: int) -> ViewerCost:
@@ -156,9 +156,10 @@ class _Run:
             works = [viewer.follow() for _ in range(viewers)]
             tasks = [group.create_task(each) for each in (*works, self._arrive(arrivals))]
             await aio.sleep(_SETTLE_SECONDS)  # each viewer has loaded everything
-            began_ns, cpu, received = self._now_ns(), self._cpu_seconds(), viewer.received
+            watch = Stopwatch(self._clock.monotonic_ns)
+            cpu, received = self._cpu_seconds(), viewer.received
             await aio.sleep(self._plan.seconds)
-            seconds = (self._now_ns() - began_ns) / NS_PER_SECOND
+            seconds = watch.seconds
             cost = ViewerCost(
                 viewers=viewers,
                 arrivals_per_second=arrivals,
@@ -174,9 +175,6 @@ class _Run:
             await self._cluster.create_pod(self._created)
             self._created += 1
             await aio.sleep(1 / per_second)
-
-    def _now_ns(self) -> int:
-        return self._clock.monotonic_ns()
 
     def _cpu_seconds(self) -> float:
         return self._cluster.scheduler.own_processor_seconds()

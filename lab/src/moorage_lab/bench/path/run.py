@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from moorage.base import aio
-from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.clock import Clock
 from moorage.base.errors import MoorageError
 from moorage.base.rng import Streams
 from moorage.client.http_transport import open_transport
@@ -26,8 +26,8 @@ from moorage_lab.bench.path.null_server import Report, Script, null_server_flags
 from moorage_lab.bench.path.parts import LOOP, PARTS, PartTimes
 from moorage_lab.bench.path.standing import Standing
 from moorage_lab.bench.processes import Child, open_harness
+from moorage_lab.bench.timing import NS_PER_MS, Stopwatch, percentile
 
-NS_PER_MS: Final = NS_PER_SECOND // 1000
 _LOOK_SECONDS: Final = 0.2
 _STALL_SECONDS: Final = 60.0
 _LOOK_AT_LOOP_SECONDS: Final = 0.005
@@ -191,10 +191,9 @@ class _Run:
         tasks.spawn(looking, name="stalls")
         self._times.spent_ns.update(dict.fromkeys(PARTS, 0))
         self._pause_seconds_max = 0.0
-        before_ns = time.thread_time_ns()
+        processor_time = Stopwatch(time.thread_time_ns)
         report = await self._play(Script(plan.pods, plan.window, plan.rate))
-        cpu_ns = time.thread_time_ns() - before_ns
-        return self._result(report, cpu_ns)
+        return self._result(report, processor_time.elapsed_ns)
 
     async def _play(self, script: Script) -> Report:
         """Have the pods of a script come; wait until each has a node and no more calls come."""
@@ -248,10 +247,5 @@ class _Run:
 
 
 def _percentiles_ms(latencies_ns: Sequence[int]) -> dict[str, float]:
-    ordered = sorted(latencies_ns)
-    last = len(ordered) - 1
-    return {
-        "p50": ordered[last // 2] / NS_PER_MS,
-        "p99": ordered[last * 99 // 100] / NS_PER_MS,
-        "max": ordered[last] / NS_PER_MS,
-    }
+    named = {"p50": 50, "p99": 99, "max": 100}
+    return {name: percentile(latencies_ns, each) / NS_PER_MS for name, each in named.items()}

@@ -5,13 +5,13 @@ Source: kubernetes v1.36 test/integration/scheduler_perf/util.go (``DataItem``, 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
 from moorage_lab.bench.scheduler_perf.cases import ThresholdMetric
+from moorage_lab.bench.timing import percentile
 
 PERCENTILES: Final = (50, 90, 95, 99)
 _WITHOUT: Final = "not applicable"
@@ -60,11 +60,8 @@ def percentiles(samples: Sequence[float]) -> dict[str, float]:
     samples
         At least one.
     """
-    ordered = sorted(samples)
-    found = {"Average": sum(ordered) / len(ordered)}
-    for each in PERCENTILES:
-        found[f"Perc{each}"] = ordered[math.ceil(len(ordered) * each / 100) - 1]
-    return found
+    data = {"Average": sum(samples) / len(samples)}
+    return data | {f"Perc{each}": percentile(samples, each) for each in PERCENTILES}
 
 
 def apply_threshold(items: Sequence[DataItem], bound: float, metric: ThresholdMetric) -> list[str]:

@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from moorage.api.resources import POD_GROUPS
 from moorage.base import aio
-from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import MoorageError
 from moorage.client.requests import Selection
 from moorage_lab.bench.scheduler_perf.operations import WaitForPodGroups
 from moorage_lab.bench.scheduler_perf.scene import Scene
+from moorage_lab.bench.timing import Stopwatch
 
 _LOOK_SECONDS: Final = 0.1
 _WAIT_SECONDS: Final = 10.0  # as in the suite
@@ -24,12 +24,12 @@ async def wait_for_groups(scene: Scene, op: WaitForPodGroups) -> None:
     MoorageError
         The time is over.
     """
-    end_ns = scene.clock.monotonic_ns() + round(_WAIT_SECONDS * NS_PER_SECOND)
+    watch = Stopwatch(scene.clock.monotonic_ns)
     while True:
         listed: Any = await scene.objects.client.list(POD_GROUPS, Selection(op.namespace))
         if len(listed["items"]) >= op.count:
             return
-        if scene.clock.monotonic_ns() >= end_ns:
+        if watch.seconds >= _WAIT_SECONDS:
             raise MoorageError(
                 f"namespace {op.namespace}: {len(listed['items'])} of {op.count} groups of pods "
                 f"are there after {_WAIT_SECONDS:.0f} s"

@@ -17,7 +17,7 @@ import msgspec
 from moorage.api.resources import NODES
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
-from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.clock import Clock
 from moorage.base.errors import MoorageError, TransportError, UsageError
 from moorage.base.rng import Streams
 from moorage.client.auth import FixedCredentials, ServerAccess
@@ -29,6 +29,7 @@ from moorage.client.writes import Client
 from moorage.config.feature_gates import FeatureGates
 from moorage_lab.bench.processes import Child, free_port, open_harness
 from moorage_lab.bench.scheduler_perf.clusters import Cluster
+from moorage_lab.bench.timing import Stopwatch
 
 Failed = Callable[[str, BaseException], None]
 
@@ -176,8 +177,8 @@ async def _ready(page: Transport, scheduler: Child, clock: Clock) -> None:
     MoorageError
         It ended, or is not ready in time; another scheduler may hold the lease.
     """
-    end_ns = clock.monotonic_ns() + round(_START_SECONDS * NS_PER_SECOND)
-    while clock.monotonic_ns() < end_ns:
+    watch = Stopwatch(clock.monotonic_ns)
+    while watch.seconds < _START_SECONDS:
         scheduler.raise_if_ended()
         try:
             answer = await page.request(Call("GET", "/readyz"))

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.clock import Clock
 from moorage.base.errors import ConfigError, MoorageError, UsageError
 from moorage.base.rng import Streams
 from moorage_lab.bench.scheduler_perf.cases import THROUGHPUT, TestCase, Workload
@@ -20,6 +20,7 @@ from moorage_lab.bench.scheduler_perf.files import WorkloadFile
 from moorage_lab.bench.scheduler_perf.objects import NotSupportedError
 from moorage_lab.bench.scheduler_perf.run_workload import Planned, Running, plan
 from moorage_lab.bench.scheduler_perf.selecting import NameFilter, has_labels
+from moorage_lab.bench.timing import Stopwatch
 
 Outcome = Literal["done", "below threshold", "failed", "not supported"]
 Failed = Callable[[str, BaseException], None]
@@ -181,7 +182,7 @@ class Suite:
             return WorkloadReport(name=name, outcome="not supported", messages=error.what)
         except ConfigError as error:
             return WorkloadReport(name=name, outcome="failed", messages=error.faults)
-        begun_ns = self._clock.monotonic_ns()
+        watch = Stopwatch(self._clock.monotonic_ns)
         outcome, messages, items = await self._measure(planned)
         bound, selected = workload.bound(self._topic), case.threshold_metric(workload)
         missed = apply_threshold(items, bound, selected)
@@ -194,7 +195,7 @@ class Suite:
             outcome=outcome,
             messages=(*messages, *missed, *notes),
             items=tuple(items),
-            seconds=(self._clock.monotonic_ns() - begun_ns) / NS_PER_SECOND,
+            seconds=watch.seconds,
         )
 
     async def _measure(self, planned: Planned) -> tuple[Outcome, list[str], list[DataItem]]:

@@ -20,7 +20,7 @@ from moorage.api.pod import Pod
 from moorage.api.resources import NODES, PODS
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
-from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.clock import Clock
 from moorage.base.errors import ConflictError, NotFoundError
 from moorage.base.rng import Streams
 from moorage.client.follow import Follower
@@ -28,6 +28,7 @@ from moorage.client.reflectors import Reflectors
 from moorage.client.writes import Client
 from moorage.nodeshapes.templates import NodeTemplate, default_nodes, name_of
 from moorage_lab.bench.soak.plan import FOREIGN, NAMESPACE, SLOT, SoakPlan, SoakReport, soak_pod
+from moorage_lab.bench.timing import Stopwatch
 from moorage_sandbox.nodeagent.agents import NodeAgents
 
 _IN_FLIGHT = 32  # concurrent creations
@@ -97,7 +98,7 @@ class SoakLoad:
 
     async def run(self) -> SoakReport:
         """Run the load, wait until all changes stop, and return the report."""
-        began_ns = self._clock.monotonic_ns()
+        watch = Stopwatch(self._clock.monotonic_ns)
         churning = TaskOwner(lambda _name, error: self._failures.append(error))
         calm = asyncio.Event()
         shaken = [
@@ -113,8 +114,7 @@ class SoakLoad:
             await churning.cancel_all()
         self._progress("all nodes are back")
         settled = await self._settle()
-        seconds = (self._clock.monotonic_ns() - began_ns) / NS_PER_SECOND
-        return await self._report(settled=settled, seconds=seconds)
+        return await self._report(settled=settled, seconds=watch.seconds)
 
     async def stop(self) -> None:
         """End nodes and watches."""

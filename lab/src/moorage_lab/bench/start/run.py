@@ -9,13 +9,14 @@ from typing import Final
 import msgspec
 
 from moorage.base import aio
-from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.clock import Clock
 from moorage.base.errors import MoorageError, TransportError
 from moorage.client.auth import FixedCredentials, ServerAccess
 from moorage.client.transport import Call, Transport
 from moorage_lab.bench.path.null_server import Report, null_server_flags
 from moorage_lab.bench.processes import Child, free_port, open_harness
 from moorage_lab.bench.start.result import StartPlan, StartResult
+from moorage_lab.bench.timing import Stopwatch
 
 _LOOK_SECONDS: Final = 0.02
 _PATIENCE_SECONDS: Final = 600.0
@@ -62,17 +63,17 @@ class Health:
     def __init__(self, transport: Transport, clock: Clock) -> None:
         self._transport = transport
         self._clock = clock
-        self._longest_ns = 0
-        self._probe_ns: int | None = None
+        self._longest = 0.0
+        self._probe: Stopwatch | None = None
         self.answers = 0
 
     @property
     def longest_seconds(self) -> float:
         """The longest wait, that for an answer which has not come yet included."""
-        waiting_ns = 0
-        if self.answers and self._probe_ns is not None:
-            waiting_ns = self._clock.monotonic_ns() - self._probe_ns
-        return max(self._longest_ns, waiting_ns) / NS_PER_SECOND
+        waiting = 0.0
+        if self.answers and self._probe is not None:
+            waiting = self._probe.seconds
+        return max(self._longest, waiting)
 
     async def ask(self) -> None:
         """Ask until cancelled; refused connections before the first answer do not count.
@@ -83,17 +84,16 @@ class Health:
             The scheduler has answered before, and does not answer any more.
         """
         while True:
-            self._probe_ns = self._clock.monotonic_ns()
+            probe = self._probe = Stopwatch(self._clock.monotonic_ns)
             try:
                 await self._transport.request(Call("GET", "/livez", accept="text/plain"))
             except TransportError:
                 if self.answers:
                     raise
             else:
-                waited_ns = self._clock.monotonic_ns() - self._probe_ns
-                self._longest_ns = max(self._longest_ns, waited_ns)
+                self._longest = max(self._longest, probe.seconds)
                 self.answers += 1
-            self._probe_ns = None
+            self._probe = None
             await aio.sleep(_LOOK_SECONDS)
 
 
@@ -114,22 +114,20 @@ class _Run:
 
     async def measure(self) -> StartResult:
         tasks = aio.TaskOwner()
-        began_ns = self._clock.monotonic_ns()
+        watch = Stopwatch(self._clock.monotonic_ns)
         await self._scheduler.start()
         asking = tasks.spawn(self._health.ask(), name="health")
         try:
-            seconds = 0.0
             while not await self._bindings():
                 self._scheduler.raise_if_ended()
                 if asking.done():
                     asking.result()
-                if seconds > _PATIENCE_SECONDS:
+                if watch.seconds > _PATIENCE_SECONDS:
                     raise MoorageError(f"no pod was bound for {_PATIENCE_SECONDS:.0f} s")
                 await aio.sleep(_LOOK_SECONDS)
-                seconds = (self._clock.monotonic_ns() - began_ns) / NS_PER_SECOND
             return StartResult(
                 plan=self._plan,
-                seconds=(self._clock.monotonic_ns() - began_ns) / NS_PER_SECOND,
+                seconds=watch.seconds,
                 cpu_seconds=self._scheduler.processor_seconds(),
                 memory_mib=self._scheduler.peak_memory_mib(),
                 health_seconds_max=self._health.longest_seconds,

@@ -69,8 +69,8 @@ def bench_gang_arrivals(
     from moorage.base.clock import SystemClock
     from moorage.base.rng import Streams
     from moorage.cli.render import show
-    from moorage_lab.bench.arrival_report import MODES, as_lines
-    from moorage_lab.bench.gang_arrivals import ArrivalRun, plan
+    from moorage_lab.bench.gangs.arrival_report import MODES, as_lines
+    from moorage_lab.bench.gangs.arrivals import ArrivalRun, plan
 
     if largest > nodes * 8:
         raise click.BadParameter(f"jobs of {largest} pods do not fit {nodes} nodes of 8")

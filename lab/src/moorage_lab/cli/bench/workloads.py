@@ -368,7 +368,7 @@ def gang(
     from moorage.base.rng import Streams
     from moorage.cli.render import show
     from moorage.plugins.in_tree import in_tree_registry
-    from moorage_lab.bench.gangs import GangRun
+    from moorage_lab.bench.gangs.run import GangRun
 
     run = GangRun(nodes, in_tree_registry(), clock=SystemClock(), streams=Streams(seed))
     result = run.run(sizes, repeats=repeats, gangs=gangs, gang_pods=8)

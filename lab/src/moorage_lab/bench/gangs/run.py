@@ -8,6 +8,7 @@ rate, each gang's members are assumed on their nodes before the next gang arrive
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import msgspec
@@ -16,7 +17,7 @@ from moorage.api.codec import from_dict
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.pod_group import PodGroup
-from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.clock import Clock
 from moorage.base.digests import digest
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
@@ -29,6 +30,7 @@ from moorage.framework.registry import Registry
 from moorage.service.core import build_core
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
+from moorage_lab.bench.timing import NS_PER_MS, NS_PER_US, Samples, Stopwatch
 from moorage_lab.bench.workload import CreateNodes, basic
 
 _PROFILE = "default-scheduler"
@@ -149,13 +151,13 @@ class GangRun:
         )
         waiting = [self._gang(f"gang-{index}", gang_pods) for index in range(gangs)]
         places: list[tuple[str, str]] = []
-        begin = self._clock.monotonic_ns()
+        watch = Stopwatch(self._clock.monotonic_ns)
         for key, pods in waiting:
             found = self._placed(key, pods)
             for member in found.members:
                 self._core.cache.assume_pod(member.decision.pod.pod, member.node_name)
             places += _places(found)
-        seconds = (self._clock.monotonic_ns() - begin) / NS_PER_SECOND
+        seconds = watch.seconds
         # Last, because each trial draws random numbers to choose among equal nodes.
         self._occupy()
         refused = tuple(
@@ -172,17 +174,17 @@ class GangRun:
     def _size(
         self, key: GroupKey, pods: Sequence[PodInfo], decide: Decide, repeats: int
     ) -> GangSize:
-        took: list[int] = []
-        found = decide(key, pods)
-        for _ in range(repeats):
-            begin = self._clock.monotonic_ns()
-            found = decide(key, pods)
-            took.append(self._clock.monotonic_ns() - begin)
-        took.sort()
-        best, median = took[0], took[len(took) // 2]
-        each_us = best / 1e3 / len(pods)
+        samples = Samples(self._clock.monotonic_ns, warm_up=1)
+        for _ in range(repeats + 1):
+            decision = samples.measure_work(partial(decide, key, pods))
+        best = min(samples.durations_ns)
         return GangSize(
-            len(pods), best / 1e6, median / 1e6, each_us, repeats, digest(_places(found))
+            len(pods),
+            best / NS_PER_MS,
+            samples.median_in(NS_PER_MS),
+            best / NS_PER_US / len(pods),
+            repeats,
+            digest(_places(decision)),
         )
 
     def _occupy(self) -> None:

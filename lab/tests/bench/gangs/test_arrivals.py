@@ -15,8 +15,8 @@ from moorage.base.rng import Streams
 from moorage.service.core import Core
 from moorage.snapshot.pod_groups import GroupKey, GroupTerms, PodGroups
 from moorage.snapshot.snapshot import Snapshot
-from moorage_lab.bench.arrival_report import as_lines
-from moorage_lab.bench.gang_arrivals import ArrivalRun, BrokenPromiseError, Job, Promises, plan
+from moorage_lab.bench.gangs.arrival_report import as_lines
+from moorage_lab.bench.gangs.arrivals import ArrivalRun, BrokenPromiseError, Job, Promises, plan
 from moorage_sandbox.testing.builders import node, pod
 
 

@@ -29,8 +29,9 @@ from moorage.config.own import LoadedConfiguration
 from moorage.observe.group_attempts import GroupAttemptFacts
 from moorage.service.core import Core
 from moorage.service.facts import Facts
-from moorage_lab.bench.arrival_report import NODE_CPU, ArrivalResult, Mode
 from moorage_lab.bench.configurations import coscheduling
+from moorage_lab.bench.gangs.arrival_report import NODE_CPU, ArrivalResult, Mode
+from moorage_lab.bench.timing import Stopwatch
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from moorage_sandbox.testing.virtual_loop import run_virtual
@@ -224,9 +225,9 @@ class ArrivalRun:
         BrokenPromiseError
             A promise of group attempts was broken (checked only in that mode).
         """
-        began_ns = self._watch.monotonic_ns()
+        watch = Stopwatch(self._watch.monotonic_ns)
         self._run()
-        wall_seconds = (self._watch.monotonic_ns() - began_ns) / NS_PER_SECOND
+        wall_seconds = watch.seconds
         all_done = len(self._done) == len(self._jobs)
         makespan = max(self._done.values()) if all_done else self._now
         room = makespan * self._room
