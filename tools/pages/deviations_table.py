@@ -143,10 +143,11 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         back="leave the annotations out",
     ),
     Deviation(
-        subject="Extension points placementGenerate and placementScore",
-        upstream="weights of their own",
-        here="the weight a plugin has as a Score plugin, else 1",
-        why="the only plugins there are have weight 1",
+        subject="Placements of a group that are tried (1.37, TopologyAwareWorkloadScheduling)",
+        upstream="`percentageOfPlacementsToScore` unset: an adaptive part of them",
+        here="unset: all of them; 0: the adaptive part, and any other value is honoured",
+        why="all placements can be afforded, and the best one should be among those tried",
+        back="`percentageOfPlacementsToScore: 0`",
     ),
     Deviation(
         subject="A pod that is changed while Permit holds it, and then turned away",

@@ -199,7 +199,7 @@ def test_tampered_preemption_fields_are_found(tmp_path, field):
     assert report.families["noderesources"].by_field == {field: len(rows)}
 
 
-PLACING = {"enabled": [{"name": "X"}]}
+WITHOUT = {"disabled": [{"name": "GangScheduling"}]}
 
 
 def set_mode(line: dict[str, Any]) -> dict[str, Any]:
@@ -221,13 +221,18 @@ def config(line: dict[str, Any], **settings: Any) -> dict[str, Any]:
     return line
 
 
+def as_1_37(line: dict[str, Any], profile: dict[str, Any]) -> dict[str, Any]:
+    line["scenario"]["emulatedVersion"] = "1.37"
+    return config(line, profiles=[profile])
+
+
 @pytest.mark.parametrize(
     ("change", "needs"),
     [
         pytest.param(set_mode, {"mode rehearse"}, id="a mode that is not built"),
         pytest.param(set_gate, {"feature gate GangScheduling"}, id="a feature gate"),
         pytest.param(
-            lambda line: config(line, profiles=[{"plugins": {"placementScore": PLACING}}]),
+            lambda line: as_1_37(line, {"plugins": {"placementFeasible": WITHOUT}}),
             {"configuration not built"},
             id="a setting that is not built",
         ),

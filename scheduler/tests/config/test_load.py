@@ -11,7 +11,6 @@ from moorage.config.defaults import default_config
 from moorage.config.load import load_config, parse_config
 from moorage.config.plugin_args import NodeResourcesFitArgs, ResourceSpec
 from moorage.config.types import LeaderElection
-from moorage.config.validation import is_not_built
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
@@ -302,22 +301,6 @@ def test_every_fault_is_told_at_once_unknown_fields_and_types_included():
         '(did you mean "ignoredResources"?)',
         "podInitialBackoffSeconds: Invalid value: -1: must be greater than 0",
     ]
-
-
-@pytest.mark.parametrize(
-    ("body", "path"),
-    [
-        pytest.param(
-            "profiles: [{plugins: {placementScore: {enabled: [{name: X}]}}}]",
-            "profiles[0].plugins.placementScore",
-            id="placement of pod groups",
-        ),
-    ],
-)
-def test_unbuilt_features_are_refused_and_marked_so(body, path):
-    (fault,) = faults_of(body)
-    assert fault.startswith(f"{path}: Forbidden: ")
-    assert is_not_built(fault)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, Outcome
-from moorage.engine.sampling import Rotation, num_to_find
+from moorage.engine.sampling import Rotation, num_to_find, placements_to_find
 from moorage.engine.select_node import TieBreak, heap_order, positional, smallest_name
 from moorage.framework.capabilities import Reads
 from moorage.framework.points import PreFilterResult
@@ -49,6 +49,21 @@ NO = unschedulable("no")
 )
 def test_how_many_feasible_nodes_are_enough(percentage, n, expected):
     assert num_to_find(percentage, n) == expected
+
+
+@pytest.mark.parametrize(
+    ("percentage", "nodes", "expected"),
+    [
+        pytest.param(100, [10] * 7, 7, id="all of them"),
+        pytest.param(30, [10] * 500, 150, id="a share"),
+        pytest.param(1, [10] * 7, 1, id="never fewer than one"),
+        pytest.param(0, [1] * 7, 7, id="adaptive: all in a small cluster"),
+        pytest.param(0, [50] * 100, 10, id="adaptive at 5000 nodes: 10 %"),
+        pytest.param(0, [500] * 100, 5, id="adaptive far beyond: 5 %"),
+    ],
+)
+def test_how_many_feasible_placements_are_enough(percentage, nodes, expected):
+    assert placements_to_find(percentage, nodes) == expected
 
 
 # -- the loop, written out ---------------------------------------------------------------------

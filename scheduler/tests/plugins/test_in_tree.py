@@ -43,6 +43,7 @@ POINTS = {
     "postBind": "",
     "placementGenerate": "TopologyPlacementGenerator",
     "placementScore": "NodeResourcesFit PodGroupPodsCount",
+    "podGroupPostFilter": "DefaultPreemption",
 }
 
 

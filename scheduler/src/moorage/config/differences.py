@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from moorage.config.gate_table import GATES, Gate
+from moorage.config.gate_table import GATES, V1_36, Gate
 from moorage.config.merge import KnownPlugins, read_profiles
 from moorage.config.own import LoadedConfiguration
+from moorage.config.validation import EFFECTS, new_fields
 
 
 class Difference(msgspec.Struct, frozen=True, rename="camel"):
@@ -68,7 +69,11 @@ def _state(gate: Gate, config: LoadedConfiguration) -> str:
 
 
 def _fields(before: LoadedConfiguration, now: LoadedConfiguration) -> Iterator[Difference]:
-    """Yield the arguments that only work with a gate that has another value now."""
+    """Yield the arguments and fields that are in force under one of the versions only."""
+    was, becomes = (_fields_state(config) for config in (before, now))
+    if was != becomes:
+        for path in new_fields(before.scheduler):
+            yield Difference("field", path, was, becomes, EFFECTS[path.rpartition(".")[2]])
     for gate in GATES:
         old, new = (config.gates(gate.name) for config in (before, now))
         if not gate.argument or old == new:
@@ -78,8 +83,12 @@ def _fields(before: LoadedConfiguration, now: LoadedConfiguration) -> Iterator[D
             for entry in profile.plugin_config:
                 if entry.name == plugin and getattr(entry.args, field, None):
                     name = f"{profile.scheduler_name}: {plugin}Args.{field}"
-                    states = ("in force", "refused") if old else ("refused", "in force")
-                    yield Difference("field", name, states[0], states[1], gate.effect)
+                    was, becomes = ("in force", "refused") if old else ("refused", "in force")
+                    yield Difference("field", name, was, becomes, gate.effect)
+
+
+def _fields_state(config: LoadedConfiguration) -> str:
+    return "unknown" if config.gates.version == V1_36 else "in force"
 
 
 def _plugins(

@@ -18,10 +18,11 @@ from moorage.config.args import args_type, default_args, read_foreign_args
 from moorage.config.defaults import default_multi_point
 from moorage.config.extenders import ignored_resources
 from moorage.config.feature_gates import DEFAULT_GATES, FeatureGates
+from moorage.config.gate_table import V1_36
 from moorage.config.past import instead_of
 from moorage.config.plugin_args import NodeResourcesFitArgs
 from moorage.config.types import KubeSchedulerConfiguration, PluginRef, Plugins, PluginSet, Profile
-from moorage.config.validation import by_point
+from moorage.config.validation import GROUP_POST_FILTER, by_point, version_faults
 
 # Points in the order in which kube-scheduler fills them; its first error names the first point.
 POINTS: Final = (
@@ -39,6 +40,7 @@ POINTS: Final = (
     "queueSort",
     "placementGenerate",
     "placementScore",
+    GROUP_POST_FILTER,
 )
 _QUEUE_SORT: Final = "PrioritySort"
 _MAX_NODE_SCORE: Final = 100
@@ -82,6 +84,11 @@ class ProfileSpec(msgspec.Struct, frozen=True):
     percentage_of_nodes_to_score
         How many of the nodes are searched for feasible ones: 1 to 100, or 0 for a share that
         falls as the cluster grows. Unset means 100 (kube-scheduler: 0).
+    placement_weights
+        Weight of each plugin at the point placementScore.
+    percentage_of_placements_to_score
+        In how many of its placements a pod group has to fit before the best one is taken, as
+        `percentage_of_nodes_to_score`. Unset means 100 (kube-scheduler 1.37: 0).
     """
 
     scheduler_name: str
@@ -89,6 +96,8 @@ class ProfileSpec(msgspec.Struct, frozen=True):
     score_weights: Mapping[str, int]
     plugin_args: Mapping[str, Any]
     percentage_of_nodes_to_score: int = 100
+    placement_weights: Mapping[str, int] = {}
+    percentage_of_placements_to_score: int = 100
 
 
 def merge_plugins(user: Plugins, gates: FeatureGates = DEFAULT_GATES) -> Plugins:
@@ -162,7 +171,7 @@ def read_profiles(
     config, known, gates
         As `expand_profiles` takes them.
     """
-    faults: list[str] = []
+    faults = list(version_faults(config, gates))
     specs = [
         _Expansion(profile, config, known, faults, gates=gates).spec()
         for profile in config.profiles
@@ -188,6 +197,7 @@ class _Expansion:
         self._known = known
         self._faults = faults
         self._plugins = merge_plugins(profile.plugins, gates)
+        self._group_post_filters_of_post_filter = gates.version == V1_36
 
     def spec(self) -> ProfileSpec:
         """Return the profile's spec; meaningful only if no fault was added."""
@@ -196,16 +206,29 @@ class _Expansion:
         points = {
             point: self._expand(point, sets.get(point, PluginSet()), multi) for point in POINTS
         }
+        if self._group_post_filters_of_post_filter:
+            points[GROUP_POST_FILTER] = tuple(
+                name
+                for name in points["postFilter"]
+                if self._known.extends(name, GROUP_POST_FILTER)
+            )
         self._check_counts(points)
         names = dict.fromkeys(name for order in points.values() for name in order)
-        own = self._profile.percentage_of_nodes_to_score
-        percentage = self._config.percentage_of_nodes_to_score if own is None else own
+        own, shared = self._profile, self._config
         return ProfileSpec(
             scheduler_name=self._profile.scheduler_name,
             points=points,
-            score_weights=self._weights(points["score"]),
+            score_weights=self._weights(points["score"], self._plugins.score),
             plugin_args=self._args(names),
-            percentage_of_nodes_to_score=100 if percentage is None else percentage,
+            percentage_of_nodes_to_score=_percentage(
+                own.percentage_of_nodes_to_score, shared.percentage_of_nodes_to_score
+            ),
+            placement_weights=self._weights(
+                points["placementScore"], self._plugins.placement_score
+            ),
+            percentage_of_placements_to_score=_percentage(
+                own.percentage_of_placements_to_score, shared.percentage_of_placements_to_score
+            ),
         )
 
     def _fault(self, text: str) -> None:
@@ -270,9 +293,9 @@ class _Expansion:
                 f'at least one bind plugin is needed for profile with scheduler name "{name}"'
             )
 
-    def _weights(self, scorers: Sequence[str]) -> dict[str, int]:
+    def _weights(self, scorers: Sequence[str], lists: PluginSet) -> dict[str, int]:
         weights: dict[str, int] = {}
-        for ref in (*self._plugins.score.enabled, *self._plugins.multi_point.enabled):
+        for ref in (*lists.enabled, *self._plugins.multi_point.enabled):
             weights.setdefault(ref.name, ref.weight or 1)
         weights = {name: weight for name, weight in weights.items() if name in scorers}
         if _overflows(weights.values()):
@@ -301,6 +324,12 @@ class _Expansion:
             if args is not None:
                 result[name] = args
         return result
+
+
+def _percentage(own: int | None, shared: int | None) -> int:
+    """Return the percentage of a profile; 100 where neither the profile nor the file has one."""
+    percentage = shared if own is None else own
+    return 100 if percentage is None else percentage
 
 
 def _one_queue_sort(names: Sequence[str]) -> str:

@@ -93,6 +93,10 @@ class Plugins(
     post_bind: PluginSet = PluginSet()
     placement_generate: PluginSet = PluginSet()
     placement_score: PluginSet = PluginSet()
+    placement_feasible: PluginSet | None = None
+    """Of 1.37; None where it is left out."""
+    pod_group_post_filter: PluginSet | None = None
+    """Of 1.37; None where it is left out."""
     multi_point: PluginSet = PluginSet()
     """Enables a plugin at every point it implements."""
 
@@ -115,6 +119,8 @@ class Profile(
     scheduler_name: str = ""
     percentage_of_nodes_to_score: int | None = None
     """Overrides the global value when set, 0 included."""
+    percentage_of_placements_to_score: int | None = None
+    """Of 1.37. Overrides the global value when set, 0 included."""
     plugins: Plugins = Plugins()
     plugin_config: list[PluginConfig] = []
 
@@ -135,6 +141,9 @@ class KubeSchedulerConfiguration(
     """None: as `enable_profiling`."""
     percentage_of_nodes_to_score: int | None = None
     """None: every node is scored (kube-scheduler: as 0). 0: an adaptive part of the nodes."""
+    percentage_of_placements_to_score: int | None = None
+    """Of 1.37: how many of the placements of a pod group are tried. None: all of them (1.37: as 0).
+    0: an adaptive part of them."""
     pod_initial_backoff_seconds: int = 1
     pod_max_backoff_seconds: int = 10
     profiles: list[Profile] = []

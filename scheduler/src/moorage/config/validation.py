@@ -3,6 +3,11 @@
 Last half of `load`. Rules: kubernetes v1.36 ``pkg/scheduler/apis/config/validation``. Settings
 that are valid but not built yet are faults too, marked with `NOT_BUILT`; nothing is ignored
 silently.
+
+A file is read before the emulated version is known, because a flag may name the version. So the
+reader takes the fields of every version, and `merge` asks for `version_faults` once the version is
+known. Source of the fields that 1.36 lacks: kubernetes v1.37
+``staging/src/k8s.io/kube-scheduler/config/v1/types.go``.
 """
 
 from __future__ import annotations
@@ -13,6 +18,8 @@ from typing import Final
 from moorage.api.schedules.durations import parse_duration
 from moorage.base.clock import NS_PER_SECOND
 from moorage.config.extenders import extender_faults
+from moorage.config.feature_gates import FeatureGates
+from moorage.config.gate_table import TOPOLOGY_AWARE, V1_36, V1_37
 from moorage.config.strict import invalid, join, quoted
 from moorage.config.types import (
     API_VERSION,
@@ -26,6 +33,17 @@ from moorage.config.types import (
 
 NOT_BUILT: Final = "not built yet"
 """Part of every fault about a Kubernetes setting that moorage does not have yet."""
+
+PERCENTAGE: Final = "percentageOfPlacementsToScore"
+FEASIBLE: Final = "placementFeasible"
+GROUP_POST_FILTER: Final = "podGroupPostFilter"
+EFFECTS: Final = {
+    PERCENTAGE: "how many placements of a pod group are tried",
+    FEASIBLE: "which plugins say that a pod group has its minimum",
+    GROUP_POST_FILTER: "which plugins make room for a whole pod group",
+}
+"""The effect of each field that 1.36 lacks."""
+_GANGS: Final = "GangScheduling"
 
 _REMOVED_PLUGINS: Final = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
 
@@ -52,7 +70,7 @@ def _general(config: KubeSchedulerConfiguration) -> Iterator[str]:
         detail = "should be an integer value greater than zero"
         yield invalid("parallelism", config.parallelism, detail)
     yield from _int32("parallelism", config.parallelism)
-    yield from _percentage("", config.percentage_of_nodes_to_score)
+    yield from _percentages("", config)
     initial, longest = config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds
     if initial <= 0:
         yield invalid("podInitialBackoffSeconds", initial, "must be greater than 0")
@@ -67,11 +85,13 @@ def _int32(path: str, value: int | None) -> Iterator[str]:
         yield invalid(path, value, "does not fit in 32 bits")
 
 
-def _percentage(path: str, value: int | None) -> Iterator[str]:
-    if value is None:
-        return
-    if not 0 <= value <= 100:
-        yield invalid(join(path, "percentageOfNodesToScore"), value, "not in valid range [0-100]")
+def _percentages(path: str, config: KubeSchedulerConfiguration | Profile) -> Iterator[str]:
+    for name, value in (
+        ("percentageOfNodesToScore", config.percentage_of_nodes_to_score),
+        ("percentageOfPlacementsToScore", config.percentage_of_placements_to_score),
+    ):
+        if value is not None and not 0 <= value <= 100:
+            yield invalid(join(path, name), value, "not in valid range [0-100]")
 
 
 def _leader_election(value: LeaderElection) -> Iterator[str]:
@@ -142,7 +162,7 @@ def _profiles(profiles: list[Profile]) -> Iterator[str]:
         elif name in seen:
             yield f"{path}.schedulerName: Duplicate value: {quoted(name)}"
         seen.add(name)
-        yield from _percentage(path, profile.percentage_of_nodes_to_score)
+        yield from _percentages(path, profile)
         yield from _plugin_sets(path, profile.plugins)
         yield from _plugin_config(path, profile)
 
@@ -150,8 +170,6 @@ def _profiles(profiles: list[Profile]) -> Iterator[str]:
 def _plugin_sets(path: str, plugins: Plugins) -> Iterator[str]:
     for point, plugin_set in by_point(plugins):
         where = f"{path}.plugins.{point}"
-        if point in ("placementGenerate", "placementScore") and plugin_set.enabled:
-            yield f"{where}: Forbidden: placement of pod groups is {NOT_BUILT}"
         for position, ref in enumerate(plugin_set.enabled):
             yield from _int32(f"{where}.enabled[{position}].weight", ref.weight)
             if not ref.name:
@@ -169,7 +187,7 @@ _REMOVED: Final = (
 def by_point(plugins: Plugins) -> Iterator[tuple[str, PluginSet]]:
     """Yield every extension point as the file spells it, with its lists; multiPoint last."""
     for attribute, point in _POINTS:
-        yield point, getattr(plugins, attribute)
+        yield point, getattr(plugins, attribute) or PluginSet()
 
 
 _POINTS: Final = tuple(
@@ -213,3 +231,55 @@ def _queue_sort(profiles: list[Profile]) -> Iterator[str]:
 
 def _args_of(profile: Profile, plugin: str) -> object:
     return next((entry.args for entry in profile.plugin_config if entry.name == plugin), None)
+
+
+def version_faults(config: KubeSchedulerConfiguration, gates: FeatureGates) -> Iterator[str]:
+    """Yield the faults of fields that the emulated version, or moorage, does not have.
+
+    Parameters
+    ----------
+    config
+        As `load` returns it.
+    gates
+        The feature gates, which have the emulated version.
+    """
+    if gates.version == V1_36:
+        for path in new_fields(config):
+            yield f"unknown field {quoted(path)}: {V1_36} does not have it, {V1_37} has"
+        return
+    if not gates(TOPOLOGY_AWARE):
+        for path in new_fields(config):
+            if path.endswith(PERCENTAGE):
+                yield f"{path}: Forbidden: needs the feature gate {TOPOLOGY_AWARE}"
+    for index, profile in enumerate(config.profiles):
+        yield from _feasible(f"profiles[{index}].plugins.{FEASIBLE}", profile.plugins)
+
+
+def _feasible(path: str, plugins: Plugins) -> Iterator[str]:
+    """Yield the faults of a point at which only GangScheduling is asked, and always."""
+    lists = plugins.placement_feasible or PluginSet()
+    for position, ref in enumerate(lists.enabled):
+        if ref.name != _GANGS:
+            detail = f"only {_GANGS} is asked there; another plugin is {NOT_BUILT}"
+            yield f"{path}.enabled[{position}]: Forbidden: {detail}"
+    if lists.disabled:
+        detail = f"a group without its minimum is {NOT_BUILT}: disable {_GANGS} at multiPoint"
+        yield f"{path}.disabled: Forbidden: {detail}"
+
+
+def new_fields(config: KubeSchedulerConfiguration) -> Iterator[str]:
+    """Yield the paths of the fields of 1.37 that a configuration sets, in the order of the file."""
+    if config.percentage_of_placements_to_score is not None:
+        yield PERCENTAGE
+    for index, profile in enumerate(config.profiles):
+        for name in _of_profile(profile):
+            yield join(f"profiles[{index}]", name)
+
+
+def _of_profile(profile: Profile) -> Iterator[str]:
+    if profile.percentage_of_placements_to_score is not None:
+        yield PERCENTAGE
+    if profile.plugins.placement_feasible is not None:
+        yield f"plugins.{FEASIBLE}"
+    if profile.plugins.pod_group_post_filter is not None:
+        yield f"plugins.{GROUP_POST_FILTER}"

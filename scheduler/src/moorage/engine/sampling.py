@@ -10,7 +10,7 @@ Rules: kubernetes v1.36 ``pkg/scheduler/schedule_one.go`` (``findNodesThatPassFi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -51,6 +51,25 @@ def num_to_find(percentage: int, n: int) -> int:
     if percentage == 0:
         percentage = max(_MOST_PERCENT - n // _NODES_A_PERCENT, _LEAST_PERCENT)
     return max(n * percentage // 100, _ALWAYS_SEARCHED)
+
+
+def placements_to_find(percentage: int, nodes: Sequence[int]) -> int:
+    """Return in how many placements a pod group has to fit before no other is tried.
+
+    Parameters
+    ----------
+    percentage
+        Of the placements, 0 to 100; 0 takes a share that falls from 100 to 5 with the nodes.
+    nodes
+        Number of nodes of each placement.
+
+    Notes
+    -----
+    Mirrors kubernetes v1.37 ``pkg/scheduler/schedule_one_podgroup.go``.
+    """
+    if percentage == 0:
+        percentage = max(ALL - sum(nodes) * 9 // 500, _LEAST_PERCENT)
+    return max(len(nodes) * percentage // 100, 1)
 
 
 class Rotation:

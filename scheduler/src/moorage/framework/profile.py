@@ -108,10 +108,10 @@ class Profile:
         """Plugins that may turn members of a group away before the group is tried, in order."""
         self.group_holders: dict[str, str] = _group_holders(spec, registry)
         """Name of a group source -> the plugin whose Permit holds the members of its groups."""
-        self.group_post_filters: tuple[GroupPostFilterPlugin, ...] = tuple(
-            plugin for plugin in self.post_filters if isinstance(plugin, GroupPostFilterPlugin)
+        self.group_post_filters = cast(
+            "tuple[GroupPostFilterPlugin, ...]", self.points["podGroupPostFilter"]
         )
-        """PostFilter plugins that can make room for a whole group, in order."""
+        """Plugins that can make room for a whole group, in order."""
         self.asked_afresh: frozenset[str] = frozenset(
             name
             for name, plugin in self.plugins.items()

@@ -30,6 +30,7 @@ POINT_METHODS: Final[dict[str, tuple[str, ...]]] = {
     "postBind": ("post_bind",),
     "placementGenerate": ("generate_placements",),
     "placementScore": ("score_placements",),
+    "podGroupPostFilter": ("post_filter_group",),
 }
 
 # Names of the Go interfaces, which is how kube-scheduler's start-up errors call the points.

@@ -37,7 +37,12 @@ from moorage.state.contracts import HintMap, PreEnqueueMap
 
 _log = logging.getLogger(__name__)
 
-LIVE: Final = ("profiles", "extenders", "percentage_of_nodes_to_score")
+LIVE: Final = (
+    "profiles",
+    "extenders",
+    "percentage_of_nodes_to_score",
+    "percentage_of_placements_to_score",
+)
 """The fields of KubeSchedulerConfiguration that a reload may change."""
 TAKEN_OVER: Final = "taken over"
 REFUSED: Final = "refused"

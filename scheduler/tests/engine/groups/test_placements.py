@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from itertools import permutations
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -293,3 +294,20 @@ def test_of_many_nodes_with_too_little_room_one_is_tried_for_its_reasons(
     members = [1, 2] * 4 if unlike else [1] * 8
     found = Group(racks(cpus), CUSTOM_SOURCE, members, required="rack").decide()
     assert (found.outcome, len(tried)) == (GroupOutcome.REJECTED, 2 if unlike else 1)
+
+
+@pytest.mark.parametrize(
+    ("percentage", "expected"),
+    [
+        pytest.param(100, "b", id="of all placements the fullest is taken"),
+        pytest.param(1, "a", id="the first that fits ends the search"),
+        pytest.param(0, "b", id="adaptive: all placements of a small cluster"),
+    ],
+)
+def test_how_many_placements_of_kubernetes_groups_are_tried(percentage, expected):
+    group = Group(racks({"a": [4], "b": [3]}), API_SOURCE, [1, 1, 1], required="rack")
+    profile = group.cycle.profile
+    profile.spec = msgspec.structs.replace(
+        profile.spec, percentage_of_placements_to_score=percentage
+    )
+    assert group.decide().placement == expected

@@ -23,6 +23,7 @@ from moorage.engine.cycle import Cycle
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.engine.groups.numbers import GroupNumbers, ViewSums
 from moorage.engine.groups.room import judges_of_room, places
+from moorage.engine.sampling import placements_to_find
 from moorage.framework.containment import contained
 from moorage.framework.group import (
     FilledPlacement,
@@ -139,6 +140,13 @@ class Placements:
         """Whether a placement with too little room for its pods is left out."""
         return self._room_is_judged and not self.as_upstream(key)
 
+    def to_find(self, key: GroupKey, placements: Sequence[Placement]) -> int:
+        """Return in how many placements a group has to fit before no other is tried."""
+        if not self.as_upstream(key):
+            return len(placements)
+        sizes = [0 if each.within is None else len(each.within) for each in placements]
+        return placements_to_find(self._profile.spec.percentage_of_placements_to_score, sizes)
+
     def best(self, key: GroupKey, filled: Sequence[FilledPlacement]) -> tuple[int, Status]:
         """Return the placement with the best score, the first among equals."""
         total = np.zeros(len(filled), np.int64)
@@ -155,7 +163,7 @@ class Placements:
                     f'plugin "{plugin.name}" returns an invalid score {wrong[0]}, it should in the '
                     "range of [0, 100] after normalizing"
                 )
-            total += self._profile.weights.get(plugin.name, 1) * scores
+            total += self._profile.spec.placement_weights.get(plugin.name, 1) * scores
         return int(np.argmax(total)), SUCCESS
 
     def _unlabelled(self, key: GroupKey) -> str:
@@ -200,6 +208,7 @@ class Choice:
         self._tried: list[_Tried] = []
         self._members_left = _MEMBERS_MAX
         self._packed = False  # whether a preferred placement takes every pod
+        self._to_find = owner.to_find(key, placements)
         terms, members = self._groups.source.terms_of(key), self._groups.members(key)
         self._missing = 1 if terms is None else max(1, terms.minimum - members.placed)
 
@@ -214,6 +223,8 @@ class Choice:
         while self._left:
             self._current = self._left.pop()
             if self._packed and not self._current.preferred:
+                return None
+            if sum(each.fits for each in self._tried) >= self._to_find:
                 return None
             if self._enough():
                 continue
