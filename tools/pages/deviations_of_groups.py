@@ -43,9 +43,19 @@ COSCHEDULING: Final[tuple[Deviation, ...]] = (
         subject="Members of a group that have succeeded",
         upstream="do not count any more; what replaces another member waits for the minimum anew "
         "(kubernetes#142330)",
-        here="count towards the minimum as long as the pod exists",
+        here="count towards the minimum as long as the pod exists. Pods of an earlier group of the "
+        "same name do not count: pods older than the group's object, and the pods of another "
+        "controller that were a whole group",
         why="the group has started: a replacement needs only its own room",
-        back="nothing to do: delete pods that have succeeded before a group is made again",
+        back="not available",
+    ),
+    Deviation(
+        subject="`minResources` of a group of Coscheduling that has started",
+        upstream="must be free once more for each pod that comes a minute later, its own pods left "
+        "out: a replacement waits, and never preempts, though its node has room",
+        here="are not asked for while a member has a node, or has succeeded",
+        why="the group has started: a replacement needs only its own room",
+        back="not available",
     ),
     Deviation(
         subject="Victims that belong to a gang, in a profile with Coscheduling",

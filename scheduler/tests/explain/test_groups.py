@@ -50,3 +50,41 @@ def test_a_whole_group_without_room_is_told_how_many_fit() -> None:
         "3, the most that is free on one of them is 1)"
     )
     assert found.suggestions == ()
+
+
+def _succeeded(name: str) -> Manifest:
+    pod = _member(name)
+    return {
+        **pod,
+        "spec": {**pod["spec"], "nodeName": "n1"},
+        "status": {"phase": "Succeeded"},
+    }
+
+
+def test_a_member_that_succeeded_is_counted_and_named() -> None:
+    found = _explained(_succeeded("r"), _member("p"))
+    assert found.sentence == (
+        "would fit on 2 nodes alone, but its group default/g has 2 of the 3 pods it needs, "
+        "counting 1 that succeeded"
+    )
+    assert [each["metadata"]["name"] for each in found.suggestions[0].create] == ["p-more-1"]
+
+
+def test_members_that_succeeded_count_among_those_that_fit_together() -> None:
+    """Two nodes take two members, and the minimum is four."""
+
+    def member(name: str) -> Manifest:
+        pod = of_labels(name, least=4, cpu="3", schedulerName="default-scheduler")
+        return {**pod, "metadata": {**pod["metadata"], "uid": f"uid-{name}"}}
+
+    ended = {**member("o"), "status": {"phase": "Succeeded"}}
+    found = _explained(ended, *(member(name) for name in "pqr"))
+    assert found.sentence.startswith(
+        "would fit on 2 nodes alone, but its group default/g needs 4 pods with a place, and only "
+        "3, counting 1 that succeeded, fit together: the next, pod default/r, would fit"
+    )
+
+
+def test_a_replacement_next_to_members_that_succeeded_only_waits_for_its_turn() -> None:
+    found = _explained(_succeeded("q"), _succeeded("r"), _member("p"))
+    assert found.sentence == "fits now on 2 nodes; it is the next in the queue"

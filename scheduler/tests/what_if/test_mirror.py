@@ -14,6 +14,7 @@ from moorage.api.pod import Pod
 from moorage.api.resources import NODES, PODS
 from moorage.base import aio
 from moorage.base.clock import ManualClock
+from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.config.own import LoadedConfiguration
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.what_if.change import Apply, Cordon, Drain
@@ -24,6 +25,7 @@ from moorage.what_if.mirrored_state import MirroredState
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from moorage_sandbox.testing.virtual_loop import run_virtual
+from tests.scenarios.gangs import coscheduling, of_labels
 
 _NODES = [node_manifest(f"n{number}", cpu="8") for number in range(6)]
 
@@ -32,9 +34,9 @@ def _state(cluster: VirtualCluster, clock: ManualClock) -> MirroredState:
     return MirroredState(cluster.scheduler, clock, config=LoadedConfiguration, plugins=())
 
 
-def _new_mirror(state: MirroredState) -> Mirror:
+def _new_mirror(state: MirroredState, config: LoadedConfiguration | None = None) -> Mirror:
     first = msgspec.msgpack.decode(state.first(), type=First)
-    return Mirror(LoadedConfiguration(), in_tree_registry(), now_ns=first.now_ns)
+    return Mirror(config or LoadedConfiguration(), in_tree_registry(), now_ns=first.now_ns)
 
 
 def _tell(state: MirroredState, mirror: Mirror) -> list[Update]:
@@ -76,6 +78,42 @@ def test_only_changes_are_told_after_the_first_time() -> None:
             return tuple(told)
 
     assert run_virtual(main(), clock) == (["a", "n0", "n1", "waits"], [], ["-waits", "b"])
+
+
+def test_members_that_succeeded_count_in_a_mirror_as_long_as_they_exist() -> None:
+    clock, config = ManualClock(), coscheduling()
+
+    async def main() -> list[tuple[int, int]]:
+        async with VirtualCluster(clock, nodes=_NODES[:1], config=config, seed=3) as cluster:
+            await cluster.create_objects(of_labels("a", least=2), of_labels("b", least=2))
+            await cluster.until(lambda: bool(cluster.node_of("a") and cluster.node_of("b")))
+            state = _state(cluster, clock)
+            mirror = _new_mirror(state, config)
+            groups = mirror.begin_rehearsal(_moment(state)).filled.core.snapshot.groups
+            told = list[tuple[int, int]]()
+
+            async def tell_terms() -> None:
+                await aio.sleep(5)
+                _tell(state, mirror)
+                (terms,) = [groups.source.terms_of(key) for key in groups.all_groups()]
+                assert terms is not None
+                told.append((terms.minimum, terms.succeeded))
+
+            await tell_terms()
+            await cluster.client.patch(
+                PODS,
+                "a",
+                patch_body({"status": {"phase": "Succeeded"}}),
+                namespace="default",
+                subresource="status",
+                content_type=MERGE_PATCH,
+            )
+            await tell_terms()
+            await cluster.client.delete(PODS, "a", namespace="default")
+            await tell_terms()
+            return told
+
+    assert run_virtual(main(), clock) == [(2, 0), (1, 1), (2, 0)]
 
 
 def test_a_scheduler_that_has_forgotten_its_changes_tells_everything_again() -> None:

@@ -123,6 +123,14 @@ class Together(msgspec.Struct, frozen=True):
         return found.outcome is GroupOutcome.PLACED and bool(places.get(self.pod.uid))
 
 
+def pods_needed(terms: GroupTerms, number: int) -> str:
+    """Return how many pods of a group there are: ``2 of the 3 pods it needs``."""
+    return (
+        f"{number + terms.succeeded} of the {terms.declared_minimum} pods it needs"
+        f"{terms.succeeded_note}"
+    )
+
+
 def turned_away(profile: Profile, pod: Pod) -> str:
     """Return why a plugin does not let a pod into the attempt of its group; "" where all do.
 

@@ -15,7 +15,7 @@ from moorage.explain.answer import Cause
 from moorage.explain.causes import Causes, Reach, causes_told, find_causes
 from moorage.explain.emptied import empty_nodes
 from moorage.explain.facts import fact_about
-from moorage.explain.groups import Together
+from moorage.explain.groups import Together, pods_needed
 from moorage.explain.rejections import Rejection
 from moorage.explain.words import amount_text, joined, listed
 from moorage.framework.cycle_state import REJECTION_FIGURES
@@ -87,7 +87,7 @@ def group_sentence(group: Together, feasible: int, *, rows_most: int) -> str:
     rows_most
         How many nodes are emptied one after another, at most, to explain the next member.
     """
-    minimum, known = group.terms.minimum, group.snapshot.groups.members(group.terms.key)
+    known = group.snapshot.groups.members(group.terms.key)
     alone = f"would fit on {nodes_text(feasible)} alone, but its group {group.terms.key.full_name}"
     if group.is_short:
         return f"{alone} {_has(group)}"
@@ -96,7 +96,11 @@ def group_sentence(group: Together, feasible: int, *, rows_most: int) -> str:
         return f"{alone} gets a place only after evictions: {_victims(found)}"
     found = group.decide_group(evicting=False)
     count = sum(bool(each.node_name) for each in found.members) + len(known.placed_uids())
-    text = f"{alone} needs {minimum} pods with a place, and only {count} fit together"
+    note = f"{group.terms.succeeded_note}," if group.terms.succeeded else ""
+    text = (
+        f"{alone} needs {group.terms.declared_minimum} pods with a place, and only "
+        f"{count + group.terms.succeeded}{note} fit together"
+    )
     why = _next_member(group, found, rows_most)
     return f"{text}: {why}" if why else text
 
@@ -140,11 +144,12 @@ def incomplete_group(group: Together) -> str:
 def _has(group: Together) -> str:
     there = len(group.snapshot.groups.members(group.terms.key).pods)
     if group.lacking:
-        return f"has {there} of the {group.terms.minimum} pods it needs"
+        return f"has {pods_needed(group.terms, there)}"
     untried = group.untried()
     are = "is" if len(untried) == 1 else "are"
+    needed = f"{group.terms.minimum} more" if group.terms.succeeded else f"{group.terms.minimum}"
     return (
-        f"needs {group.terms.minimum} pods, and {len(untried)} of its {there} {are} not tried: "
+        f"needs {needed} pods, and {len(untried)} of its {there} {are} not tried: "
         f"{_first_of(untried)}"
     )
 

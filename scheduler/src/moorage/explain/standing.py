@@ -11,6 +11,7 @@ import msgspec
 
 from moorage.api.pod import Pod
 from moorage.explain.answer import Where
+from moorage.explain.groups import pods_needed
 from moorage.framework.runner import run_pre_enqueue
 from moorage.framework.status import Status
 from moorage.service.core import Core
@@ -75,7 +76,8 @@ def _members(core: Core, pod: Pod) -> str:
     terms = groups.terms_of(pod)
     if key is None or terms is None:
         return ""
-    return f"{groups.members(key).placed} of {terms.minimum} of its group {key.full_name}"
+    share = terms.share(groups.members(key).placed)
+    return f"{share} of its group {key.full_name}{terms.succeeded_note}"
 
 
 def _held(core: Core, pod: Pod, held: Status) -> Standing:
@@ -84,5 +86,5 @@ def _held(core: Core, pod: Pod, held: Status) -> Standing:
     key, terms = groups.key_of(pod), groups.terms_of(pod)
     if key is not None and terms is not None and len(groups.members(key).pods) < terms.minimum:
         there = len(groups.members(key).pods)
-        text += f" (group {key.full_name} has {there} of the {terms.minimum} pods it needs)"
+        text += f" (group {key.full_name} has {pods_needed(terms, there)})"
     return Standing(Where.HELD, text)

@@ -330,7 +330,8 @@ def empty_snapshot(
     nominator: Nominator, gates: FeatureGates, specs: Sequence[ProfileSpec], registry: Registry
 ) -> Snapshot:
     """Return an empty cluster, with the group sources that feature gates and plugins add."""
-    listers, members, succeeded = Listers(), MembersByGroup(), SucceededMembers()
+    listers, members = Listers(), MembersByGroup()
+    succeeded = SucceededMembers(members)
     sources: dict[str, GroupSource] = {}
     if gates(GENERIC_WORKLOAD):
         sources[API_SOURCE] = ApiGroups(listers.pod_groups)

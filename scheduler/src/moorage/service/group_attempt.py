@@ -442,7 +442,8 @@ class GroupAttempts:
         terms, members = self._groups.source.terms_of(key), self._groups.members(key)
         if terms is None or not terms.gang or members.placed >= terms.minimum:
             return
-        text = f"only {members.placed} of {terms.minimum} pods of the group could be reserved"
+        share = terms.share(members.placed)
+        text = f"only {share} pods of the group could be reserved{terms.succeeded_note}"
         for pod in members.assumed_pods():
             holders = self._core.profiles[pod.spec.scheduler_name].group_holders
             self._core.effects.reject(pod.uid, holders.get(key.source, ""), text)

@@ -161,5 +161,5 @@ def lack_of(
     number += terms.succeeded
     return (
         f"pod group {key.full_name} lacks pods: {number} {'exists' if number == 1 else 'exist'}"
-        f"{held}, {_MINIMUM[key.source]} is {terms.declared_minimum}"
+        f"{terms.succeeded_note}{held}, {_MINIMUM[key.source]} is {terms.declared_minimum}"
     )

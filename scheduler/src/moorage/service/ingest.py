@@ -440,7 +440,7 @@ class SucceededIngest(_Reporting):
         """Take in a pod that has succeeded."""
         key = self._groups.key_of(pod)
         if key is not None:
-            self._groups.succeeded.put_pod(pod.uid, key)
+            self._groups.succeeded.put_pod(pod, key)
             self._queue.activate(self._groups.members(key).waiting_pods())
 
     def on_update(self, old: Pod, new: Pod) -> None:

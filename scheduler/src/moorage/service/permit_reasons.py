@@ -161,7 +161,7 @@ def _by_its_group(status: Status, diagnosis: Diagnosis | None, holder: str) -> b
 
 
 def _places(members: GroupMembers, terms: GroupTerms) -> str:
-    return f"{members.placed} of {terms.minimum} pods needed have a node"
+    return f"{terms.share(members.placed)} pods needed have a node{terms.succeeded_note}"
 
 
 def _without(queued: QueuedPod, members: GroupMembers) -> str:

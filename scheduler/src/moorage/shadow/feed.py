@@ -169,6 +169,7 @@ class Feed:
         }
         for pod in core.store.all_pods():
             found.put_pod(pod)
+        found.succeeded = core.snapshot.groups.succeeded.all_pods()
         for name, listed in objects.items():
             found.lister(name).update(listed)
         return World(

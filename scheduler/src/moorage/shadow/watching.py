@@ -21,7 +21,8 @@ from moorage.client.guard import GuardedTransport, WriteGuard
 from moorage.client.reflector import Reflector
 from moorage.client.reflectors import Reflectors
 from moorage.client.transport import Transport
-from moorage.service.assembly import POD_FIELDS
+from moorage.service.assembly import POD_FIELDS, SUCCEEDED_FIELDS
+from moorage.service.lean_pods import trim_succeeded
 from moorage.shadow.feed import Feed
 
 _LOOK_SECONDS: Final = 0.1
@@ -81,6 +82,15 @@ class Watch:
             for name, kind in feed.beside.filled.kinds.items()
         }
         self._pods = made.reflector_of(resources.PODS, Pod, feed.pods, fields=POD_FIELDS)
+        self._succeeded: dict[str, Reflector[Pod]] = {}
+        if feed.beside.filled.core.snapshot.groups.has_source:
+            self._succeeded["pods that have succeeded"] = made.reflector_of(
+                resources.PODS,
+                Pod,
+                feed.beside.filled.succeeded,
+                fields=SUCCEEDED_FIELDS,
+                trim=trim_succeeded,
+            )
 
     async def start(self) -> None:
         """List everything, then begin to compare.
@@ -130,4 +140,5 @@ class Watch:
         """Every reflector by the plural of its kind: nodes first, so that pods find them."""
         kinds = self.feed.beside.filled.kinds
         others = {kinds[name].resource.plural: each for name, each in self._others.items()}
-        return {resources.NODES.plural: self._nodes, **others, resources.PODS.plural: self._pods}
+        pods = {**self._succeeded, resources.PODS.plural: self._pods}
+        return {resources.NODES.plural: self._nodes, **others, **pods}

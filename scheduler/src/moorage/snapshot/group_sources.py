@@ -51,4 +51,5 @@ def terms_of(group: PodGroup) -> GroupTerms:
         priority=spec.priority or 0,
         topology_key=topology[0].key if topology else "",
         evicted_whole=spec.disrupted_whole,
+        created=group.metadata.creation_timestamp or "",
     )

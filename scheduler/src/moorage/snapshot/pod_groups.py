@@ -14,6 +14,7 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/backend/cache/podgroupstate.go`
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import KeysView, Mapping
 from typing import Final, NamedTuple, Protocol
 
@@ -93,6 +94,15 @@ class GroupTerms(msgspec.Struct, frozen=True, kw_only=True):
     def declared_minimum(self) -> int:
         """The minimum as the group declares it."""
         return self.minimum + self.succeeded
+
+    @property
+    def succeeded_note(self) -> str:
+        """For messages, after numbers that count the members that have succeeded."""
+        return f", counting {self.succeeded} that succeeded" if self.succeeded else ""
+
+    def share(self, number: int) -> str:
+        """Return the share of so many members in the declared minimum, for messages."""
+        return f"{number + self.succeeded} of {self.declared_minimum}"
 
 
 class GroupSource(Protocol):
@@ -210,37 +220,81 @@ class SucceededMembers:
     """The members that have succeeded: they ran, so their group has started.
 
     They count towards the minimum of their group: what is left of a group that has started may run
-    on, and a replacement needs only its own room (kubernetes#142330 asks for it).
+    on, and a replacement needs only its own room (kubernetes#142330 asks for it). Pods of an
+    earlier group of the same name do not count.
+
+    Parameters
+    ----------
+    members
+        The members that have not ended.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, members: MembersByGroup) -> None:
+        self._members = members
         self._key_of: dict[str, GroupKey] = {}
-        self._counts: dict[GroupKey, int] = {}
+        self._pods: dict[GroupKey, dict[str, Pod]] = {}
+        # Group -> when its object was created, and the number of its pods by the controller's uid.
+        self._counts: dict[GroupKey, tuple[str, Counter[str]]] = {}
 
-    def put_pod(self, uid: str, key: GroupKey) -> None:
+    def put_pod(self, pod: Pod, key: GroupKey) -> None:
         """Take in a pod that has succeeded."""
-        if uid not in self._key_of:
-            self._key_of[uid] = key
-            self._counts[key] = self._counts.get(key, 0) + 1
+        self._key_of[pod.uid] = key
+        self._pods.setdefault(key, {})[pod.uid] = pod
+        self._counts.pop(key, None)
 
     def remove_pod(self, uid: str) -> None:
         """Forget a pod that exists no more; an unknown pod is no error."""
         key = self._key_of.pop(uid, None)
         if key is None:
             return
-        self._counts[key] -= 1
-        if not self._counts[key]:
-            del self._counts[key]
+        del self._pods[key][uid]
+        if not self._pods[key]:
+            del self._pods[key]
+        self._counts.pop(key, None)
+
+    def all_pods(self) -> dict[str, Pod]:
+        """Return the members by uid."""
+        return {uid: pod for pods in self._pods.values() for uid, pod in pods.items()}
 
     def missing(self, terms: GroupTerms) -> GroupTerms:
         """Return the demands of a group without the members that have succeeded.
 
         The minimum stays 1 at least.
         """
-        count = min(self._counts.get(terms.key, 0), terms.minimum - 1)
+        if terms.key not in self._pods:
+            return terms
+        count = min(self._count(terms), terms.minimum - 1)
         if count <= 0:
             return terms
         return msgspec.structs.replace(terms, minimum=terms.minimum - count, succeeded=count)
+
+    def _count(self, terms: GroupTerms) -> int:
+        """Count the pods that belong to the group as it is now.
+
+        A pod that is older than the group's object belonged to an earlier group. So did the pods of
+        a controller that were enough for a whole group, if another controller makes the members
+        now: each Job of a CronJob makes a group of the same name.
+        """
+        created, counts = self._counts.get(terms.key, ("", None))
+        if counts is None or created != terms.created:
+            counts = Counter(
+                _controller_of(pod)
+                for pod in self._pods[terms.key].values()
+                if (pod.metadata.creation_timestamp or "") >= terms.created
+            )
+            self._counts[terms.key] = terms.created, counts
+        first = next(iter(self._members.members_of(terms.key).pods.values()), None)
+        now = "" if first is None else _controller_of(first)
+        return sum(
+            number
+            for controller, number in counts.items()
+            if controller in {"", now} or number < terms.minimum
+        )
+
+
+def _controller_of(pod: Pod) -> str:
+    controller = pod.metadata.controller
+    return "" if controller is None else controller.uid
 
 
 class PodGroups:
@@ -262,9 +316,9 @@ class PodGroups:
         members: MembersByGroup | None = None,
         succeeded: SucceededMembers | None = None,
     ) -> None:
-        self.succeeded = SucceededMembers() if succeeded is None else succeeded
         self.source: GroupSource = NoGroups() if source is None else source
         self._groups = MembersByGroup() if members is None else members
+        self.succeeded = SucceededMembers(self._groups) if succeeded is None else succeeded
         # uid -> the group the pod was counted in: labels may change, but membership is recorded
         # once.
         self._key_of: dict[str, GroupKey] = {}

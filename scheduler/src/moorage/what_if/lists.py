@@ -38,7 +38,8 @@ _SENSIBLE: Final[set[bytes]] = set()
 _SENSIBLE_MOST: Final = 10_000
 # An int64 has fewer digits.
 _DIGITS_MAX: Final = 20
-_FINISHED: Final = ("Succeeded", "Failed")
+_SUCCEEDED: Final = "Succeeded"
+_FINISHED: Final = (_SUCCEEDED, "Failed")
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -85,10 +86,14 @@ class Objects:
         The objects that were left out.
     with_local_data
         The pods with a volume of kind emptyDir, whose content ends with the pod.
+    succeeded
+        By uid, the pods that have succeeded: they count in pod groups. A pod here need not be among
+        the pods, because a scheduler keeps only its group.
     """
 
     def __init__(self) -> None:
         self.with_local_data: set[Key] = set()
+        self.succeeded: dict[str, Pod] = {}
         self.nodes: dict[str, Node] = {}
         self._pods: dict[Key, Pod] = {}
         # The keys of pods by the name of their node, "" for no node.
@@ -106,6 +111,7 @@ class Objects:
         other.manifests = {name: dict(found) for name, found in self.manifests.items()}
         other.unreadable = list(self.unreadable)
         other.with_local_data = set(self.with_local_data)
+        other.succeeded = dict(self.succeeded)
         return other
 
     @property
@@ -119,6 +125,8 @@ class Objects:
         if old is not None and old.spec.node_name != pod.spec.node_name:
             self._leave(old)
         self._pods[pod.key] = pod
+        if pod.status.phase == _SUCCEEDED:
+            self.succeeded[pod.uid] = pod
         self._by_node.setdefault(pod.spec.node_name, {})[pod.key] = None
 
     def drop_pod(self, key: Key) -> Pod | None:
@@ -126,6 +134,8 @@ class Objects:
         pod = self._pods.pop(key, None)
         if pod is not None:
             self._leave(pod)
+            if pod.status.phase == _SUCCEEDED:
+                del self.succeeded[pod.uid]
         return pod
 
     def _leave(self, pod: Pod) -> None:

@@ -39,17 +39,21 @@ class Update(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ----------
     pods, nodes
         New or changed; the node of an assumed pod is filled in.
+    succeeded
+        Members of pod groups that have succeeded.
     others
         Other objects by the name of their lister, each as MessagePack of its type.
-    gone_pods, gone_nodes, gone_others
-        The objects that are gone.
+    gone_pods, gone_nodes, gone_succeeded, gone_others
+        The objects that are gone; of members that had succeeded the uids.
     """
 
     pods: list[Pod] = []
     nodes: list[Node] = []
+    succeeded: list[Pod] = []
     others: dict[str, list[msgspec.Raw]] = {}
     gone_pods: list[Key] = []
     gone_nodes: list[str] = []
+    gone_succeeded: list[str] = []
     gone_others: dict[str, list[Key]] = {}
 
 

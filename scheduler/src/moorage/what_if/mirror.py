@@ -63,6 +63,12 @@ class Mirror:
                 ingest.on_add(node)
             else:
                 ingest.on_update(old, node)
+        succeeded = self._rehearsal.filled.succeeded
+        for uid in update.gone_succeeded:
+            succeeded.on_delete(objects.succeeded.pop(uid), missed=False)
+        for pod in update.succeeded:
+            objects.succeeded[pod.uid] = pod
+            succeeded.on_add(pod)
         for key in update.gone_pods:
             self._drop_pod(objects.pods[key])
             objects.drop_pod(key)

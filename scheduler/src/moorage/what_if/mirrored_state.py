@@ -62,6 +62,7 @@ class MirroredState:
         self._pods: dict[Key, None] = {}
         self._pods_at: int | None = None
         self._assumed: dict[Key, str] = {}
+        self._succeeded: dict[str, Pod] = {}
         self._nodes: dict[str, Node] = {}
         self._nodes_at = 0
         self._structure = -1
@@ -77,7 +78,12 @@ class MirroredState:
     def updates(self) -> Iterator[bytes]:
         """Yield frames with what has changed, all as of the first frame that is taken."""
         # Objects are never changed in place, so encoding them later tells the same state.
-        parts = [*self._other_updates(), *self._node_updates(), *self._pod_updates()]
+        parts = [
+            *self._other_updates(),
+            *self._node_updates(),
+            *self._succeeded_updates(),
+            *self._pod_updates(),
+        ]
         for part in parts:
             if isinstance(part, Update):
                 yield msgspec.msgpack.encode(part)
@@ -124,6 +130,13 @@ class MirroredState:
                 gone.append(key)
                 del self._pods[key]
         return [Update(gone_pods=gone), *(Update(pods=part) for part in _chunks(found))]
+
+    def _succeeded_updates(self) -> list[Update]:
+        now, before = self._scheduler.core.snapshot.groups.succeeded.all_pods(), self._succeeded
+        self._succeeded = now
+        gone = [uid for uid in before if uid not in now]
+        found = [pod for uid, pod in now.items() if uid not in before]
+        return [Update(gone_succeeded=gone), *(Update(succeeded=part) for part in _chunks(found))]
 
     def _node_updates(self) -> list[Update]:
         table = self._scheduler.core.snapshot.table

@@ -23,7 +23,7 @@ from moorage.framework.registry import Registry
 from moorage.service.core import Core, CoreInputs, build_core
 from moorage.service.facts import Facts
 from moorage.service.flushes import release_groups
-from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest
+from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest, SucceededIngest
 from moorage.service.kinds import WatchedKind, lister_ingest, watched
 from moorage.service.waiting import WaitingPods
 from moorage.what_if.lists import Objects
@@ -42,7 +42,7 @@ class Filled(msgspec.Struct, frozen=True, kw_only=True):
         The time of the world; it moves only when told to.
     streams
         The random streams that decisions draw from.
-    nodes, pods, others
+    nodes, pods, succeeded, others
         Take in changes of objects; `others` by the name of the lister.
     kinds
         The watched kinds besides nodes and pods, by the name of the lister.
@@ -54,6 +54,7 @@ class Filled(msgspec.Struct, frozen=True, kw_only=True):
     streams: Streams
     nodes: NodeIngest
     pods: PodIngest
+    succeeded: SucceededIngest
     others: dict[str, ListerIngest[Any]]
     kinds: dict[str, WatchedKind]
 
@@ -140,6 +141,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
                 ingest.on_add(obj)
         for node in self.objects.nodes.values():
             filled.nodes.on_add(node)
+        for pod in self.objects.succeeded.values():
+            filled.succeeded.on_add(pod)
         last = len(self.order)
         for pods in (self.objects.scheduled_pods, self.objects.pending_pods):
             for pod in sorted(pods, key=lambda pod: self.order.get(pod.uid, last)):
@@ -183,6 +186,7 @@ def _ingests(
         streams=streams,
         nodes=nodes,
         pods=pods,
+        succeeded=SucceededIngest(core.snapshot.groups, core.queue, facts),
         others=others,
         kinds=kinds,
     )

@@ -104,8 +104,9 @@ class GroupRules:
             return unresolvable(
                 f"pre-filter pod {pod.name} cannot proceed due to gated pods in the same PodGroup"
             )
-        if not terms.resources or self.permitted.is_marked(key):
-            return SUCCESS
+        has_started = members.assigned or terms.succeeded
+        if has_started or not terms.resources or self.permitted.is_marked(key):
+            return SUCCESS  # a replacement in a group that has started needs only its own room
         gap = self.gap(key, terms)
         if gap:
             listed = " ".join(f"{name}:{amount}" for name, amount in sorted(gap.items()))

@@ -107,6 +107,8 @@ class QueuedGroup(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     minimum
         How many members must have a place before any member is bound; null while the group's
         object does not exist.
+    succeeded
+        How many members that have succeeded count towards the minimum; they are not members.
     members
         The members that exist.
     placed
@@ -116,7 +118,8 @@ class QueuedGroup(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     at_permit
         The members that Permit plugins hold.
     message
-        What the group lacks before it can be tried; empty for nothing.
+        What the group lacks before it can be tried, or else that members have succeeded; empty
+        for nothing.
     """
 
     counted_as: ClassVar[str] = "group"
@@ -125,6 +128,7 @@ class QueuedGroup(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     name: str
     source: str
     minimum: int | None
+    succeeded: int = 0
     members: int
     placed: int
     waiting: int

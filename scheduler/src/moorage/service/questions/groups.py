@@ -30,13 +30,15 @@ def incomplete_groups(core: Core, *, held: Iterable[str] = ()) -> tuple[QueuedGr
                 namespace=key.namespace,
                 name=key.name,
                 source=key.source,
-                minimum=None if terms is None else terms.minimum,
+                minimum=None if terms is None else terms.declared_minimum,
+                succeeded=0 if terms is None else terms.succeeded,
                 members=len(members.pods),
                 placed=members.placed,
                 waiting=len(members.waiting),
                 gated=len(members.gated),
                 at_permit=sum(uid in at_permit for uid in members.assumed),
-                message=lack_of(key, terms, members),
+                message=lack_of(key, terms, members)
+                or ("" if terms is None else terms.succeeded_note.removeprefix(", ")),
             )
         )
     return tuple(found)

@@ -238,8 +238,8 @@ class _Report:
         key, terms = self._groups.key_of(pod), self._groups.terms_of(pod)
         if key is None or terms is None:
             return ""
-        placed = self._groups.members(key).placed
-        return f"{placed} of {terms.minimum} members of group {key.full_name} have a place"
+        share = terms.share(self._groups.members(key).placed)
+        return f"{share} members of group {key.full_name} have a place{terms.succeeded_note}"
 
 
 def _labels(events: Iterable[ClusterEvent]) -> list[str]:

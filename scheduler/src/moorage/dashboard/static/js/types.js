@@ -13,7 +13,7 @@
  *   message?: string, wokenBy?: Waking[], node?: string, group?: string, step?: string,
  *   moved?: boolean}} WaitingPod
  * @typedef {{namespace: string, name: string, source: string, minimum: number | null,
- *   members: number, placed: number, waiting: number, gated: number, atPermit: number,
+ *   succeeded: number, members: number, placed: number, waiting: number, gated: number, atPermit: number,
  *   message: string}} Group
  * @typedef {{name: string, seconds: number}} Step
  * @typedef {{number: number, namespace: string, name: string, schedulerName: string,
