@@ -84,8 +84,14 @@ def test_a_program_applies_waits_and_reads() -> None:
 async def test_a_coroutine_applies_waits_and_reads() -> None:
     async with Sandbox(nodes=1) as sandbox:
         await sandbox.apply(PODS)
+        more = {
+            "metadata": {"name": "third"},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        }
+        await sandbox.apply({"apiVersion": "v1", "kind": "PodList", "items": [more]})
         await sandbox.wait_settled()
-        assert [pod.state for pod in await sandbox.pods()] == ["running", "unschedulable"]
+        states = {pod.name: pod.state for pod in await sandbox.pods()}
+        assert states == {"small": "running", "large": "unschedulable", "third": "running"}
 
 
 def test_a_failed_start_raises_with_the_reason() -> None:

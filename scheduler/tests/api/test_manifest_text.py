@@ -36,6 +36,7 @@ def read(data: bytes) -> list[object]:
     [
         pytest.param(LINES, id="JSON lines"),
         pytest.param(text(A, indent=2) + text(B, indent=2), id="JSON objects one after another"),
+        pytest.param(f"{text(A)}\nnull\n{text(B)}\nnull", id="JSON lines with null"),
         pytest.param(f"{text(A)}\n---\n{text(B)}", id="JSON objects as YAML documents"),
         pytest.param(text(BOTH), id="an array"),
         pytest.param(text([[A], B]), id="an array in an array"),

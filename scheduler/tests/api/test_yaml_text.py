@@ -245,6 +245,18 @@ def test_several_documents_are_read_in_order():
         read_one("a\n---\nb")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("a: 1\n---\n", id="a mark at the end"),
+        pytest.param("---\n---\n# nothing yet\n---\na: 1", id="empty documents before"),
+        pytest.param('{\n\t"a": 1\n}\n---\n', id="JSON with a mark at the end"),
+    ],
+)
+def test_empty_documents_do_not_count_where_one_is_expected(text: str):
+    assert read_one(text) == {"a": 1}
+
+
 def test_an_alias_is_a_copy_of_its_anchor():
     found = read_one("a: &x {b: []}\nc: *x")
     found["a"]["b"].append(1)

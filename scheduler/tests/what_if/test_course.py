@@ -394,6 +394,19 @@ def test_a_pod_group_is_applied_with_its_pods(
     assert {n: [line.rstrip("123") for line in lines] for n, lines in found.items()} == said
 
 
+def test_members_that_came_early_name_the_members_of_now() -> None:
+    """The first member was tried when it was the only one."""
+    version = "scheduling.x-k8s.io/v1alpha1"
+    world = msgspec.structs.replace(world_of(), config=_gang_config(version))
+    *pods, group = _group(version, 2)
+    course = try_steps(world, [group, *pods])
+    assert [each.reason for each in course.newly_pending] == [
+        f"0/3 nodes are available: pre-filter pod gang-{number} cannot find enough sibling pods, "
+        "current pods number: 2, minMember of group: 3."
+        for number in (0, 1)
+    ]
+
+
 def test_pod_groups_of_two_groups_are_deleted_by_name() -> None:
     """Both kinds are named PodGroup; the one that is there goes."""
     for version in _GROUPS:

@@ -80,6 +80,26 @@ def test_objects_are_read_in_every_form(text: str, expected: tuple[Any, ...]) ->
     assert found.unreadable == []
 
 
+def _without_namespace(obj: dict[str, Any]) -> dict[str, Any]:
+    return {**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k != "namespace"}}
+
+
+def test_objects_without_a_namespace_are_in_the_default_one() -> None:
+    """Manifests name none, and an API server puts it in; a node has none."""
+    some = [_without_namespace(each) for each in (_NODE, _POD, _SERVICE, _DEPLOYMENT)]
+    found = read_objects(json.dumps(_list(*some)).encode(), "file")
+    assert _names(found) == (
+        ["n1"],
+        [("default", "p")],
+        {"services": [("default", "s")]},
+        {("", "Service"): [("default", "s")], ("apps", "Deployment"): [("default", "d")]},
+    )
+    assert found.pods["default", "p"].namespace == "default"
+    deployment = found.manifest("apps", "Deployment", ("default", "d"))
+    assert deployment is not None
+    assert deployment["metadata"]["namespace"] == "default"
+
+
 _BAD_NODE = node_manifest("n2", cpu="many")
 _NO_UID = pod_manifest("q")
 _BAD_POD = pod_manifest("r", cpu="1z")

@@ -333,17 +333,14 @@ async def _opened(arguments: Sequence[str]) -> AsyncIterator[AsyncSandbox]:
 
 
 def _objects(objects: Objects) -> list[Mapping[str, Any]]:
-    if isinstance(objects, Path | str):
-        text = objects.read_bytes() if isinstance(objects, Path) else objects.encode()
-        try:
-            objects = [decode_untyped(each) for _, each in object_texts(text)]
-        except DecodeError as error:
-            raise UsageError(str(error)) from error
-    found: list[Mapping[str, Any]] = []
-    for each in [objects] if isinstance(objects, Mapping) else objects:
-        listed = str(each.get("kind", "")).endswith("List") and "items" in each
-        found += each["items"] if listed else [each]
-    return found
+    if isinstance(objects, str):
+        text = objects.encode()
+    else:
+        text = objects.read_bytes() if isinstance(objects, Path) else encode(objects)
+    try:
+        return [decode_untyped(each) for _, each in object_texts(text)]
+    except DecodeError as error:
+        raise UsageError(str(error)) from error
 
 
 def _record(pod: Pod) -> PodRecord:

@@ -107,7 +107,7 @@ def _documents(text: bytes) -> Iterator[ObjectText]:
 
 
 def _json_documents(text: bytes) -> list[ObjectText]:
-    """Return the JSON values that stand one after another in a text.
+    """Return the JSON values that stand one after another in a text, null left out.
 
     Raises
     ------
@@ -126,8 +126,9 @@ def _json_documents(text: bytes) -> list[ObjectText]:
             if decoded[at] in _SPACE:
                 at += 1
                 continue
-            _, end = decoder.raw_decode(decoded, at)
-            found.append(decoded[at:end].encode())
+            value, end = decoder.raw_decode(decoded, at)
+            if value is not None:  # kubectl passes over it, as over an empty document
+                found.append(decoded[at:end].encode())
             at = end
     except (ValueError, RecursionError) as error:
         raise DecodeError(f"not JSON: {error}") from error

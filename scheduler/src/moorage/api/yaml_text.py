@@ -149,12 +149,14 @@ def read_yaml(
 def read_one(text: bytes | str, bounds: Bounds = OF_FILE) -> Any:
     """Return the value of a text of one document, None for an empty one.
 
+    Empty documents before and after it do not count: many programs end each document with ``---``.
+
     Raises
     ------
     DecodeError
         As `read_yaml`, and for more than one document.
     """
-    documents = read_yaml(text, bounds)
+    documents = [each for each in read_yaml(text, bounds) if each is not None]
     if len(documents) > 1:
         raise DecodeError(f"expected a single document, found {len(documents)}")
     return documents[0] if documents else None

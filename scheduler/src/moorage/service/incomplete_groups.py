@@ -9,7 +9,7 @@ are placed one by one, the task also reports the groups of Kubernetes that have 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Final
 
 import msgspec
@@ -84,7 +84,8 @@ class IncompleteGroups:
         """Report new groups with enough places, and each lack that was there at the last look."""
         if self._one_by_one:
             self._report_placed()
-        lacks = {key: self._since(key, text) for key, text in self._lacking().items()}
+        lacking = lacking_groups(self._core, self._one_by_one)
+        lacks = {key: self._since(key, text) for key, text in lacking.items()}
         for key, lack in lacks.items():
             if lack.looks and self._reported.get(key) != lack.text:
                 self._report_lack(key, lack)
@@ -97,47 +98,65 @@ class IncompleteGroups:
 
     def _report_lack(self, key: GroupKey, lack: _Lack) -> None:
         """Report a lack, unless more members than have been waited for would be written to."""
-        members = [
-            (pod, self._reason(pod, lack.text)) for pod in self._groups.members(key).waiting_pods()
-        ]
+        members = list(members_lacking(self._core, key, lack.text, one_by_one=self._one_by_one))
         outdated = self._reports.outdated(members)
         if lack.looks > len(outdated) // _WRITES_A_LOOK:
             self._reports.incomplete(key, lack.text, members, outdated)
             self._reported[key] = lack.text
 
-    def _reason(self, pod: Pod, lack: str) -> str:
-        """Return what an attempt would say; the lack itself where members are tried one by one."""
-        name = pod.spec.scheduler_name
-        profile = None if name in self._one_by_one else self._core.profiles.get(name)
-        status = SUCCESS if profile is None else run_group_gates(profile, pod)
-        if status.ok:
-            return lack
-        nodes = self._core.snapshot.num_nodes
-        return Diagnosis(num_nodes=nodes, pre_filter_message=status.message).message
-
     def _report_placed(self) -> None:
         for key, members in self._groups.all_groups().items():
             terms = self._groups.source.terms_of(key)
-            if terms is None or key.source or not self._is_one_by_one(members):
+            if terms is None or key.source or not _is_one_by_one(members, self._one_by_one):
                 continue
             if members.placed >= terms.minimum:
                 self._reports.placed(key)
 
-    def _is_one_by_one(self, members: GroupMembers) -> bool:
-        first = next(iter(members.pods.values()))
-        return first.spec.scheduler_name in self._one_by_one
 
-    def _lacking(self) -> dict[GroupKey, str]:
-        lacks: dict[GroupKey, str] = {}
-        for key, members in self._groups.all_groups().items():
-            terms = self._groups.source.terms_of(key)
-            if not members.waiting or (key.source and terms is None):
-                continue  # attempts report a missing PodGroup of coscheduling, without a number
-            # A group that is tried as a whole tells of its gates after the attempt.
-            text = lack_of(key, terms, members, gates=self._is_one_by_one(members))
-            if text:
-                lacks[key] = text
-        return lacks
+def lacking_groups(core: Core, one_by_one: Collection[str] = ()) -> dict[GroupKey, str]:
+    """Return the lack of each group with waiting members that lacks pods.
+
+    Parameters
+    ----------
+    core
+        The groups, their members, and the plugins of the profiles.
+    one_by_one
+        The profiles whose members are placed one by one.
+    """
+    groups = core.snapshot.groups
+    lacks: dict[GroupKey, str] = {}
+    for key, members in groups.all_groups().items():
+        terms = groups.source.terms_of(key)
+        if not members.waiting or (key.source and terms is None):
+            continue  # attempts report a missing PodGroup of coscheduling, without a number
+        # A group that is tried as a whole tells of its gates after the attempt.
+        text = lack_of(key, terms, members, gates=_is_one_by_one(members, one_by_one))
+        if text:
+            lacks[key] = text
+    return lacks
+
+
+def members_lacking(
+    core: Core, key: GroupKey, lack: str, *, one_by_one: Collection[str] = ()
+) -> Iterator[tuple[Pod, str]]:
+    """Yield each waiting member of a group that lacks pods, with what an attempt would say now.
+
+    Where members are tried one by one, that is the lack itself.
+    """
+    nodes = core.snapshot.num_nodes
+    for pod in core.snapshot.groups.members(key).waiting_pods():
+        name = pod.spec.scheduler_name
+        profile = None if name in one_by_one else core.profiles.get(name)
+        status = SUCCESS if profile is None else run_group_gates(profile, pod)
+        if status.ok:
+            yield pod, lack
+        else:
+            yield pod, Diagnosis(num_nodes=nodes, pre_filter_message=status.message).message
+
+
+def _is_one_by_one(members: GroupMembers, one_by_one: Collection[str]) -> bool:
+    first = next(iter(members.pods.values()))
+    return first.spec.scheduler_name in one_by_one
 
 
 def lack_of(

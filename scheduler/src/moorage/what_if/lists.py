@@ -18,6 +18,7 @@ from moorage.api.meta import ApiObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.quantity import parse_quantity
+from moorage.api.resources import by_kind
 from moorage.base.errors import DecodeError, UsageError
 from moorage.config.defaults import DEFAULT_SCHEDULER_NAME
 from moorage.service.kinds import CUSTOM, DEVICE_TAINT_RULE, JOB, POD_GROUP, WATCHED, WatchedKind
@@ -38,6 +39,7 @@ _SENSIBLE: Final[set[bytes]] = set()
 _SENSIBLE_MOST: Final = 10_000
 # An int64 has fewer digits.
 _DIGITS_MAX: Final = 20
+_DEFAULT_NAMESPACE: Final = "default"
 _SUCCEEDED: Final = "Succeeded"
 _FINISHED: Final = (_SUCCEEDED, "Failed")
 
@@ -185,7 +187,11 @@ class Objects:
         if not head.metadata.name:
             raise ValueError("it has no metadata.name")
         group, _, version = head.api_version.rpartition("/")
-        key = (head.metadata.namespace or "", head.metadata.name)
+        known = KINDS.get((group, head.kind))
+        namespace = head.metadata.namespace or ""
+        if not namespace and _is_namespaced(head, known):
+            namespace, item = _DEFAULT_NAMESPACE, _in_default_namespace(item)
+        key = (namespace, head.metadata.name)
         if (group, head.kind) == ("", "Node"):
             self.nodes[key[1]] = checked_node(decode(Node, item))
             return
@@ -198,7 +204,6 @@ class Objects:
         from moorage.what_if.kinds import check_manifest
 
         check_manifest(group, head.kind, item)
-        known = KINDS.get((group, head.kind))
         if known is not None:
             if version != known.resource.version:
                 raise ValueError(
@@ -206,6 +211,17 @@ class Objects:
                 )
             self.lister(known.lister)[key] = decode(known.type_, item)
         self.manifests.setdefault((group, head.kind), {})[key] = item
+
+
+def _is_namespaced(head: _Head, known: WatchedKind | None) -> bool:
+    resource = known.resource if known is not None else by_kind(head.kind, head.api_version)
+    return resource is not None and resource.namespaced
+
+
+def _in_default_namespace(item: bytes) -> bytes:
+    """Return an object as an API server keeps it: a file may lack the namespace."""
+    obj = decode_untyped(item)
+    return encode({**obj, "metadata": {**obj["metadata"], "namespace": _DEFAULT_NAMESPACE}})
 
 
 def has_local_data(item: bytes) -> bool:

@@ -22,6 +22,8 @@ from moorage.base.rng import Streams
 from moorage.client.pod_status import with_condition
 from moorage.nodeshapes.stopping import stopping_of
 from moorage.service.flushes import groups_need_look, look_at_groups
+from moorage.service.incomplete_groups import lacking_groups, members_lacking
+from moorage.service.permit_reasons import holders_at_permit
 from moorage.what_if.agenda import Agenda, HeldPods
 from moorage.what_if.carrying import CALL_SECONDS
 from moorage.what_if.deciding import Deciding
@@ -297,6 +299,12 @@ class Rehearsal(LiveObjects):
     def reasons(self) -> dict[str, str]:
         """Return why pods have no node, by uid; a pod at Permit, or gated, has a reason as well."""
         core, found = self.filled.core, dict(self._deciding.reports.reasons)
+        # The attempt of a member names the members of its moment, and more of them came since.
+        one_by_one = holders_at_permit(core.profiles)
+        for key, lack in lacking_groups(core, one_by_one).items():
+            for pod, reason in members_lacking(core, key, lack, one_by_one=one_by_one):
+                if reason not in found.get(pod.uid, reason):
+                    found[pod.uid] = reason
         for pending in core.queue.pending().gated:
             why = ", ".join(pending.gating_reasons)
             found[pending.pod.uid] = f"held before the queue by {pending.gating_plugin}: {why}"
