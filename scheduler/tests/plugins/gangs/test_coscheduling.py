@@ -197,6 +197,24 @@ def test_the_pods_of_an_event_are_the_pods_its_hint_queues(mode: str):
             assert sorted(told) == sorted(queued), (registration.event, new)
 
 
+@pytest.mark.parametrize(
+    ("mode", "new", "woken"),
+    [
+        pytest.param("permit", "p2", ["p0", "p1", "p3"], id="the last member that is needed"),
+        pytest.param("permit", "p1", ["p0", "p2", "p3"], id="a member of several that came"),
+        pytest.param("permit", "p3", [], id="a further member is tried alone"),
+        pytest.param("trial", "p3", ["p0", "p1", "p2"], id="in mode trial, with a further member"),
+    ],
+)
+def test_a_new_member_wakes_the_members_of_the_group_it_completes(mode, new, woken):
+    pods = {name: labelled(name, "old", least="3") for name in ("p0", "p1", "p2", "p3")}
+    registration = plugin(world(pods=list(pods.values())), mode).events_to_register()[0]
+    hint = registration.hint
+    assert hint is not None
+    others = [each for name, each in pods.items() if name != new]
+    assert [each.name for each in others if hint(each, None, pods[new])] == woken
+
+
 ROOM: list[Any] = [
     pytest.param(pod("x", node_name="n0"), None, ["whole0", "whole1"], id="a pod is deleted"),
     pytest.param(pod("x"), None, [], id="a pod without a node is deleted"),

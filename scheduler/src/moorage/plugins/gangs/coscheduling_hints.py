@@ -10,6 +10,7 @@ Rules mirrored: scheduler-plugins ``pkg/coscheduling`` EventsToRegister. The hin
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.coscheduling import CoschedulingGroup
@@ -59,12 +60,12 @@ class GroupHints:
     # -- new members and groups ----------------------------------------------------------------
 
     def _member_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
-        """Queue for a pod of the same group, if it has enough members now."""
+        """Queue for a pod of the same group, if the group has enough members by that pod."""
         del old
         if not isinstance(new, Pod):
             return True
         key = self._groups.key_of(waiting)
-        return key is not None and self._groups.key_of(new) == key and self._is_complete(key)
+        return key is not None and self._groups.key_of(new) == key and self._is_completed(key, new)
 
     def _joined_by(self, old: object | None, new: object | None) -> Sequence[Pod] | None:
         """Return the pods for which `_member_hint` queues: the members of the pod's group."""
@@ -72,13 +73,24 @@ class GroupHints:
         if not isinstance(new, Pod):
             return None
         key = self._groups.key_of(new)
-        if key is None or not self._is_complete(key):
+        if key is None or not self._is_completed(key, new):
             return ()
         return self._groups.members(key).waiting_pods()
 
-    def _is_complete(self, key: GroupKey) -> bool:
-        terms = self._groups.source.terms_of(key)
-        return terms is None or len(self._groups.members(key).pods) >= terms.minimum
+    def _is_completed(self, key: GroupKey, new: Pod) -> bool:
+        """Return whether a group has enough members, and not without a new member.
+
+        In mode ``permit`` a further member is tried by itself, and activates the others if it gets
+        a node. Pods in flight learn of several new members at once, so the order of the members
+        decides. In mode ``trial`` a member is tried together with the others.
+        """
+        terms, members = self._groups.source.terms_of(key), self._groups.members(key)
+        if terms is None:
+            return True
+        if len(members.pods) < terms.minimum:
+            return False
+        ready = (uid for uid in members.pods if uid not in members.gated)
+        return not self._waits or new.uid in islice(ready, terms.minimum)
 
     def _group_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
         """Queue for the pod's own group."""
