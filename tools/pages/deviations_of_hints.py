@@ -81,8 +81,11 @@ FORGOTTEN_WAKE_UPS: Final[tuple[Deviation, ...]] = (
     ),
     Deviation(
         subject="A pod that Permit turns away gives its room back",
-        upstream="every waiting pod whose hints want room is tried again",
-        here="only its group, and pods that were tried while it had the room",
+        upstream=(
+            "every waiting pod whose hints want room is tried again, and once more when the node "
+            "is removed from the pod's status"
+        ),
+        here="only its group, and pods that were tried while it had the room; once",
         why="the others were rejected with that room free; two groups woke each other without end",
     ),
 )

@@ -237,6 +237,12 @@ def written(live: Cluster) -> list[tuple[str, str]]:
     )
 
 
+def nominated(live: Cluster, name: str) -> str:
+    """Return the nominated node in a pod's status."""
+    stored = live.stored_pod(name) or {}
+    return str(stored.get("status", {}).get("nominatedNodeName") or "")
+
+
 @pytest.mark.parametrize("member", SOURCES)
 def test_a_group_that_cannot_fit_writes_nothing_while_only_time_passes(member):
     """The room that its members give back is no news, and no error; neither is it to others."""
@@ -279,5 +285,52 @@ def test_every_member_says_the_reason_of_its_group_that_holds_now(member):
         await aio.sleep(20)
         for name in names(3):
             assert "1 Insufficient cpu" in live.message_of(name), name
+
+    play(scenario, cluster=nodes(2), config=coscheduling("permit"))
+
+
+def test_a_member_turned_away_does_not_wake_a_pod_that_was_tried_before():
+    """The member's node in its status is a report, no nomination that kept others away."""
+
+    async def scenario(live: Cluster) -> None:
+        await live.create_objects(pod_manifest("filler", cpu="500m"))
+        await live.until(lambda: live.bound("filler") == 1)
+        await live.create_objects(pod_manifest("large", cpu="1"))
+        await live.until(lambda: "1 Insufficient cpu" in live.message_of("large"))
+        await live.create_objects(*(of_labels(name, least=2, cpu="500m") for name in names(2)))
+        await live.until(lambda: nominated(live, "p1") == "n0")
+        await live.until(lambda: "rejected due to timeout" in live.message_of("p1"), seconds=20)
+        await live.until(lambda: not nominated(live, "p1"))
+        await aio.sleep(5)
+        counts = live.scheduler.core.queue.counts()
+        (record,) = [
+            each.pending
+            for each in live.scheduler.core.queue.reader.first(9, counts=counts).unschedulable
+            if each.pending.pod.name == "large"
+        ]
+        assert record.attempts == 1
+
+    args = "{permitWaitingTimeSeconds: 10, podGroupRejectPercentage: 100}"
+    play(scenario, cluster=nodes(1), config=coscheduling("permit", args=args))
+
+
+def test_members_that_come_to_a_complete_group_are_tried_alone():
+    """The group cannot fit. Each member says so once, however many members come."""
+
+    async def scenario(live: Cluster) -> None:
+        await live.create_objects(*(of_labels(name, least=3) for name in names(3)))
+        await aio.sleep(20)
+        before, attempts = written(live), live.scheduler.facts.decisions
+        more = [of_labels(name, least=3) for name in names(30, "more")]
+        for each in more:
+            await live.create_objects(each)
+            await aio.sleep(0.1)
+        await aio.sleep(20)
+        assert live.scheduler.facts.decisions > attempts
+        former = set(before)
+        assert former < set(written(live)), "the members from before have nothing to say"
+        log = live.server.store.shelf(PODS.qualified).log
+        later = [each.record.key[1] for each in log.since(0, len(log)) or ()]
+        assert {later.count(name) for name in names(30, "more")} == {2}, "creation, condition"
 
     play(scenario, cluster=nodes(2), config=coscheduling("permit"))

@@ -152,6 +152,7 @@ class BindingCycles:
             status = error(str(problem))
             self._fail(queued, status, None)
             return status
+        queued.note_nomination(self._queue.nominator.node_of(pod.uid) or "")
         self._queue.nominator.withdraw_nomination(pod)
         self._evictions.forget_victim(pod.uid)
         permit = self._reserve_and_permit(profile, decision)

@@ -177,6 +177,8 @@ class FailureHandler:
         info = None
         if nomination is not None:
             info = NominatingInfo(nomination.node_name, nomination.victims)
+            if nomination.node_name:
+                queued.note_nomination(nomination.node_name)
         self._queue.nominate(queued.pod, info)
         return current
 

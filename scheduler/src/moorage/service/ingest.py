@@ -400,7 +400,13 @@ class PodIngest(_Changing):
         self._queue.move_all(ASSIGNED_POD_DELETE, assumed, None)
 
     def _nomination_gone(self, pod: Pod) -> None:
-        """Wake the pods that had to leave room, volumes or devices to a nominated pod."""
+        """Wake the pods that had to leave room, volumes or devices to a nominated pod.
+
+        The binding cycle has woken them for a pod that was placed without a nomination, but only
+        those that were tried since. Otherwise groups would wake each other for ever.
+        """
+        if self._queue.reader.is_only_reported(pod):
+            return
         priority = pod.priority
         for event in (ASSIGNED_POD_DELETE, RESERVATION_DELETE):
             self._queue.move_all(

@@ -87,6 +87,11 @@ class QueueReader:
         queued = self._sub_queues.find(pod.key)
         return queued is not None and queued.attempt_number < other.attempt_number
 
+    def is_only_reported(self, pod: Pod) -> bool:
+        """Whether the nominated node of a queued pod only says where the pod was placed."""
+        queued = self._sub_queues.find(pod.key)
+        return queued is not None and queued.uid == pod.uid and queued.only_reported
+
     def first(self, count: int, *, counts: QueueCounts) -> QueueRecord:
         """Return records of the first pods of each sub-queue.
 

@@ -69,6 +69,9 @@ class QueuedPod(msgspec.Struct, eq=False):
     has_news: bool = True
     """Whether anything happened since the last attempt that may change its outcome. False while
     only time has passed since a rejection."""
+    only_reported: bool = False
+    """Whether the pod has no nomination but the report of a node that its last placement took. The
+    binding cycle wakes other pods when it gives back that node."""
     was_flushed: bool = False
     """Whether the pod left unschedulablePods by the leftover flush since it last came back."""
     counted_rejectors: frozenset[str] = NO_NAMES
@@ -124,6 +127,10 @@ class QueuedPod(msgspec.Struct, eq=False):
         info = info_of(pod, like=self.info)
         assert info.uid == self.uid, f"{self!r} updated with uid {info.uid}"
         self.pod, self.info = pod, info
+
+    def note_nomination(self, node_name: str) -> None:
+        """Note the nomination that an attempt decided, or with which it placed the pod."""
+        self.only_reported = not node_name
 
     def rejected_by(
         self,
