@@ -9,7 +9,10 @@ import pytest
 
 from lab.tests.fault_sim.pasts import LATER, a_pod, history, of_default, stored, with_claims
 from moorage.base.clock import NS_PER_SECOND
+from moorage.base.rng import Random, Streams
+from moorage.framework.cycle_state import CycleState
 from moorage.snapshot.pod_groups import GroupKey, GroupMembers
+from moorage_lab.fault_sim.broken_plugin import BrokenPlugin, PluginFaults
 from moorage_lab.fault_sim.invariants.at_rest import AT_REST
 from moorage_lab.fault_sim.invariants.inside import AT_END
 from moorage_lab.fault_sim.invariants.waiting import WAITING
@@ -173,6 +176,26 @@ def test_half_a_gang_is_excused_where_a_plugin_failed_a_member_in_pre_bind(spoil
     cluster: Any = SimpleNamespace(history=past, plugin_faults=plugin_faults)
     (rule,) = [each for each in WAITING if each.name == "gangs"]
     assert bool(list(rule.broken(cluster))) != spoiled
+
+
+@pytest.mark.parametrize(
+    ("fault", "spoiled"),
+    [
+        pytest.param("refuses", {"q"}, id="a refusal at Permit may leave half a gang"),
+        pytest.param("", set(), id="a pod that is let go is as good as any"),
+    ],
+)
+def test_the_broken_plugin_tells_whom_it_failed_at_permit(fault: str, spoiled: set[str]) -> None:
+    class OneFault(PluginFaults):
+        def acts(self, fault_kind: str, share: float, rng: Random) -> bool:
+            del share, rng
+            return fault_kind == f"plugin-{fault}"
+
+    faults = OneFault()
+    handle: Any = SimpleNamespace(streams=Streams(1))
+    pod: Any = SimpleNamespace(uid="q")
+    BrokenPlugin(None, handle, plugin_faults=faults).permit(CycleState(), pod, "n1")
+    assert faults.spoiled == spoiled
 
 
 @pytest.mark.parametrize(("node", "broken"), [("", 1), ("n1", 0)])

@@ -46,8 +46,8 @@ class PluginFaults:
     struck
         How often each kind of plugin fault happened.
     spoiled
-        Uids of the pods that failed right before their binding, when others of their group may have
-        been bound.
+        Uids of the pods that failed at Permit or right before their binding, when others of their
+        group may have been let go or bound.
     """
 
     def __init__(self, *, bad: bool = True) -> None:
@@ -106,11 +106,17 @@ class BrokenPlugin:
         """Do nothing."""
 
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
-        """Let the pod go, hold it for a second until the time is over, or refuse."""
-        del state, pod, node_name
+        """Let the pod go, hold it for a second until the time is over, or refuse.
+
+        The plugin of gangs comes first: it has let the other members go, as upstream.
+        """
+        del state, node_name
         if self._acts("waits", _OFTEN):
             return Status(Code.WAIT, ("wait a second",)), 1.0
-        return unschedulable("no permit") if self._acts("refuses", _SELDOM) else SUCCESS, 0.0
+        if self._acts("refuses", _SELDOM):
+            self._plugin_faults.spoiled.add(pod.uid)
+            return unschedulable("no permit"), 0.0
+        return SUCCESS, 0.0
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Prepare at once, late, or fail; sometimes by an exception, or never while it is bad."""

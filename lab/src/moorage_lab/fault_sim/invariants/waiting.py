@@ -310,8 +310,8 @@ def _gangs(cluster: SimCluster) -> Iterable[str]:
     """Look for a gang that has never been whole and has a pod on a node.
 
     A pod of higher priority may take the place of one member before that member is bound. A plugin
-    may fail one member in PreBind when others are bound, and a pod takes its place. A member that
-    ends frees its room, also while a finalizer keeps it.
+    may fail one member at Permit or in PreBind when others are let go, and a pod takes its place. A
+    member that ends frees its room, also while a finalizer keeps it.
     """
     history = cluster.history
     called_off = {
