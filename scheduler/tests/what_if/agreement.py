@@ -21,6 +21,7 @@ from moorage.base.errors import ApiError, UsageError
 from moorage.base.rng import Random, Streams
 from moorage.nodeshapes.templates import complete
 from moorage.plugins.in_tree import in_tree_registry
+from moorage.what_if.agenda import DRAWN_MOST
 from moorage.what_if.change import (
     AddNode,
     AddTaint,
@@ -48,6 +49,7 @@ _ZONES = ("a", "b", "c")
 CLASSES = {"low": -10, "high": 100, "top": 1000}
 # Longer than the longest backoff of a controller whose pods are refused.
 _BACKOFF_SECONDS = 1050.0
+_ORDERS = 2 + DRAWN_MOST
 
 Places = Counter[tuple[str, str]]
 """How many pods of an owner, or the pod itself, are on a node; "" for no node."""
@@ -62,8 +64,8 @@ class Outcome(msgspec.Struct, frozen=True):
         The changes.
     before
         The places of pods before them.
-    said, said_backwards
-        The places that the rehearsal said, in either order of the pods that leave at one moment.
+    said
+        The places that rehearsals said, one for each order of what happens at one moment.
     happened
         The places after the changes were made.
     is_race
@@ -73,15 +75,19 @@ class Outcome(msgspec.Struct, frozen=True):
 
     steps: tuple[Change, ...]
     before: Places
-    said: Places
-    said_backwards: Places
+    said: tuple[Places, ...]
     happened: Places
     is_race: bool
 
     @property
     def agrees(self) -> bool:
         """Whether what happened is what was said."""
-        return self.happened in (self.said, self.said_backwards)
+        return self.happened in self.said
+
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether the orders come out differently."""
+        return any(each != self.said[0] for each in self.said)
 
     @property
     def changed(self) -> bool:
@@ -124,7 +130,7 @@ async def _play(cluster: VirtualCluster, rng: Random) -> Outcome:
         now_ns=cluster.clock.now_ns(),
     )
     steps, said = _rehearsed(rng, world)
-    backwards = _played(world, steps, backwards=True)
+    others = (_played(world, steps, order=order) for order in range(1, _ORDERS))
     most_waiting = _refused_owners(objects)
     is_tie, draining = False, list[tuple[str, str]]()
     for number, step in enumerate(steps, start=1):
@@ -141,8 +147,7 @@ async def _play(cluster: VirtualCluster, rng: Random) -> Outcome:
     return Outcome(
         steps=steps,
         before=_places(objects),
-        said=said,
-        said_backwards=backwards,
+        said=(said, *others),
         happened=_places(await listed(cluster)),
         is_race=most_waiting > 2 or is_tie,
     )
@@ -184,15 +189,15 @@ def _rehearsed(rng: Random, world: World) -> tuple[tuple[Change, ...], Places]:
     while True:
         steps = tuple(_steps(rng, world.objects))
         try:
-            return steps, _played(world, steps, backwards=False)
+            return steps, _played(world, steps, order=0)
         except UsageError:
             continue
 
 
-def _played(world: World, steps: Sequence[Change], *, backwards: bool) -> Places:
+def _played(world: World, steps: Sequence[Change], *, order: int) -> Places:
     """Return the places that changes lead to in a rehearsal."""
     scene = scene_of(Rehearsal(world))
-    scene.rehearsal.backwards = backwards
+    scene.rehearsal.take_order(order)
     scene.workloads.make_limited_pods()
     scene.rehearsal.settle()
     assert not scene.rehearsal.bound, "the cluster was quiet"

@@ -259,7 +259,7 @@ def test_owners_share_the_room_of_pods_that_leave_at_one_moment() -> None:
     assert _turns([*api, *web, quota], Drain("n1")) == {"api": 2, "web": 1}
 
 
-def test_several_owners_that_wait_for_room_are_tried_in_two_orders() -> None:
+def test_several_owners_that_wait_for_room_are_tried_in_several_orders() -> None:
     waiting = [replica_set("api", 1, "1"), replica_set("db", 1, "1"), *_TWO]
     change = Scale("ReplicaSet", "default", "web", 1)
     course = try_steps(world_of(*waiting, _quota({"pods": "2"})), [change])

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from moorage.base.clock import rfc3339
-from moorage.what_if.change import AddTaint, Change, Drain, RemoveNode
+from moorage.what_if.change import AddTaint, Apply, Change, Drain, RemoveNode
 from moorage.what_if.consequences import ChangeComparison, FlagNeed, Loss, NotEvicted
-from moorage.what_if.course import try_steps
+from moorage.what_if.course import tried, try_steps
+from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.world import World
-from moorage_sandbox.testing.builders import Manifest
+from moorage_sandbox.testing.builders import Manifest, pod_manifest
 from scheduler.tests.what_if.cluster import bare, pod_of, replica_set, world_of
 
 _READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
@@ -227,6 +228,42 @@ def test_an_order_that_matters_is_said(free: str, matters: bool) -> None:
     ]
     course = try_steps(world_of(*items, nodes=2), [Drain("n1")])
     assert course.order_matters is matters
+
+
+def _renamed(pod: Manifest, name: str) -> Manifest:
+    return {**pod, "metadata": {**pod["metadata"], "name": name, "uid": f"uid-{name}"}}
+
+
+@pytest.mark.parametrize(
+    ("pods", "change"),
+    [
+        pytest.param(
+            [
+                pod_of("a", 0, "n1", cpu="1"),
+                pod_of("b", 0, "n1", cpu="1"),
+                _renamed(pod_of("a", 1, "n1", cpu="1"), "c-0"),
+            ],
+            Drain("n1"),
+            id="pods of one owner are the first and the last",
+        ),
+        pytest.param(
+            [pod_of("a", 0, "n1", cpu="1"), pod_of("b", 0, "n1", cpu="1")],
+            Apply(pod_manifest("high", cpu="4", priorityClassName="high")),
+            id="victims of one preemptor",
+        ),
+    ],
+)
+def test_an_order_between_the_first_and_its_reverse_is_tried(
+    pods: list[Manifest], change: Change
+) -> None:
+    """The order as listed and its reverse come out alike; there is room for one pod."""
+    owners = [replica_set("a", 2, "1"), replica_set("b", 1, "1")]
+    kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+    owners.append({**kind, "metadata": {"name": "high"}, "value": 9})
+    world = world_of(*owners, *pods, bare("full", "n2", cpu="3", priority=9), nodes=2)
+    alike = [tried(Rehearsal(world), [change], order=order).fates for order in (0, 1)]
+    assert alike[0] == alike[1]
+    assert try_steps(world, [change]).order_matters
 
 
 def _stopping(pod: Manifest, world: World, *, asked_seconds_ago: int) -> Manifest:

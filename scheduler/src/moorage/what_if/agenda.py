@@ -1,16 +1,28 @@
-"""The calls that are due at later moments of a world, and the pods that Permit holds until then."""
+"""The calls that are due at later moments of a world, their order at one moment, and held pods."""
 
 from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
+from typing import Final, TypeVar
 
 from moorage.base.clock import NS_PER_SECOND, ManualClock
+from moorage.base.rng import Streams
 from moorage.framework.status import Status
 from moorage.service.waiting import Outcome, Timer, WaitingPods
 
 Act = Callable[[], None]
+Item = TypeVar("Item")
+
+DRAWN_MOST: Final = 6
+"""Orders that are drawn at most, besides the first and its reverse."""
+# Attempts of all drawn orders together: a guess, about two seconds of a question.
+_ATTEMPTS_MOST: Final = 3_000
+# So many pods cost as much as one attempt, where a cluster in memory is made anew.
+_PODS_PER_ATTEMPT: Final = 20
+# How much later a call of a kubelet or controller may come: a few calls of others.
+_DELAY_SECONDS_MOST: Final = 0.006
 
 
 class _Entry:
@@ -75,6 +87,61 @@ class Agenda:
         assert act is not None, "next_ns drops cancelled calls"
         entry.cancel()
         act()
+
+
+class Order:
+    """One order of what happens at one moment of a rehearsal.
+
+    Kubelets end pods side by side, and controllers make pods side by side. Nobody knows ahead which
+    of them is first. So a change is played in several orders, and the answer says whether they come
+    out differently: as listed, and some drawn orders, in which each call of a kubelet or controller
+    also takes a time of its own. Each has its reverse, so of two calls of one moment each comes
+    first once.
+
+    Parameters
+    ----------
+    number
+        0 for the order as listed; from 2 on orders are drawn. Each odd one is the reverse of the
+        one before.
+    streams
+        Drawn orders draw from them.
+
+    Attributes
+    ----------
+    uids
+        The random stream of uids: uids decide which pods a smaller owner keeps.
+    """
+
+    def __init__(self, number: int, streams: Streams) -> None:
+        self.number = number
+        self.is_drawn = number > 1
+        self._is_reverse = number % 2 == 1
+        self._draws = streams.stream(f"what-if/order/{number // 2}")
+        self.uids = streams.stream(f"what-if/uids/{number}" if self.is_drawn else "what-if/uids")
+
+    def arrange(self, items: Sequence[Item]) -> Sequence[Item]:
+        """Return what happens at one moment in this order."""
+        order = self._draws.sample(items, len(items)) if self.is_drawn else items
+        return order[::-1] if self._is_reverse else order
+
+    def delay_seconds(self) -> float:
+        """Return how much longer than usual a call takes; 0 in an order that is not drawn."""
+        if not self.is_drawn:
+            return 0.0
+        delay = self._draws.uniform(0.0, _DELAY_SECONDS_MOST)
+        return _DELAY_SECONDS_MOST - delay if self._is_reverse else delay
+
+
+def orders_to_try(attempts: int, pods: int) -> range:
+    """Return the numbers of the orders to try after the first one; fewer where one takes long.
+
+    Parameters
+    ----------
+    attempts, pods
+        Numbers of attempts and of pods in the first order.
+    """
+    work = attempts + pods // _PODS_PER_ATTEMPT
+    return range(1, 2 + min(DRAWN_MOST, _ATTEMPTS_MOST // max(1, work)))
 
 
 class _Decision:

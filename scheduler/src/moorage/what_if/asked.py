@@ -34,14 +34,14 @@ _GRACE_SECONDS: Final = 5
 
 
 def what_if(body: WhatIfBody, branch: Branch, limits: Limits) -> ChangeComparison:
-    """Try changes in a rehearsal that has just begun; in two orders where order may matter.
+    """Try changes in a rehearsal that has just begun; in several orders where order may matter.
 
     Parameters
     ----------
     branch
         Gives each order a rehearsal of its own.
     limits
-        The time and the memory for both.
+        The time and the memory for all of them.
 
     Raises
     ------
@@ -51,15 +51,14 @@ def what_if(body: WhatIfBody, branch: Branch, limits: Limits) -> ChangeCompariso
         A limit was reached.
     """
 
-    def in_order(backwards: bool) -> Tried:
+    def in_order(order: int) -> Tried:
         def work(rehearsal: Rehearsal) -> bytes:
             rehearsal.check = limits.check_limits
-            return msgspec.json.encode(tried(rehearsal, body.changes, backwards=backwards))
+            return msgspec.json.encode(tried(rehearsal, body.changes, order=order))
 
         return msgspec.json.decode(branch(work), type=Tried)
 
-    first = in_order(False)
-    return first.or_in_order_of(in_order(True)) if first.leaves_together else first.course
+    return in_order(0).compared(in_order)
 
 
 def capacity(

@@ -256,7 +256,7 @@ class Bounds:
             self._try_at(owner_uid, self._a_call_later)
             owners.remove(owner_uid)
         self.is_contended |= len(owners) > 1
-        order = owners[::-1] if self._rehearsal.backwards else owners
+        order = self._rehearsal.order.arrange(owners)
         dues = self._next_tries_ns(owners)
         for uid, due_ns in zip(order, dues, strict=True):
             self._try_at(uid, due_ns)
@@ -308,7 +308,8 @@ class Bounds:
 
     @property
     def _a_call_later(self) -> int:
-        return self._rehearsal.virtual_now_ns + round(CALL_SECONDS * NS_PER_SECOND)
+        seconds = CALL_SECONDS + self._rehearsal.order.delay_seconds()
+        return self._rehearsal.virtual_now_ns + round(seconds * NS_PER_SECOND)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old

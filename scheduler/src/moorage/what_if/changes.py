@@ -146,7 +146,7 @@ def _drain(change: Drain, on: Scene) -> None:
     _cordon(Cordon(change.name), on)
     on.rehearsal.settle()
     due_ns = on.rehearsal.virtual_now_ns
-    for pod in on.rehearsal.leaving_order(on.rehearsal.pods_on(change.name)):
+    for pod in on.rehearsal.order.arrange(on.rehearsal.pods_on(change.name)):
         if MIRROR in pod.metadata.annotations:
             continue
         owner = pod.metadata.controller
@@ -186,7 +186,7 @@ def _taint(change: AddTaint, on: Scene) -> None:
     spec = msgspec.structs.replace(node.spec, taints=taints)
     on.rehearsal.put_node(msgspec.structs.replace(node, spec=spec))
     now_ns = on.rehearsal.virtual_now_ns
-    for pod in on.rehearsal.leaving_order(on.rehearsal.pods_on(change.name)):
+    for pod in on.rehearsal.order.arrange(on.rehearsal.pods_on(change.name)):
         # A pod that tolerates the taint for a time has to leave in the end, too.
         if eviction_in(pod, taints, now_ns, now_ns) is not None:
             on.rehearsal.leave(pod)

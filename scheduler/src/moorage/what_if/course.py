@@ -16,6 +16,7 @@ from moorage.api.pod import Pod
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.what_if.admission import Admission
+from moorage.what_if.agenda import orders_to_try
 from moorage.what_if.bounds import Bounds, Refused
 from moorage.what_if.budgets import Budgets
 from moorage.what_if.change import Apply, Change
@@ -73,9 +74,9 @@ def try_steps(
         return rehearsal
 
     first = tried(from_start(), steps)
-    if isinstance(start, Rehearsal) or not first.leaves_together:
+    if isinstance(start, Rehearsal):
         return first.course
-    return first.or_in_order_of(tried(from_start(), steps, backwards=True))
+    return first.compared(lambda order: tried(from_start(), steps, order=order))
 
 
 class Tried(msgspec.Struct, frozen=True):
@@ -87,31 +88,38 @@ class Tried(msgspec.Struct, frozen=True):
         The course.
     fates
         Numbers of pods by owner (or pod, without one) and fate.
-    leaves_together
-        Whether pods of several owners leave at one moment, or several owners wait for the same
-        room in a quota, so that their order may matter.
+    others
+        The numbers of the other orders to try: where pods of several owners leave at one moment,
+        several victims of preemption stop, or several owners wait for the same room in a quota.
     """
 
     course: ChangeComparison
     fates: dict[str, int]
-    leaves_together: bool
+    others: tuple[int, ...]
 
-    def or_in_order_of(self, other: Tried) -> ChangeComparison:
-        """Return the course; it says whether the other order comes out differently."""
-        return msgspec.structs.replace(self.course, order_matters=self.fates != other.fates)
+    def compared(self, other: Callable[[int], Tried]) -> ChangeComparison:
+        """Return the course; it says whether another order comes out differently.
+
+        Parameters
+        ----------
+        other
+            Does the same in the order of a number.
+        """
+        matters = any(other(order).fates != self.fates for order in self.others)
+        return msgspec.structs.replace(self.course, order_matters=matters)
 
 
-def tried(rehearsal: Rehearsal, steps: Sequence[Step], *, backwards: bool = False) -> Tried:
-    """Do the same, in one order of the pods that leave at one moment.
+def tried(rehearsal: Rehearsal, steps: Sequence[Step], *, order: int = 0) -> Tried:
+    """Do the same, in one order of what happens at one moment.
 
     Parameters
     ----------
     rehearsal
         A rehearsal that has just begun.
-    backwards
-        Whether such pods leave in the reverse of their order.
+    order
+        The number of the order, see `Order`.
     """
-    rehearsal.backwards = backwards
+    rehearsal.take_order(order)
     scene = scene_of(rehearsal)
     scene.workloads.make_limited_pods()
     rehearsal.settle()
@@ -147,8 +155,10 @@ def tried(rehearsal: Rehearsal, steps: Sequence[Step], *, backwards: bool = Fals
         ),
         volumes_anywhere=tuple("/".join(key) for key in sorted(scene.volumes.without_topology)),
     )
-    together = len(found.leavers) > 1 or scene.bounds.is_contended
-    return Tried(course, dict(found.fates), together)
+    victims = sum(each.by is not None for each in rehearsal.evictions.values())
+    together = len(found.leavers) > 1 or victims > 1 or scene.bounds.is_contended
+    others = orders_to_try(rehearsal.attempts, len(rehearsal.objects.pods)) if together else ()
+    return Tried(course, dict(found.fates), tuple(others))
 
 
 def play(scene: Scene, steps: Sequence[Step]) -> Scene:

@@ -24,7 +24,7 @@ from moorage.nodeshapes.stopping import stopping_of
 from moorage.service.flushes import groups_need_look, look_at_groups
 from moorage.service.incomplete_groups import lacking_groups, members_lacking
 from moorage.service.permit_reasons import holders_at_permit
-from moorage.what_if.agenda import Agenda, HeldPods
+from moorage.what_if.agenda import Agenda, HeldPods, Order
 from moorage.what_if.carrying import CALL_SECONDS
 from moorage.what_if.deciding import Deciding
 from moorage.what_if.lists import Key
@@ -103,8 +103,8 @@ class Rehearsal(LiveObjects):
         Puts the pod that an owner makes for one that leaves; bounds of namespaces may refuse it.
     check
         Raises where a limit of the answer is reached; called before each attempt about a pod.
-    backwards
-        Whether pods that leave at one moment leave in the reverse of their order.
+    order
+        The order of what happens at one moment.
     """
 
     def __init__(self, world: World, *, earlier: Rehearsal | None = None) -> None:
@@ -113,14 +113,14 @@ class Rehearsal(LiveObjects):
         held = HeldPods(self._agenda)
         filled = world.fill(clock=clock, waiting=held)
         self.names: Streams = Streams(world.seed) if earlier is None else earlier.names
-        super().__init__(world.objects.copy(), filled, clock, self.names.stream("what-if/uids"))
+        self.order: Order = Order(0, self.names) if earlier is None else earlier.order
+        super().__init__(world.objects.copy(), filled, clock, self.order.uids)
         self.world = world
         self.evictions: dict[str, Eviction] = {} if earlier is None else dict(earlier.evictions)
         self.bound: dict[str, str] = {} if earlier is None else dict(earlier.bound)
         self.is_quiet = True
         self.remake: Callable[[Pod], object] = self.add_pod
         self.check: Callable[[], object] = _no_limit if earlier is None else earlier.check
-        self.backwards = False
         # Name of a pod that a StatefulSet will make again -> uid of the pod that left.
         self._awaited: dict[Key, str] = {}
         self._suffixes = self.names.stream("what-if/names")
@@ -128,8 +128,12 @@ class Rehearsal(LiveObjects):
         self._leftover_ns = clock.now_ns() + self._leftover_max_ns
         if earlier is not None:
             self.touched = dict(earlier.touched)
-            self.backwards = earlier.backwards
         self._stop_under_way()
+
+    def take_order(self, number: int) -> None:
+        """Let happen in the order of a number what happens at one moment."""
+        self.order = Order(number, self.names)
+        self._uids = self.order.uids
 
     def begin_moment(self, pending: Sequence[Pod], *, now_ns: int, draws: Streams) -> None:
         """Begin at a moment of a running scheduler; nothing has been tried here before.
@@ -272,7 +276,7 @@ class Rehearsal(LiveObjects):
 
     def soon(self, act: Callable[[], None]) -> None:
         """Let happen what a controller has decided, a call later."""
-        self._agenda.after(CALL_SECONDS, act)
+        self._agenda.after(CALL_SECONDS + self.order.delay_seconds(), act)
 
     @property
     def attempts(self) -> int:
@@ -398,7 +402,7 @@ class Rehearsal(LiveObjects):
         )
         marked = msgspec.structs.replace(current, metadata=metadata)
         self.update_pod(marked)
-        seconds = self._stopping_seconds(marked)
+        seconds = self._stopping_seconds(marked) + self.order.delay_seconds()
         self._agenda.after(seconds, lambda: self.drop_pod(marked))
         return seconds
 
@@ -412,6 +416,7 @@ class Rehearsal(LiveObjects):
         sets = self.objects.manifests.get(("apps", "StatefulSet"), {})
         if owner.kind == "StatefulSet" and (pod.namespace, owner.name) in sets:
             return  # `stateful_sets` makes the pod again
+        seconds += self.order.delay_seconds()
         self._agenda.after(seconds, lambda: self._replace(pod, owner))
 
     def _stopping_seconds(self, pod: Pod) -> float:
@@ -431,15 +436,11 @@ class Rehearsal(LiveObjects):
 
     def remove_node(self, name: str) -> None:
         """Remove a node; its pods go after a while, one after another, as no kubelet runs them."""
-        pods = self.leaving_order(self.pods_on(name))
+        pods = self.order.arrange(self.pods_on(name))
         self.drop_node(name)
         for number, pod in enumerate(pods):
             seconds = _QUARANTINE_SECONDS + 2 * CALL_SECONDS * number
             self._agenda.after(seconds, partial(self.leave, pod, at_once=True))
-
-    def leaving_order(self, pods: Sequence[Pod]) -> Sequence[Pod]:
-        """Return pods that leave at one moment in the order in which they leave."""
-        return pods[::-1] if self.backwards else pods
 
     def world_now(self) -> World:
         """Return the world as it is now."""
