@@ -345,6 +345,61 @@ def test_nothing_is_evicted_next_to_a_group_whose_places_are_lost(
 
 
 @pytest.mark.parametrize("form", TRIAL)
+@pytest.mark.parametrize(
+    ("label", "spread", "started"),
+    [
+        pytest.param("kubernetes.io/hostname", "DoNotSchedule", True, id="it must be spread"),
+        pytest.param("kubernetes.io/hostname", "ScheduleAnyway", False, id="it may be spread"),
+        pytest.param("zone", "DoNotSchedule", True, id="the node gets its domain later"),
+    ],
+)
+def test_nothing_is_evicted_next_to_a_group_that_an_empty_domain_excludes(
+    form: Form, label: str, spread: str, started: bool
+) -> None:
+    """No member fits on the node that comes, so two members on one of the others are too many."""
+
+    async def scenario(company: Company) -> None:
+        for name in names:
+            place = {"node": name}
+            await company.create(
+                made(f"stays-{name}", cpu="500m", nodeSelector=place),
+                made(f"goes-{name}", stops=20, cpu="1", nodeSelector=place),
+            )
+        await company.run("goes-", 3)
+        constraint = {
+            "maxSkew": 1,
+            "topologyKey": label,
+            "whenUnsatisfiable": spread,
+            "labelSelector": {"matchLabels": {"spread": "yes"}},
+        }
+        constraints = [constraint]
+        await form.create(
+            company, 4, change=_label, cpu="1500m", topologySpreadConstraints=constraints
+        )
+        await company.cluster.until(lambda: len(company.evicted) == 1)
+        await company.sleep(0.3)
+        await company.cluster.join(node_manifest("late", cpu="100m"))
+        await company.cluster.patch_object(
+            NODES, "late", {"metadata": {"labels": {"zone": "late"}}}
+        )
+        await company.create(made("single", high=True, cpu="2"))
+        await company.sleep(3)
+        assert (company.cluster.phase_of("single") == "Running") is started
+        assert len(company.evicted) == (1 if started else 2)
+
+    names = ("n1", "n2", "n3")
+    nodes = [
+        node_manifest(name, cpu="4", memory="64Gi", labels={"node": name, "zone": name})
+        for name in names
+    ]
+    play(scenario, nodes=nodes, config=form.config())
+
+
+def _label(pod: Manifest) -> None:
+    pod["metadata"].setdefault("labels", {})["spread"] = "yes"
+
+
+@pytest.mark.parametrize("form", TRIAL)
 def test_a_group_that_has_become_too_small_gives_the_room_to_others(form: Form) -> None:
     async def scenario(company: Company) -> None:
         await company.create(replicas(4, made("t", stops=3, cpu="1")))

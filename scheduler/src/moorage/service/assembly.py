@@ -359,7 +359,7 @@ def _reflectors(
     nodes = made.reflector_of(
         resources.NODES,
         Node,
-        NodeIngest(core.cache, core.queue, facts, closed=partial(release_groups, core)),
+        NodeIngest(core.cache, core.queue, facts, release_groups=partial(release_groups, core)),
         whole=edge.extenders.nodes,
     )
     pod_ingest = PodIngest(

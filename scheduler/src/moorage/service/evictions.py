@@ -319,15 +319,22 @@ class EvictionLedger:
         # Nothing is forgotten here: the gates of the other members still have to be asked.
         return bool(preemptors or victims)
 
-    def release_groups(self, is_open: Callable[[str], bool]) -> dict[GroupKey, bool]:
+    def release_groups(
+        self, holds: Callable[[GroupKey, tuple[str, ...]], bool]
+    ) -> dict[GroupKey, bool]:
         """Return the groups that need not wait any longer, in the order of their attempts.
 
         The value is whether an event has woken members already: their victims have left. No event
-        tells that a victim is overdue, or that a node of their places is gone or closed.
+        tells that a victim is overdue, or that a group cannot have its places any more.
+
+        Parameters
+        ----------
+        holds
+            Whether a group may still have its places, the names of nodes.
         """
         released: dict[GroupKey, bool] = {}
         for group, awaited in self._awaited.items():
-            if not all(map(is_open, awaited.places)):
+            if not holds(group, awaited.places):
                 released[group] = False
             elif not self.awaited_by(group):
                 released[group] = not awaited.overdue

@@ -7,10 +7,12 @@ for long.
 
 from __future__ import annotations
 
+from moorage.api.pod import Pod
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.service.core import Core
 from moorage.service.pump import Pump
+from moorage.snapshot.pod_groups import GroupKey
 from moorage.state.lifecycle import PodState
 from moorage.state.queue import SchedulingQueue
 
@@ -60,11 +62,19 @@ def look_at_groups(core: Core, pump: Pump) -> None:
     release_groups(core)
 
 
-def release_groups(core: Core) -> None:
+def release_groups(core: Core, *, new_domain: bool = False) -> None:
     """Try the groups that need not wait for victims any longer; the first of them comes first.
 
-    Also at once when a node is gone or closed: what a group decided does not hold any longer where
-    it counted on that node. Other pods would still spare its room, and evict elsewhere.
+    Also at once where what a group decided does not hold any longer: a node of its places is gone
+    or closed, or an empty domain has come over which its members must be spread. Other pods would
+    still spare its room, and evict elsewhere.
+
+    Parameters
+    ----------
+    core
+        The scheduler.
+    new_domain
+        Whether a node has come, or has new labels.
     """
     if not core.evictions.groups_wait:
         return
@@ -74,9 +84,20 @@ def release_groups(core: Core) -> None:
         row = snapshot.row_of(name)
         return row is not None and not snapshot.unschedulable[row]
 
+    def holds(group: GroupKey, places: tuple[str, ...]) -> bool:
+        spreads = new_domain and any(
+            map(_must_spread, snapshot.groups.members(group).waiting_pods())
+        )
+        return not spreads and all(map(is_open, places))
+
     state = core.queue.lifecycle.state
-    for group, woken in core.evictions.release_groups(is_open).items():
+    for group, woken in core.evictions.release_groups(holds).items():
         waiting = snapshot.groups.members(group).waiting_pods()
         if woken:  # the others were tried since the victims left, and wait for something else
             waiting = [pod for pod in waiting if state(pod.uid) is PodState.GATED]
         core.queue.activate(waiting)
+
+
+def _must_spread(pod: Pod) -> bool:
+    constraints = pod.spec.topology_spread_constraints or ()
+    return any(each.when_unsatisfiable == "DoNotSchedule" for each in constraints)

@@ -119,8 +119,9 @@ class NodeIngest(_Changing):
         The state.
     facts
         Totals.
-    closed
-        Called when a node is gone or was cordoned; None for nothing.
+    release_groups
+        Called when a node is gone or was cordoned, and with ``new_domain`` when a node has come or
+        has new labels; None for nothing.
     """
 
     def __init__(
@@ -129,12 +130,12 @@ class NodeIngest(_Changing):
         queue: SchedulingQueue,
         facts: Facts,
         *,
-        closed: Callable[[], None] | None = None,
+        release_groups: Callable[..., None] | None = None,
     ) -> None:
         super().__init__("Node", facts)
         self._cache = cache
         self._queue = queue
-        self._closed = closed
+        self._release_groups = release_groups
         # Nodes whose newest version makes no sense -> the version the cache holds, None without
         # one.
         self._left_alone: dict[str, Node | None] = {}
@@ -151,6 +152,8 @@ class NodeIngest(_Changing):
             _tolerate(problem)
         self._queue.move_all(NODE_ADD, None, node)
         self._events.handled(NODE_ADD.label, since_ns=began_ns)
+        if self._release_groups is not None:
+            self._release_groups(new_domain=True)
 
     def on_update(self, old: Node, new: Node) -> None:
         """Take in a changed node; an unreadable version leaves the version before in place."""
@@ -167,8 +170,10 @@ class NodeIngest(_Changing):
         except CacheError as problem:
             _tolerate(problem)
         self._changed(node_changes(before, new), before, new, began_ns=began_ns)
-        if self._closed is not None and new.spec.unschedulable and not before.spec.unschedulable:
-            self._closed()
+        is_closed = new.spec.unschedulable and not before.spec.unschedulable
+        new_domain = new.metadata.labels != before.metadata.labels
+        if self._release_groups is not None and (is_closed or new_domain):
+            self._release_groups(new_domain=new_domain)
 
     def on_delete(self, node: Node, *, missed: bool) -> None:
         """Take in that a node is gone; pods on the node stay known until they are deleted."""
@@ -181,8 +186,8 @@ class NodeIngest(_Changing):
         except CacheError as problem:
             _tolerate(problem)
         self._events.handled(NODE_DELETE.label, since_ns=began_ns)
-        if self._closed is not None:
-            self._closed()
+        if self._release_groups is not None:
+            self._release_groups()
 
     def _readable(self, node: Node) -> bool:
         try:

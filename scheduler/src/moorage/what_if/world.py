@@ -178,7 +178,7 @@ def _ingests(
         waiting=core.waiting,
         announce=config.gates(GANG_SCHEDULING) or holds,
     )
-    nodes = NodeIngest(core.cache, core.queue, facts, closed=partial(release_groups, core))
+    nodes = NodeIngest(core.cache, core.queue, facts, release_groups=partial(release_groups, core))
     return Filled(
         core=core,
         facts=facts,
