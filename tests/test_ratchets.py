@@ -40,7 +40,6 @@ LARGE_ROOMS = {
     "moorage_lab/fault_sim/invariants": 18,
     "moorage_lab/traces": 27,
     "moorage_sandbox/controllers": 31,
-    "moorage_sandbox/sandbox": 19,
 }
 
 _BUILT_IN = frozenset(

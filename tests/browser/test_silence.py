@@ -26,7 +26,7 @@ def test_a_silent_connection_comes_back_and_a_refused_one_asks_for_a_link(
         page.goto(f"{context.moorage_url}/cluster")
         page.wait_for_selector("#tiles[data-painted]")
         banner = page.get_by_role("alert")
-        scheduler = up.member("--dashboard")
+        scheduler = up.member("moorage_sandbox.cli.up.scheduler_process")
         scheduler.send_signal(signal.SIGSTOP)
         try:
             banner.get_by_text("Not connected: nothing has come for 15 seconds").wait_for()

@@ -53,7 +53,7 @@ async def server_on(directory: Path) -> AsyncIterator[Server]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        "moorage_sandbox.sandbox.server_process",
+        "moorage_sandbox.sandbox.processes.server_process",
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )

@@ -35,7 +35,7 @@ def test_ctrl_c_ends_a_start_in_order(tmp_path: Path, when: str) -> None:
         if " " in when:
             up.until(when)
         else:
-            up.member("moorage_sandbox.sandbox.server_process")
+            up.member("moorage_sandbox.sandbox.processes.server_process")
         code, _ = up.stop(signal.SIGINT)
         # Before the loop runs there is nothing to end: then the code says that it was interrupted.
         assert code in {0, 130}

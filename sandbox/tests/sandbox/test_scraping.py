@@ -9,17 +9,23 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import aiohttp
+import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from moorage import Sandbox
 from moorage.base.clock import SystemClock
+from moorage.cli.run.scheduler_options import SchedulerOptions
 from moorage.client.http_transport import HttpTransport
 from moorage.client.kubeconfig import find_access
 from moorage.client.transport import Call
+from moorage_sandbox.cli.up.scheduler_settings import SchedulerSettings
+from moorage_sandbox.sandbox.processes.child_process import encode_settings
+from moorage_sandbox.sandbox.settings import SchedulerReport
 
 pytestmark = pytest.mark.slow
 
@@ -58,27 +64,31 @@ profiles:
 def scheduler(folder: Path, kubeconfig: Path, config: str = CONFIG) -> Iterator[str]:
     """Run a scheduler on a free port, with every path closed and all told; yield its address."""
     (folder / "scheduler.yaml").write_text(config)
-    words = ["run", "--end-with-stdin", "--bind-address", "127.0.0.1", "-v=10"]
-    for flag in ("kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"):
-        words += [f"--{flag}", str(kubeconfig)]
-    words += ["--config", str(folder / "scheduler.yaml"), "--cert-dir", str(folder / "certs")]
+    reviewing = ("authentication-kubeconfig", "authorization-kubeconfig")
+    flags = {"bind-address": "127.0.0.1", **dict.fromkeys(reviewing, str(kubeconfig))}
+    options = SchedulerOptions(
+        kubeconfig=str(kubeconfig),
+        config=folder / "scheduler.yaml",
+        flags={**flags, "cert-dir": str(folder / "certs")},
+        verbosity=10,
+        free_port=True,
+    )
     with (
         (folder / "log").open("w") as log,
         subprocess.Popen(
-            [sys.executable, "-m", "moorage", *words],
+            [sys.executable, "-m", "moorage_sandbox.cli.up.scheduler_process"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
-            text=True,
         ) as process,
     ):
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write("go\n")
+        process.stdin.write(encode_settings(SchedulerSettings(options=options)))
         process.stdin.flush()
         try:
-            assert process.stdout.readline() == "ready\n"
-            yield process.stdout.readline().strip()
+            reports = map(partial(msgspec.json.decode, type=SchedulerReport), process.stdout)
+            yield next(report.serving for report in reports if report.serving)
         finally:
             process.terminate()
 

@@ -113,7 +113,7 @@ def test_time_never_runs_backwards_in_a_cluster_that_is_kept(tmp_path, end):
     with Up(tmp_path, "--speed", "1000", *options) as up:
         up.started()
         first = _now(up, "a")
-        up.member("moorage_sandbox.sandbox.server_process")
+        up.member("moorage_sandbox.sandbox.processes.server_process")
         up.stop(end)
         assert not alive(up.family, within=10)
     assert first > SystemClock().now_ns() + 60 * NS_PER_SECOND

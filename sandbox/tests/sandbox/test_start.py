@@ -39,7 +39,7 @@ NOT_BEFORE_THE_OTHERS_ARE_STARTED = (
 )
 UNTIL_THE_CHILDREN = """
 import sys
-from moorage_sandbox.sandbox.parts import ProcessParts
+from moorage_sandbox.sandbox.processes.parts import ProcessParts
 
 async def start_server(self):
     print(*sys.modules)
@@ -69,7 +69,7 @@ def _modules(code: str, *arguments: str) -> set[str]:
             id="the parent until it starts the others",
         ),
         pytest.param(
-            IMPORTING.format("moorage_sandbox.sandbox.server_process"),
+            IMPORTING.format("moorage_sandbox.sandbox.processes.server_process"),
             (
                 *("numpy", "prometheus_client", "rich", "click", "moorage.cli", "moorage.engine"),
                 *("moorage.plugins", "moorage.service", "moorage.snapshot", "moorage_lab.bench"),
@@ -79,9 +79,7 @@ def _modules(code: str, *arguments: str) -> set[str]:
             id="server, nodes and controllers",
         ),
         pytest.param(
-            IMPORTING.format(
-                "moorage.cli.main, moorage.cli.run.command, moorage.cli.run.scheduling"
-            ),
+            IMPORTING.format("moorage_sandbox.cli.up.scheduler_process"),
             (
                 *("cryptography", "jsonpatch", "rich", "yaml"),
                 *("moorage_sandbox.controllers", "moorage_sandbox.nodeagent"),
@@ -106,8 +104,10 @@ def test_a_process_imports_only_what_it_needs(tmp_path, code, unwanted, wanted):
 @pytest.mark.parametrize(
     "process",
     [
-        pytest.param("moorage_sandbox.sandbox.server_process", id="server, nodes and controllers"),
-        pytest.param("moorage.cli.run.scheduling", id="the scheduler"),
+        pytest.param(
+            "moorage_sandbox.sandbox.processes.server_process", id="server, nodes and controllers"
+        ),
+        pytest.param("moorage_sandbox.cli.up.scheduler_process", id="the scheduler"),
         pytest.param("moorage_sandbox.sandbox.onlooker", id="the parent's client"),
     ],
 )

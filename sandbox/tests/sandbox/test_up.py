@@ -78,7 +78,7 @@ def test_children_of_a_killed_parent_end_by_themselves(tmp_path: Path) -> None:
 def test_a_scheduler_that_dies_ends_the_sandbox_with_1(tmp_path: Path) -> None:
     with Up(tmp_path, "--nodes", "1") as up:
         up.until("unschedulable")
-        up.member("run").kill()
+        up.member("moorage_sandbox.cli.up.scheduler_process").kill()
         assert up.wait() == 1
         assert alive(up.family, within=2) == []
     assert up.output[-1] == "error: the scheduler ended by itself, with code -9"
@@ -119,7 +119,7 @@ def test_a_second_signal_ends_the_sandbox_at_once(tmp_path: Path) -> None:
         up.started()
         up.note_family_of(2)
         # Held, it cannot end in good order.
-        up.member("moorage_sandbox.sandbox.server_process").suspend()
+        up.member("moorage_sandbox.sandbox.processes.server_process").suspend()
         up.process.send_signal(signal.SIGINT)
         with pytest.raises(subprocess.TimeoutExpired):
             up.process.wait(timeout=0.2)

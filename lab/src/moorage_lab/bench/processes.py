@@ -26,6 +26,7 @@ from moorage.base.errors import MoorageError
 from moorage.client.auth import ServerAccess
 from moorage.client.http_transport import HttpTransport
 from moorage.client.kubeconfig import find_access
+from moorage_sandbox.sandbox.processes.child_process import ChildProgram
 
 _PROC = Path("/proc")
 _START_SECONDS = 120.0
@@ -80,33 +81,42 @@ def free_port() -> int:
 
 
 class Child:
-    """One ``moorage`` command running as a process of its own.
+    """One process of a measurement.
 
     Parameters
     ----------
     name
         Name in the report.
-    arguments
-        The command line after ``moorage``.
+    program
+        The command line after ``moorage``, or a program that reads its settings.
     log
         File for the output of the process.
     """
 
-    def __init__(self, name: str, arguments: Sequence[str], *, log: Path) -> None:
+    def __init__(self, name: str, program: Sequence[str] | ChildProgram, *, log: Path) -> None:
         self.name = name
-        self._arguments = tuple(arguments)
+        self._program = program
         self._log = log
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
         """Start the process."""
+        program = self._program
+        command: Sequence[str]
+        if isinstance(program, ChildProgram):
+            command = program.command
+        else:
+            command = (sys.executable, "-c", _ENDS_WITH_ITS_PARENT + COMMAND, *program)
         with self._log.open("wb") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-c", _ENDS_WITH_ITS_PARENT + COMMAND, *self._arguments),
+                *command,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=log,
                 stderr=log,
             )
+        if isinstance(program, ChildProgram):
+            assert self._process.stdin is not None, "standard input is a pipe"
+            self._process.stdin.write(program.first_input)
 
     def raise_if_ended(self) -> None:
         """Raise `MoorageError` with the end of its output when the process has ended."""
@@ -256,7 +266,7 @@ async def open_harness(
     clock: Clock,
     *,
     name: str = "server",
-    flags: Callable[[Path], Sequence[str]] = server_flags,
+    server_program: Callable[[Path], Sequence[str] | ChildProgram] = server_flags,
 ) -> AsyncIterator[Harness]:
     """Start an API server for a measurement, and end it with all that the measurement started.
 
@@ -266,8 +276,8 @@ async def open_harness(
         Time of the credentials.
     name
         The server's name in reports and errors.
-    flags
-        Makes the server's command line from the kubeconfig that it is to write.
+    server_program
+        Makes the server's program, as `Child` takes it, from the kubeconfig that it is to write.
 
     Raises
     ------
@@ -277,7 +287,7 @@ async def open_harness(
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="moorage-bench-")))
         kubeconfig = folder / "kubeconfig"
-        server = Child(name, flags(kubeconfig), log=folder / f"{name}.log")
+        server = Child(name, server_program(kubeconfig), log=folder / f"{name}.log")
         stack.push_async_callback(server.stop)
         await server.start()
         await wait_for(kubeconfig, server, seconds=_START_SECONDS)

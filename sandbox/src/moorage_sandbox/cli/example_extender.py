@@ -71,8 +71,7 @@ lying (names nodes nobody asked about).
     help="How slow is slow.",
 )
 @verbose_option
-@click.option("--end-with-stdin", is_flag=True, hidden=True)
-def example_extender(  # noqa: PLR0913 - one parameter an option
+def example_extender(
     *,
     address: str,
     port: int,
@@ -82,7 +81,6 @@ def example_extender(  # noqa: PLR0913 - one parameter an option
     fault: Fault | None,
     delay: float,
     verbose: int,
-    end_with_stdin: bool,
 ) -> None:
     """Serve a small scheduler extender, until Ctrl-C or SIGTERM.
 
@@ -98,7 +96,7 @@ def example_extender(  # noqa: PLR0913 - one parameter an option
         ending = Ending()
         ending.listen()
         work = _serve(address, port, tls=tls, kubeconfig=kubeconfig, fault=fault, delay=delay)
-        await until_ended(work, ending, name="extender", child=end_with_stdin)
+        await until_ended(work, ending, name="extender")
 
     run_loop(main())
 

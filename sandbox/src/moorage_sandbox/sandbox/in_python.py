@@ -31,7 +31,7 @@ from moorage.client.http_transport import HttpTransport
 from moorage.client.kubeconfig import find_access
 from moorage.client.status import error_from_answer
 from moorage.client.writes import Client
-from moorage_sandbox.sandbox.children import Child
+from moorage_sandbox.sandbox.processes.children import Child
 from moorage_sandbox.sandbox.progress import state_of
 from moorage_sandbox.sandbox.watching import settled_within, watched
 

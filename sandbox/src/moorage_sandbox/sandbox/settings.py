@@ -1,6 +1,8 @@
-"""Settings of a sandbox, and answers of its server process, as data between processes."""
+"""Settings and reports of the processes of a sandbox, as data between processes."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import msgspec
 
@@ -56,8 +58,69 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     pace: Pace = Pace()
 
 
-class ServerReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One line from the server process to its parent.
+class AutoscalerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of ``moorage scale auto``, as a process of a sandbox, too.
+
+    Parameters
+    ----------
+    kubeconfig, context
+        The cluster.
+    bounds, idle, shapes
+        Least and most nodes; when an empty node is removed; the shapes of new nodes.
+    config, plugins
+        The scheduler's configuration, whose Filters say whether a pod fits.
+    seed
+        Seed of all random choices; None draws a seed.
+    pace
+        Speed and start of the cluster's time.
+    """
+
+    kubeconfig: str
+    context: str = ""
+    bounds: str
+    idle: str
+    shapes: tuple[str, ...] = ()
+    config: Path | None = None
+    plugins: tuple[str, ...] = ()
+    seed: int | None = None
+    pace: Pace = Pace()
+
+
+class ChildReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One line from a process of the sandbox to its parent.
+
+    Parameters
+    ----------
+    error
+        Why the process ends.
+    bad_input
+        Whether the error is in the user's input.
+    """
+
+    error: str = ""
+    bad_input: bool = False
+
+
+class SchedulerReport(ChildReport, frozen=True, kw_only=True, omit_defaults=True):
+    """One line from the scheduler's process.
+
+    Parameters
+    ----------
+    ready
+        Pods are being scheduled.
+    serving
+        Set when metrics and health checks are served: their address.
+    page
+        Set when the page is served: its login link.
+    """
+
+    ready: bool = False
+    serving: str = ""
+    page: str = ""
+
+
+class ServerReport(ChildReport, frozen=True, kw_only=True, omit_defaults=True):
+    """One line from the server process.
 
     Parameters
     ----------
@@ -71,10 +134,6 @@ class ServerReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         Number of nodes the process plays.
     ready
         Every node is registered.
-    error
-        Why the process ends.
-    bad_input
-        Whether the error is in the user's input.
     """
 
     url: str = ""
@@ -83,5 +142,3 @@ class ServerReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     restored: bool = False
     nodes: int = 0
     ready: bool = False
-    error: str = ""
-    bad_input: bool = False

@@ -23,7 +23,7 @@ from moorage.base.process import Ending, until_ended
 from moorage.base.rng import Streams
 from moorage.base.running_sandboxes import Held
 from moorage_sandbox.sandbox.lines import Started, View
-from moorage_sandbox.sandbox.parts import Parts
+from moorage_sandbox.sandbox.processes.parts import Parts
 from moorage_sandbox.sandbox.progress import Progress
 from moorage_sandbox.sandbox.settings import SANDBOX_CONTEXT
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Any
 
 import click
 
 from moorage.base.entry_points import entry_points, is_own_module, load
-from moorage.base.errors import ApiError, MoorageError, RefusedError, UsageError
+from moorage.base.errors import MoorageError, UsageError
 from moorage.cli.command_group import CommandGroup
-from moorage.cli.render import show_error
+from moorage.cli.render import error_text, show_error
 
 # The commands of this package. Only the requested one is imported: `up` and `run` start others.
 _OWN: Mapping[str, str] = {
@@ -89,7 +88,7 @@ class Commands(CommandGroup):
         try:
             return super().invoke(ctx)
         except MoorageError as error:
-            show_error(f"{error}{_advice(error)}")
+            show_error(error_text(error))
             ctx.exit(EXIT_BAD_INPUT if isinstance(error, UsageError) else EXIT_FAILED)
         except click.ClickException as error:
             raise _told(error) from error
@@ -142,17 +141,6 @@ def _one_line(error: click.ClickException) -> str:
     told = told[:1].lower() + told[1:]
     context = error.ctx if isinstance(error, click.UsageError) else None
     return f"{told}; see {context.command_path} --help" if context else told
-
-
-def _advice(error: MoorageError) -> str:
-    """Return advice for failures with a text that comes from a server or from TLS."""
-    if isinstance(error, ApiError) and error.code == HTTPStatus.UNAUTHORIZED:
-        return ": the server knows no such user; check the user's credentials in the kubeconfig"
-    if isinstance(error, RefusedError) and "CERTIFICATE_VERIFY_FAILED" in str(error):
-        return "; check certificate-authority of the cluster in the kubeconfig"
-    if isinstance(error, RefusedError):
-        return "; is the server running, and is its address in the kubeconfig right?"
-    return ""
 
 
 @click.group(cls=Commands, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})

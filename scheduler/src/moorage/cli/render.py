@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from http import HTTPStatus
 from typing import Any, Literal, TypeAlias
 
 import click
 import msgspec
+
+from moorage.base.errors import ApiError, MoorageError, RefusedError
 
 _GAP = "   "
 
@@ -41,6 +44,20 @@ def show(
             told = text if isinstance(text, str) else text()
     if told:
         click.echo(told)
+
+
+def error_text(error: MoorageError) -> str:
+    """Return the message of a failure, with advice where its text is a server's or TLS's."""
+    if isinstance(error, ApiError) and error.code == HTTPStatus.UNAUTHORIZED:
+        return (
+            f"{error}: the server knows no such user; check the user's credentials in the "
+            "kubeconfig"
+        )
+    if isinstance(error, RefusedError) and "CERTIFICATE_VERIFY_FAILED" in str(error):
+        return f"{error}; check certificate-authority of the cluster in the kubeconfig"
+    if isinstance(error, RefusedError):
+        return f"{error}; is the server running, and is its address in the kubeconfig right?"
+    return str(error)
 
 
 def show_error(text: str) -> None:

@@ -1,7 +1,8 @@
-"""A client process of ``moorage bench api``: the hidden command ``moorage bench api-client``.
+"""A client process of ``moorage bench api``: ``python -m moorage_lab.bench.api.client``.
 
-Reads one `Job` a line from standard input and answers each job with a line on standard output. The
-measurement is of the server, so its clients are separate processes that do as little as possible.
+Reads its settings and then one `Job` a line from standard input, and answers each job with a line
+on standard output. The measurement is of the server, so its clients are separate processes that do
+as little as possible.
 """
 
 from __future__ import annotations
@@ -18,9 +19,13 @@ from typing import Any
 import msgspec
 
 from moorage.base import aio
-from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.clock import NS_PER_SECOND, Clock, SystemClock
+from moorage.base.errors import MoorageError
+from moorage.base.process import run_loop
+from moorage.cli.render import error_text, show_error
 from moorage.client.kubeconfig import find_access
 from moorage_lab.bench.api.jobs import (
+    ClientSettings,
     Job,
     Listed,
     ListOnce,
@@ -37,6 +42,7 @@ from moorage_lab.bench.timing import NS_PER_MS, Stopwatch, percentile
 from moorage_lab.bench.workload import default_node, default_pod
 from moorage_sandbox.apiserver.protobuf.envelope import count_items
 from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF
+from moorage_sandbox.sandbox.processes.child_process import EXIT_FAILED, decode_settings
 
 Answer = Callable[[msgspec.Struct], None]
 
@@ -248,7 +254,7 @@ def _tell(answer: msgspec.Struct) -> None:
     sys.stdout.buffer.flush()
 
 
-async def serve(kubeconfig: str, clock: Clock) -> None:
+async def _serve(settings: ClientSettings, clock: Clock) -> None:
     """Do the jobs on standard input, one after the other, until it ends.
 
     Raises
@@ -256,7 +262,22 @@ async def serve(kubeconfig: str, clock: Clock) -> None:
     MoorageError
         The server cannot be reached, refused a call, or closed a connection.
     """
-    connector = await connector_of(find_access(kubeconfig, clock=clock))
+    connector = await connector_of(find_access(settings.kubeconfig, clock=clock))
     # Nothing else runs between two jobs, so reading may block the loop.
     while line := sys.stdin.buffer.readline():
         await do(msgspec.json.decode(line, type=Job), connector, clock, _tell)
+
+
+def main() -> int:
+    """Do the jobs; return the exit code. A failure is reported on standard error."""
+    settings = decode_settings(sys.stdin.buffer.readline(), ClientSettings)
+    try:
+        run_loop(_serve(settings, SystemClock()))
+    except MoorageError as error:
+        show_error(error_text(error))
+        return EXIT_FAILED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -7,6 +7,12 @@ from typing import Literal
 import msgspec
 
 
+class ClientSettings(msgspec.Struct, frozen=True):
+    """The settings of a client process: the file that leads to the server."""
+
+    kubeconfig: str
+
+
 class Load(msgspec.Struct, frozen=True, tag=True):
     """Create nodes, pods and the objects that `Write` changes, one by one; answered with `Loaded`.
 

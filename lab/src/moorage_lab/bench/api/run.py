@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,6 +18,7 @@ from moorage.base.clock import Clock
 from moorage.base.errors import MoorageError
 from moorage_lab.bench.api.client import GROUPS
 from moorage_lab.bench.api.jobs import (
+    ClientSettings,
     Job,
     Listed,
     ListOnce,
@@ -30,7 +30,8 @@ from moorage_lab.bench.api.jobs import (
     Write,
     Written,
 )
-from moorage_lab.bench.processes import COMMAND, Child, open_harness
+from moorage_lab.bench.processes import Child, open_harness
+from moorage_sandbox.sandbox.processes.child_process import program_of
 
 Progress = Callable[[str], None]
 T = TypeVar("T")
@@ -161,11 +162,13 @@ class _Client:
 
     async def start(self) -> None:
         """Start the process; its standard error is shown."""
+        settings = ClientSettings(str(self._kubeconfig))
+        program = program_of("moorage_lab.bench.api.client", settings)
         self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", COMMAND, "bench", "api-client", str(self._kubeconfig)),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
+            *program.command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
         )
+        assert self._process.stdin is not None, "standard input is a pipe"
+        self._process.stdin.write(program.first_input)
 
     async def ask(self, job: Job, answer: type[T]) -> T:
         """Hand out a job and wait for its first answer."""

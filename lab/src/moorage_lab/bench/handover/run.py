@@ -59,7 +59,7 @@ class HandoverRun:
         MoorageError
             A process ended without being told to, or nobody took over.
         """
-        async with open_harness(self._clock, flags=_server_flags) as harness:
+        async with open_harness(self._clock, server_program=_server_flags) as harness:
             replicas = Replicas(self._plan, harness.folder)
             try:
                 return await self._measure(harness, replicas)

@@ -9,6 +9,7 @@ binding came. Of a lease the server keeps what was written last.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -18,9 +19,11 @@ import msgspec
 from moorage.api.codec import encode
 from moorage.base import aio
 from moorage.base.certificates import Authority, kubeconfig, server_context
-from moorage.base.clock import NS_PER_SECOND, Clock, SystemClock
+from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.process import Pace
 from moorage_lab.bench.path.standing import Standing
 from moorage_lab.bench.workload import default_pod
+from moorage_sandbox.sandbox.processes.child_process import ChildProgram, program_of, run_child
 
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _LENGTH: Final = b"content-length:"
@@ -278,8 +281,8 @@ def _length(head: bytes) -> int:
     return 0 if at < 0 else int(head[at + len(_LENGTH) :].partition(b"\r\n")[0])
 
 
-def null_server_flags(standing: Standing, kubeconfig: Path) -> tuple[str, ...]:
-    """Return the command line of a null server.
+class NullServerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of a null server's process.
 
     Parameters
     ----------
@@ -287,14 +290,26 @@ def null_server_flags(standing: Standing, kubeconfig: Path) -> tuple[str, ...]:
         The objects of the start.
     kubeconfig
         The file that the server writes once it answers.
+    pace
+        The speed of its time.
     """
-    return "bench", "null-server", msgspec.json.encode(standing).decode(), str(kubeconfig)
+
+    standing: Standing
+    kubeconfig: Path
+    pace: Pace = Pace()
 
 
-async def serve(standing: Standing, kubeconfig_out: Path) -> None:
-    """Serve until the process ends; the kubeconfig is written once calls are answered."""
-    clock = SystemClock()
-    authority, state = Authority(clock), NullServer(standing, clock)
+def null_server_program(standing: Standing, kubeconfig: Path) -> ChildProgram:
+    """Return the program of a null server: this module, with its settings."""
+    return program_of(
+        "moorage_lab.bench.path.null_server",
+        NullServerSettings(standing=standing, kubeconfig=kubeconfig),
+    )
+
+
+async def _serve(settings: NullServerSettings, clock: Clock) -> None:
+    """Serve until cancelled; the kubeconfig is written once calls are answered."""
+    authority, state = Authority(clock), NullServer(settings.standing, clock)
     context = server_context(authority.server_pair(), authority.certificate)
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: _Connection(state), "127.0.0.1", 0, ssl=context)
@@ -304,7 +319,11 @@ async def serve(standing: Standing, kubeconfig_out: Path) -> None:
         authority_certificate=authority.certificate,
         client=authority.client_pair(),
     )
-    written = kubeconfig_out.with_suffix(".new")
+    written = settings.kubeconfig.with_suffix(".new")
     written.write_text(text)
-    written.rename(kubeconfig_out)
+    written.rename(settings.kubeconfig)
     await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    sys.exit(run_child(NullServerSettings, _serve, name="null server"))

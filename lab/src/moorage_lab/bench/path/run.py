@@ -22,7 +22,7 @@ from moorage.observe.records.recorder import Recorder
 from moorage.service.assembly import assemble
 from moorage.service.loop_stalls import watch_loop
 from moorage.service.metered import MeteredTransport
-from moorage_lab.bench.path.null_server import Report, Script, null_server_flags
+from moorage_lab.bench.path.null_server import Report, Script, null_server_program
 from moorage_lab.bench.path.parts import LOOP, PARTS, PartTimes
 from moorage_lab.bench.path.standing import Standing
 from moorage_lab.bench.processes import Child, open_harness
@@ -125,8 +125,8 @@ async def measure_path(
     MoorageError
         The null server ended, or no pod got a node for a minute.
     """
-    null_server = partial(null_server_flags, Standing(nodes=plan.nodes))
-    async with open_harness(clock, name="null server", flags=null_server) as harness:
+    null_server = partial(null_server_program, Standing(nodes=plan.nodes))
+    async with open_harness(clock, name="null server", server_program=null_server) as harness:
         progress("the null server answers")
         access, server = harness.access, harness.server
         transport = open_transport(access, clock=clock, user_agent="moorage-scheduler")

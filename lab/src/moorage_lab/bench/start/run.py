@@ -13,7 +13,7 @@ from moorage.base.clock import Clock
 from moorage.base.errors import MoorageError, TransportError
 from moorage.client.auth import FixedCredentials, ServerAccess
 from moorage.client.transport import Call, Transport
-from moorage_lab.bench.path.null_server import Report, null_server_flags
+from moorage_lab.bench.path.null_server import Report, null_server_program
 from moorage_lab.bench.processes import Child, free_port, open_harness
 from moorage_lab.bench.start.result import StartPlan, StartResult
 from moorage_lab.bench.timing import Stopwatch
@@ -33,8 +33,8 @@ async def measure_start(
         A process ended, the scheduler stopped answering, or no pod was bound for ten minutes.
     """
     port = free_port()
-    null_server = partial(null_server_flags, plan.standing)
-    async with open_harness(clock, name="null server", flags=null_server) as harness:
+    null_server = partial(null_server_program, plan.standing)
+    async with open_harness(clock, name="null server", server_program=null_server) as harness:
         progress("the null server answers")
         flags = ("--seed", str(seed), "--bind-address", "127.0.0.1", "--secure-port", str(port))
         own = ServerAccess(

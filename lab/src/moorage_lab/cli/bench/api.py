@@ -90,14 +90,3 @@ def bench_api(
     show(output, result.as_json(), text="\n".join(result.as_lines()))
     if result.faults:
         ctx.exit(1)
-
-
-@click.command("api-client", hidden=True)
-@click.argument("kubeconfig")
-def bench_api_client(*, kubeconfig: str) -> None:
-    """Do what ``moorage bench api`` asks for on standard input."""
-    from moorage.base.clock import SystemClock
-    from moorage.base.process import run_loop
-    from moorage_lab.bench.api.client import serve
-
-    run_loop(serve(kubeconfig, SystemClock()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moorage_lab.cli.bench.api import bench_api, bench_api_client
+from moorage_lab.cli.bench.api import bench_api
 from moorage_lab.cli.bench.churn import bench_churn
 from moorage_lab.cli.bench.explain import explain
 from moorage_lab.cli.bench.extender import bench_extender
@@ -11,7 +11,7 @@ from moorage_lab.cli.bench.groups import bench_gang_arrivals, bench_groups_compl
 from moorage_lab.cli.bench.growth import bench_growth
 from moorage_lab.cli.bench.handover import handover
 from moorage_lab.cli.bench.page import bench_page
-from moorage_lab.cli.bench.path import bench_null_server, bench_path
+from moorage_lab.cli.bench.path import bench_path
 from moorage_lab.cli.bench.questions import bench_questions
 from moorage_lab.cli.bench.scheduler_perf import bench_scheduler_perf
 from moorage_lab.cli.bench.soak import soak
@@ -25,14 +25,12 @@ for _benchmark in (
     handover,
     explain,
     bench_api,
-    bench_api_client,
     bench_churn,
     bench_extender,
     bench_gang_arrivals,
     bench_groups_complete,
     bench_growth,
     bench_page,
-    bench_null_server,
     bench_path,
     bench_questions,
     bench_scheduler_perf,

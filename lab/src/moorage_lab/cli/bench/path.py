@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -94,17 +93,3 @@ def bench_path(
         )
     )
     show(output, result.as_json(), text="\n".join(result.as_lines()))
-
-
-@click.command("null-server", hidden=True)
-@click.argument("standing")
-@click.argument("kubeconfig", type=click.Path(path_type=Path))
-def bench_null_server(*, standing: str, kubeconfig: Path) -> None:
-    """Serve ``moorage bench path`` and ``start``: STANDING, and the access in KUBECONFIG."""
-    import msgspec
-
-    from moorage.base.process import run_loop
-    from moorage_lab.bench.path.null_server import serve
-    from moorage_lab.bench.path.standing import Standing
-
-    run_loop(serve(msgspec.json.decode(standing, type=Standing), kubeconfig))

@@ -46,8 +46,6 @@ cluster-autoscaler.kubernetes.io/scale-down-disabled: "true" stays.
 @seed_option
 @verbose_option
 @kubeconfig_option
-@click.option("--end-with-stdin", is_flag=True, hidden=True)
-@click.option("--pace", type=(float, int, str, int), default=(1.0, 0, "", 0), hidden=True)
 def auto(  # noqa: PLR0913 - one parameter an option
     *,
     bounds: str,
@@ -59,49 +57,31 @@ def auto(  # noqa: PLR0913 - one parameter an option
     verbose: int,
     kubeconfig: str,
     context: str,
-    end_with_stdin: bool,
-    pace: tuple[float, int, str, int],
 ) -> None:
     """Add nodes for pending pods and remove empty nodes, until Ctrl-C or SIGTERM.
 
     The cluster has at least MIN and at most MAX nodes. A stand-in for cluster-autoscaler.
     """
-    from moorage.base.process import Ending, Pace, run_loop, until_ended
-    from moorage.base.rng import Streams
-    from moorage.cli.checking import check_config
-    from moorage.cli.cluster_choice import choose_cluster
-    from moorage.client.http_transport import HttpTransport
-    from moorage.client.writes import Client
-    from moorage.plugins.from_outside import with_plugins
-    from moorage_sandbox.cli.scale.server import check_server_is_sandbox
-    from moorage_sandbox.sandbox.scaling.autoscaler import Autoscaler, Rules
-    from moorage_sandbox.sandbox.scaling.groups import groups_of, idle_seconds_of, parse_bounds
+    from moorage.base.clock import SystemClock
+    from moorage.base.process import Ending, run_loop, until_ended
+    from moorage_sandbox.cli.scale.autoscaler_process import autoscale
+    from moorage_sandbox.sandbox.settings import AutoscalerSettings
 
     start_logging(verbose)
-    loaded = with_plugins(check_config(config, plugins), plugins)
-    rules = Rules(
-        bounds=parse_bounds(bounds),
-        groups=groups_of(shapes),
-        idle_seconds=idle_seconds_of(idle),
-        config=loaded.config,
-        registry=loaded.registry,
+    settings = AutoscalerSettings(
+        kubeconfig=kubeconfig,
+        context=context,
+        bounds=bounds,
+        idle=idle,
+        shapes=shapes,
+        config=config,
+        plugins=plugins,
+        seed=seed,
     )
-    chosen = Pace(*pace)
-    clock, streams = chosen.clock(), Streams(seed)
-
-    async def scale() -> None:
-        access = choose_cluster(kubeconfig, context, writes=True, clock=clock).access
-        transport = HttpTransport(access, user_agent="moorage-autoscaler")
-        try:
-            await check_server_is_sandbox(transport)
-            client = Client(transport, rng=streams.stream("client"))
-            await Autoscaler(client, rules, clock=clock, streams=streams).run()
-        finally:
-            await transport.close()
 
     async def main() -> None:
-        ending = Ending(clock=clock)
+        ending = Ending()
         ending.listen()
-        await until_ended(scale(), ending, name="autoscaler", child=end_with_stdin)
+        await until_ended(autoscale(settings, SystemClock()), ending, name="autoscaler")
 
-    run_loop(main(), chosen, clock)
+    run_loop(main())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from itertools import cycle
@@ -19,7 +18,6 @@ from moorage_sandbox.cli.up.life_options import LifeOptions, kubeconfig_path, li
 from moorage_sandbox.cli.up.node_options import (
     NodeOptions,
     are_default,
-    autoscaler_arguments,
     node_options,
     templates_of,
 )
@@ -27,11 +25,12 @@ from moorage_sandbox.cli.up.server_options import ServerOptions, server_options,
 from moorage_sandbox.cli.up.view import Output, view_of
 
 if TYPE_CHECKING:
+    from moorage.base.process import Pace
     from moorage.cli.run.scheduler_options import SchedulerOptions
     from moorage_sandbox.sandbox.detaching import Detached
     from moorage_sandbox.sandbox.lines import View
-    from moorage_sandbox.sandbox.parts import Parts
-    from moorage_sandbox.sandbox.settings import ServerSettings
+    from moorage_sandbox.sandbox.processes.parts import Parts
+    from moorage_sandbox.sandbox.settings import AutoscalerSettings, ServerSettings
 
 _PAGE = "127.0.0.1:0"
 _LABEL = "sample"
@@ -166,7 +165,7 @@ def up(  # noqa: PLR0913 - one parameter an option
         page=_PAGE if page else "",
         page_acts=str(kubeconfig.resolve()),
     )
-    scaling = _scaling(wanted, kubeconfig, options, single=single_process)
+    scaling = _scaling(wanted, kubeconfig, options, settings.pace, single=single_process)
     scheduler = None if no_scheduler else options
     parts = _parts(settings, scheduler, scaling=scaling, single=single_process, view=view)
     try:
@@ -283,43 +282,33 @@ def _flags(
     return flags
 
 
-def _arguments(options: SchedulerOptions) -> list[str]:
-    """Return the arguments of the scheduler's own process."""
-    arguments = ["--kubeconfig", str(options.kubeconfig)]
-    if options.page:
-        arguments += ["--dashboard", options.page, "--page-acts", options.page_acts]
-    for flag, value in options.flags.items():
-        arguments += [f"--{flag}", str(value)]
-    return arguments + _alike(options)
-
-
-def _alike(options: SchedulerOptions) -> list[str]:
-    """Return the arguments that scheduler and autoscaler have in common."""
-    arguments = ["--seed", str(options.seed)]
-    if options.config is not None:
-        arguments += ["--config", str(options.config)]
-    for plugin in options.plugins:
-        arguments += ["--plugin", plugin]
-    return arguments
-
-
 def _scaling(
-    wanted: NodeOptions, kubeconfig: Path, options: SchedulerOptions, *, single: bool
-) -> list[str]:
-    """Return the arguments of the autoscaler's process; empty without one."""
-    arguments = autoscaler_arguments(wanted)
-    if arguments and single:
+    wanted: NodeOptions, kubeconfig: Path, options: SchedulerOptions, pace: Pace, *, single: bool
+) -> AutoscalerSettings | None:
+    """Return the settings of the autoscaler's process; None without one."""
+    if not wanted["autoscale"]:
+        return None
+    if single:
         raise click.UsageError("--autoscale needs a process of its own; leave out --single-process")
-    if arguments:
-        arguments += ["--end-with-stdin", "--kubeconfig", str(kubeconfig), *_alike(options)]
-    return arguments
+    from moorage_sandbox.sandbox.settings import AutoscalerSettings
+
+    return AutoscalerSettings(
+        kubeconfig=str(kubeconfig),
+        bounds=wanted["autoscale"],
+        idle=wanted["autoscale_idle"],
+        shapes=tuple(wanted["shapes"]),
+        config=options.config,
+        plugins=options.plugins,
+        seed=options.seed,
+        pace=pace,
+    )
 
 
 def _parts(
     settings: ServerSettings,
     options: SchedulerOptions | None,
     *,
-    scaling: list[str],
+    scaling: AutoscalerSettings | None,
     single: bool,
     view: View,
 ) -> Parts:
@@ -327,27 +316,25 @@ def _parts(
         raise click.UsageError("--speed needs processes of their own; leave out --single-process")
     if single:
         return _loop_parts(settings, options)
-    from moorage_sandbox.sandbox.parts import ProcessParts
+    from moorage_sandbox.cli.up.scheduler_settings import SchedulerSettings
+    from moorage_sandbox.sandbox.processes.child_process import program_of
+    from moorage_sandbox.sandbox.processes.parts import ProcessParts
 
-    pace = settings.pace
-    paced = ["--pace", str(pace.speed), str(pace.start_ns), pace.timeline, str(pace.ahead_ns)]
-    # The same commands that a person would type, in processes of their own.
-    program = [sys.executable, "-P", "-m", "moorage.cli.main"]
-    command = []
+    scheduler = autoscaler = None
     if options is not None:
-        command = [*program, "run", "--end-with-stdin", *_arguments(options), *paced]
-    return ProcessParts(
-        settings,
-        command,
-        autoscaler_command=[*program, *scaling, *paced] if scaling else (),
-        on_message=view.message,
-    )
+        scheduler = program_of(
+            "moorage_sandbox.cli.up.scheduler_process",
+            SchedulerSettings(options=options, pace=settings.pace),
+        )
+    if scaling is not None:
+        autoscaler = program_of("moorage_sandbox.cli.scale.autoscaler_process", scaling)
+    return ProcessParts(settings, scheduler, autoscaler=autoscaler, on_message=view.message)
 
 
 def _loop_parts(settings: ServerSettings, options: SchedulerOptions | None) -> Parts:
     from moorage.cli.run.scheduler_options import Told
     from moorage.cli.run.scheduling import schedule
-    from moorage_sandbox.sandbox.loop_parts import LoopParts
+    from moorage_sandbox.sandbox.processes.loop_parts import LoopParts
 
     clock = settings.pace.clock()
 

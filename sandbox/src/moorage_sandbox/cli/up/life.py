@@ -11,7 +11,7 @@ from moorage_sandbox.cli.up.life_options import LifeOptions, user_kubeconfig
 
 if TYPE_CHECKING:
     from moorage_sandbox.sandbox.lines import View
-    from moorage_sandbox.sandbox.parts import Parts
+    from moorage_sandbox.sandbox.processes.parts import Parts
     from moorage_sandbox.sandbox.up import UpPlan
 
 

@@ -112,13 +112,3 @@ def _first_count(options: NodeOptions) -> int:
             f"--nodes {count} is more than --autoscale {options['autoscale']} allows"
         )
     return bounds.least
-
-
-def autoscaler_arguments(options: NodeOptions) -> list[str]:
-    """Return the arguments of `moorage scale auto` that the options stand for; empty for none."""
-    if not options["autoscale"]:
-        return []
-    arguments = ["scale", "auto", options["autoscale"], "--idle", options["autoscale_idle"]]
-    for shape in options["shapes"]:
-        arguments += ["--shape", shape]
-    return arguments

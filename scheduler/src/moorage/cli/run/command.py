@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +19,7 @@ from moorage.cli.options import (
 )
 from moorage.cli.render import show_note
 from moorage.cli.run.flags import RunCommand, given_flags, kube_scheduler_flags, warnings
-from moorage.cli.run.scheduler_options import (
-    NOBODY,
-    PAGE,
-    RECORDS_BYTES,
-    SchedulerOptions,
-    Told,
-)
+from moorage.cli.run.scheduler_options import PAGE, RECORDS_BYTES, SchedulerOptions
 
 _EPILOG = """
 \b
@@ -82,9 +74,6 @@ schedulerName of its own to run next to kube-scheduler.
     metavar="[ADDRESS:PORT]",
     help=f"Serve the page for people; without a value on {PAGE}. Its login link is printed.",
 )
-@click.option("--page-acts", default="", hidden=True)
-@click.option("--end-with-stdin", is_flag=True, hidden=True)
-@click.option("--pace", type=(float, int, str, int), default=(1.0, 0, "", 0), hidden=True)
 def run(
     *,
     kubeconfig: str,
@@ -93,8 +82,6 @@ def run(
     plugins: tuple[str, ...],
     seed: int | None,
     verbose: int,
-    end_with_stdin: bool,
-    pace: tuple[float, int, str, int],
     **flags: Any,
 ) -> None:
     """Schedule the pods of an API server, until Ctrl-C or SIGTERM.
@@ -104,16 +91,14 @@ def run(
     effect are not listed here, and are warned of.
     """
     with without_collecting():
-        from moorage.base.process import Ending, Pace, run_loop, until_ended
+        from moorage.base.clock import SystemClock
+        from moorage.base.process import Ending, run_loop, until_ended
         from moorage.cli.run.scheduling import schedule, write_config
-        from moorage.cli.run.standing import schedule_in_sandbox
 
-    own = {name: flags.pop(name) for name in ("records_bytes", "record", "page", "page_acts")}
+    own = {name: flags.pop(name) for name in ("records_bytes", "record", "page")}
     given = given_flags(flags)
-    # The lines of a sandbox's scheduler stand among those of its other parts: warnings only.
-    level = logging.WARNING if end_with_stdin and not verbose else level_of(verbose)
     log_format = given.get("logging-format", "text")
-    log_from(level, log_format=log_format, klog=not end_with_stdin)
+    log_from(level_of(verbose), log_format=log_format, klog=True)
     for line in warnings(given, has_config=config is not None):
         show_note(line)
     if given.get("version"):
@@ -127,30 +112,15 @@ def run(
         plugins=plugins,
         flags=given,
         verbosity=verbose,
-        free_port=end_with_stdin,
         **own,
     )
     if "write-config-to" in given:
         write_config(options, Path(given["write-config-to"]))
         return
 
-    chosen = Pace(*pace)
-    # A child makes its imports while its server starts, and its parent reports the server's start.
-    if end_with_stdin and not sys.stdin.buffer.readline():
-        return
-
-    clock = chosen.clock()
-
     async def main() -> None:
-        ending = Ending(clock=clock)
+        ending = Ending()
         ending.listen()
-        told = Told(_say_ready, click.echo, click.echo) if end_with_stdin else NOBODY
-        work = (schedule_in_sandbox if end_with_stdin else schedule)(options, clock, told)
-        await until_ended(work, ending, name="scheduler", child=end_with_stdin)
+        await until_ended(schedule(options, SystemClock()), ending, name="scheduler")
 
-    run_loop(main(), chosen, clock)
-
-
-def _say_ready() -> None:
-    """Report to the parent that pods are being scheduled."""
-    click.echo("ready")
+    run_loop(main())

@@ -5,18 +5,25 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable
+from typing import NoReturn, Protocol, TypeVar
 
 import msgspec
 
 from moorage.base.aio import TaskOwner
 from moorage.base.errors import MoorageError, UsageError
-from moorage_sandbox.sandbox.children import Child
-from moorage_sandbox.sandbox.settings import ServerReport, ServerSettings
+from moorage_sandbox.sandbox.processes.child_process import ChildProgram, encode_settings
+from moorage_sandbox.sandbox.processes.children import Child
+from moorage_sandbox.sandbox.settings import (
+    ChildReport,
+    SchedulerReport,
+    ServerReport,
+    ServerSettings,
+)
 
-_SERVER_COMMAND = (sys.executable, "-P", "-m", "moorage_sandbox.sandbox.server_process")
-EXIT_BAD_INPUT = 2
+R = TypeVar("R", bound=ChildReport)
+
+_SERVER_COMMAND = (sys.executable, "-P", "-m", "moorage_sandbox.sandbox.processes.server_process")
 _HUNG = (
     "the scheduler ended: a plugin hangs where it cannot be interrupted, the stack above says where"
 )
@@ -81,12 +88,10 @@ class ProcessParts:
     ----------
     settings
         Settings of the server.
-    scheduler_command
-        Program and arguments that run the scheduler; empty to run none. The scheduler begins when
-        it receives a line. It writes a line when it schedules, then the address of its metrics, and
-        then, with a page, the page's login link.
-    autoscaler_command
-        Program and arguments that add and remove nodes; empty to keep the nodes there are.
+    scheduler
+        The scheduler, which writes `SchedulerReport`; None to run none.
+    autoscaler
+        Adds and removes nodes; None to keep the nodes there are.
     on_message
         Gets the standard error of the processes.
     """
@@ -94,21 +99,21 @@ class ProcessParts:
     def __init__(
         self,
         settings: ServerSettings,
-        scheduler_command: Sequence[str],
+        scheduler: ChildProgram | None,
         *,
-        autoscaler_command: Sequence[str] = (),
+        autoscaler: ChildProgram | None = None,
         on_message: Callable[[str], None],
     ) -> None:
         self._settings = settings
         self._server = Child("API server", _SERVER_COMMAND, on_error_line=on_message)
-        self._scheduler_command = tuple(scheduler_command)
-        self._last_words = ""
-        self._on_message = on_message
-        self._scheduler = Child(
-            "scheduler", scheduler_command, on_error_line=self._scheduler_message
+        self._programs = {"scheduler": scheduler, "autoscaler": autoscaler}
+        self._scheduler, self._autoscaler = (
+            Child(name, () if program is None else program.command, on_error_line=on_message)
+            for name, program in self._programs.items()
         )
-        self._scales = bool(autoscaler_command)
-        self._autoscaler = Child("autoscaler", autoscaler_command, on_error_line=on_message)
+        self._scheduling = asyncio.Event()
+        self._served: asyncio.Queue[str] = asyncio.Queue()
+        self._pages: asyncio.Queue[str] = asyncio.Queue()
         self._reports: asyncio.Queue[ServerReport] = asyncio.Queue()
         self._tasks = TaskOwner(on_failure=lambda _name, _error: None)
         self._watched: list[asyncio.Task[None]] = []
@@ -118,8 +123,8 @@ class ProcessParts:
 
         The scheduler's process is started, too, and imports what it needs meanwhile.
         """
-        await self._server.start(msgspec.json.encode(self._settings) + b"\n")
-        if self._scheduler_command:
+        await self._server.start(encode_settings(self._settings))
+        if self._programs["scheduler"] is not None:
             await self._scheduler.start()
         self._watched.append(self._tasks.spawn(self._follow_server(), name="reports of the server"))
         return await self._report()
@@ -127,33 +132,39 @@ class ProcessParts:
     async def nodes_ready(self) -> None:
         """Wait for the server's report that all nodes are registered; start the autoscaler."""
         await self._report()
-        if self._scales:
-            await self._autoscaler.start()
-            ended = self._follow_autoscaler()
-            self._watched.append(self._tasks.spawn(ended, name="wait for the autoscaler's end"))
+        program = self._programs["autoscaler"]
+        if program is not None:
+            await self._autoscaler.start(program.first_input)
+            self._watched.append(
+                self._tasks.spawn(
+                    _follow(self._autoscaler, ChildReport, _ignore),
+                    name="reports of the autoscaler",
+                )
+            )
 
     async def start_scheduler(self) -> None:
-        """Tell the scheduler's process to begin."""
-        await self._scheduler.send(b"\n")
+        """Send the scheduler's process its settings, with which it begins."""
+        program = self._programs["scheduler"]
+        assert program is not None, "without a program nobody starts a scheduler"
+        await self._scheduler.send(program.first_input)
         self._watched.append(
-            self._tasks.spawn(self._follow_scheduler(), name="wait for the scheduler's end")
+            self._tasks.spawn(
+                _follow(self._scheduler, SchedulerReport, self._take_report),
+                name="reports of the scheduler",
+            )
         )
 
     async def scheduling(self) -> None:
-        """Wait for the scheduler's line that it places pods."""
-        async for _line in self._scheduler.lines():
-            return
-        await asyncio.Event().wait()
+        """Wait for the scheduler's report that it places pods."""
+        await self._scheduling.wait()
 
     async def serving(self) -> str:
-        """Wait for the scheduler's line that says where it serves."""
-        async for line in self._scheduler.lines():
-            return line.decode().strip()
-        return ""
+        """Wait for the scheduler's report of its address."""
+        return await self._served.get()
 
     async def page(self) -> str:
-        """Wait for the scheduler's line with the login link of its page."""
-        return await self.serving()
+        """Wait for the scheduler's report of its page's login link."""
+        return await self._pages.get()
 
     async def failed(self) -> None:
         """Wait until one of the processes ends."""
@@ -174,44 +185,54 @@ class ProcessParts:
         self._server.kill()
 
     async def _follow_server(self) -> None:
-        """Pass the server's reports on until it ends; raise the reason of its end."""
-        report = ServerReport()
-        async for line in self._server.lines():
-            report = msgspec.json.decode(line, type=ServerReport)
-            self._reports.put_nowait(report)
-        code = await self._server.ended()
-        if not report.error:
-            report = ServerReport(error=_ended(self._server, code))
-            self._reports.put_nowait(report)
-        raise _failure(report.error, bad_input=report.bad_input)
+        try:
+            await _follow(self._server, ServerReport, self._reports.put_nowait)
+        except MoorageError as error:
+            bad_input = isinstance(error, UsageError)
+            self._reports.put_nowait(ServerReport(error=str(error), bad_input=bad_input))
+            raise
 
     async def _report(self) -> ServerReport:
         report = await self._reports.get()
         if report.error:
-            raise _failure(report.error, bad_input=report.bad_input)
+            raise _failure(report)
         return report
 
-    async def _follow_scheduler(self) -> None:
-        """Wait for the scheduler's end; raise an error with its last message."""
-        code = await self._scheduler.ended()
-        if code == -signal.SIGALRM:
-            raise MoorageError(_HUNG)
-        text = self._last_words.removeprefix("error: ")
-        raise _failure(text or _ended(self._scheduler, code), bad_input=code == EXIT_BAD_INPUT)
-
-    async def _follow_autoscaler(self) -> None:
-        """Wait for the autoscaler's end, which is a failure."""
-        code = await self._autoscaler.ended()
-        raise MoorageError(_ended(self._autoscaler, code))
-
-    def _scheduler_message(self, line: str) -> None:
-        self._last_words = line
-        self._on_message(line)
+    def _take_report(self, report: SchedulerReport) -> None:
+        if report.ready:
+            self._scheduling.set()
+        if report.serving:
+            self._served.put_nowait(report.serving)
+        if report.page:
+            self._pages.put_nowait(report.page)
 
 
-def _failure(text: str, *, bad_input: bool) -> MoorageError:
-    return UsageError(text) if bad_input else MoorageError(text)
+async def _follow(child: Child, report_type: type[R], take: Callable[[R], None]) -> NoReturn:
+    """Pass the reports of a process on until it ends; raise the reason of its end.
+
+    Raises
+    ------
+    MoorageError
+        The error of the last report, or how the process ended.
+    """
+    failure: MoorageError | None = None
+    async for line in child.lines():
+        report = msgspec.json.decode(line, type=report_type)
+        if report.error:
+            failure = _failure(report)
+        else:
+            take(report)
+    code = await child.ended()
+    if failure is not None:
+        raise failure
+    if code == -signal.SIGALRM:
+        raise MoorageError(_HUNG)
+    raise MoorageError(f"the {child.name} ended by itself, with code {code}")
 
 
-def _ended(child: Child, code: int) -> str:
-    return f"the {child.name} ended by itself, with code {code}"
+def _ignore(report: ChildReport) -> None:
+    del report
+
+
+def _failure(report: ChildReport) -> MoorageError:
+    return UsageError(report.error) if report.bad_input else MoorageError(report.error)

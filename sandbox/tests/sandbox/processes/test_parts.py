@@ -10,7 +10,8 @@ import pytest
 
 from moorage.base.clock import SystemClock
 from moorage.base.errors import MoorageError, UsageError
-from moorage_sandbox.sandbox.parts import ProcessParts
+from moorage_sandbox.sandbox.processes.child_process import ChildProgram
+from moorage_sandbox.sandbox.processes.parts import ProcessParts
 from moorage_sandbox.sandbox.settings import SANDBOX_CONTEXT, ServerReport, ServerSettings
 from moorage_sandbox.sandbox.up import UpPlan, up
 from sandbox.tests.sandbox.views import SilentView
@@ -58,8 +59,8 @@ async def test_a_server_that_ends_late_is_reported_with_its_reason(
     monkeypatch, reports, kind, message
 ):
     command = (sys.executable, "-c", SERVER, *reports)
-    monkeypatch.setattr("moorage_sandbox.sandbox.parts._SERVER_COMMAND", command)
-    parts = ProcessParts(ServerSettings(), (), on_message=lambda _line: None)
+    monkeypatch.setattr("moorage_sandbox.sandbox.processes.parts._SERVER_COMMAND", command)
+    parts = ProcessParts(ServerSettings(), None, on_message=lambda _line: None)
     try:
         assert await parts.start_server() == ServerReport(ready=True)
         with pytest.raises(MoorageError) as caught:
@@ -109,9 +110,8 @@ async def test_a_server_gone_before_pods_are_watched_ends_the_sandbox(tmp_path: 
 
 async def test_a_scheduler_that_hangs_in_a_plugin_is_reported_as_such():
     hangs = "import signal; signal.raise_signal(signal.SIGALRM)"
-    parts = ProcessParts(
-        ServerSettings(), (sys.executable, "-c", hangs), on_message=lambda _line: None
-    )
+    program = ChildProgram((sys.executable, "-c", hangs), ServerSettings())
+    parts = ProcessParts(ServerSettings(), program, on_message=lambda _line: None)
     await parts._scheduler.start()
     await parts.start_scheduler()
     with pytest.raises(MoorageError, match="a plugin hangs where it cannot be interrupted"):

@@ -8,8 +8,8 @@ import pytest
 
 from moorage.base.clock import Clock, ManualClock
 from moorage.base.errors import LeaseLostError, MoorageError
-from moorage.cli.run import standing
 from moorage.cli.run.scheduler_options import SchedulerOptions, Told
+from moorage_sandbox.cli.up import scheduler_process
 
 LOST = "leader election lost: lease kube-system/kube-scheduler is held by nobody"
 URL = "https://127.0.0.1:4711"
@@ -62,12 +62,12 @@ async def test_the_scheduler_of_a_sandbox_begins_anew(
             told.serving(URL)
         raise LeaseLostError(LOST)
 
-    monkeypatch.setattr(standing, "schedule", schedule)
+    monkeypatch.setattr(scheduler_process, "schedule", schedule)
     heard: list[Any] = []
     told = Told(lambda: heard.append("ready"), heard.append, heard.append)
     options = SchedulerOptions(flags={"secure-port": 0}, free_port=True)
     with pytest.raises(MoorageError, match="the end"):
-        await standing.schedule_in_sandbox(options, ManualClock(), told)
+        await scheduler_process.schedule_in_sandbox(options, ManualClock(), told)
     assert (heard, seen) == (reports, ports)
     line = f"{LOST}; the scheduler stands for election again"
     assert capsys.readouterr().err.count(line) == len(runs)

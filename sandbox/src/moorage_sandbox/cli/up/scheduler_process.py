@@ -1,21 +1,49 @@
-"""The scheduler of a sandbox stands for election again when it has lost its lease.
+"""The scheduler's process of a sandbox: ``python -m moorage_sandbox.cli.up.scheduler_process``.
 
-Place in the flow: `run` and `up` start the scheduler of a sandbox here. The process of another
-scheduler ends instead, as kube-scheduler's does, and a kubelet starts it again. In a sandbox nobody
-would, and the cluster would end with it.
+It reads `SchedulerSettings` and writes lines of `SchedulerReport`; see `child_process`. It makes
+its imports while the server starts, and begins with its settings.
+
+The scheduler of a sandbox stands for election again when it has lost its lease. The process of
+another scheduler ends instead, as kube-scheduler's does, and a kubelet starts it again. In a
+sandbox nobody would, and the cluster would end with it.
 """
 
 from __future__ import annotations
 
+import logging
+import sys
 from urllib.parse import urlsplit
 
 import msgspec
 
 from moorage.base.clock import Clock
 from moorage.base.errors import LeaseLostError
-from moorage.cli.render import show_note
+from moorage.base.importing import without_collecting
 from moorage.cli.run.scheduler_options import SchedulerOptions, Told
-from moorage.cli.run.scheduling import schedule
+
+with without_collecting():
+    from moorage.cli.options import log_from
+    from moorage.cli.render import error_text, show_note
+    from moorage.cli.run.scheduling import schedule
+    from moorage_sandbox.cli.up.scheduler_settings import SchedulerSettings
+    from moorage_sandbox.sandbox.processes.child_process import run_child, send_report
+    from moorage_sandbox.sandbox.settings import SchedulerReport
+
+
+def main() -> int:
+    """Schedule until the process should end; return the exit code."""
+    # The lines of a sandbox's scheduler stand among those of its other parts: warnings only.
+    log_from(logging.WARNING)
+    return run_child(SchedulerSettings, _schedule, name="scheduler", explain=error_text)
+
+
+async def _schedule(settings: SchedulerSettings, clock: Clock) -> None:
+    told = Told(
+        ready=lambda: send_report(SchedulerReport(ready=True)),
+        serving=lambda url: send_report(SchedulerReport(serving=url)),
+        page=lambda link: send_report(SchedulerReport(page=link)),
+    )
+    await schedule_in_sandbox(settings.options, clock, told)
 
 
 async def schedule_in_sandbox(options: SchedulerOptions, clock: Clock, told: Told) -> None:
@@ -60,3 +88,7 @@ class _First:
         self.port = urlsplit(url).port or 0
         if self._told.serving is not None:
             self._told.serving(url)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

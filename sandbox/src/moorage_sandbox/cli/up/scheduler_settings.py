@@ -1,0 +1,15 @@
+"""The settings of the scheduler's process of a sandbox, as data between processes."""
+
+from __future__ import annotations
+
+import msgspec
+
+from moorage.base.process import Pace
+from moorage.cli.run.scheduler_options import SchedulerOptions
+
+
+class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``moorage run`` is given on its command line, and the pace of the sandbox's time."""
+
+    options: SchedulerOptions
+    pace: Pace = Pace()
