@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from moorage.engine.attempt import WHOLE, Scope
 from moorage.engine.cycle import Cycle
 from moorage.engine.select_node import smallest_name
 from moorage.framework.capabilities import Reads
@@ -55,3 +56,22 @@ def test_a_filter_that_reads_the_node_judges_a_trial_though_its_answers_are_neve
     for name in ("a", "b"):
         cycle.decide(PodInfo(pod(name)))
     assert [(each.code, each.plugin) for each in said] == [(Code.UNSCHEDULABLE, "Mixed")] * 2
+
+
+def test_a_trial_stays_within_the_scope_of_the_attempt_where_pre_filter_rejects_the_pod():
+    """A member that preempts in another rack would leave the domain of its group."""
+    tried: list[list[int]] = []
+
+    def post_filter(
+        state: Any, info: PodInfo, statuses: Mapping[str, Status]
+    ) -> tuple[PostFilterResult | None, Status]:
+        tried.append(state.read(WHAT_IF).rows_with(Code.UNSCHEDULABLE).tolist())
+        return None, unschedulable()
+
+    rejects = Fake("Rejects", pre_filter=lambda state, info, snapshot: (None, NO))
+    snapshot = nodes("n1", "n2", "n3")
+    made = profile(rejects, Fake("Tries", post_filter=post_filter), snapshot=snapshot)
+    cycle = Cycle(made, snapshot, smallest_name)
+    for scope in (WHOLE, Scope(within=snapshot.rows([0, 2]))):
+        cycle.decide(PodInfo(pod("a")), scope)
+    assert tried == [[0, 1, 2], [0, 2]]

@@ -102,8 +102,14 @@ class SearchWhatIf:
         self._level: tuple[NominatedLevel, int | None] | None = None
 
     def rows_with(self, code: Code) -> Rows:
-        """Return int64: the rows whose status in the search has this code, ascending."""
-        return self._statuses.rows_with(code)
+        """Return int64: the rows whose status in the search has this code, ascending.
+
+        Rows out of the attempt's scope are left out: PreFilter rejects the pod for them, too.
+        """
+        rows, within = self._statuses.rows_with(code), self._attempt.scope.within
+        if within is None:
+            return rows
+        return np.intersect1d(rows, within.row_numbers())
 
     def status_of(self, row: int) -> Status:
         """Return the status of one row in the search."""
