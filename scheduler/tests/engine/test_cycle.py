@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from moorage.base.rng import Streams
-from moorage.engine.cycle import Cycle
+from moorage.engine.attempt import Preemption, Scope
+from moorage.engine.cycle import GROUP_TOO_LARGE, Cycle
 from moorage.engine.decision import CLEAR_NOMINATION, Nomination, Outcome
 from moorage.engine.select_node import positional, seeded, smallest_name
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.points import PostFilterResult, PreFilterResult
+from moorage.framework.roles import Role
 from moorage.framework.status import SUCCESS, error, unresolvable, unschedulable
 from moorage.snapshot.pod_info import PodInfo
 from scheduler.tests.engine.builders import decide, filterer, nodes, scorer, summary
@@ -200,6 +202,36 @@ def test_postfilter_after_a_failed_search(answer, message, nomination):
     text = f"0/3 nodes are available: 3 no.{message}"
     assert summary(decision) == ("reject", "", text)
     assert (decision.status, decision.nomination) == (unschedulable(text), nomination)
+
+
+@pytest.mark.parametrize(
+    ("preemption", "message", "nomination"),
+    [
+        pytest.param(Preemption.ALLOWED, "nope, evicts", Nomination("n2"), id="both plugins"),
+        pytest.param(
+            Preemption.ALONE, "evicts", Nomination("n2"), id="only the plugin that preempts"
+        ),
+        pytest.param(
+            Preemption.REFUSED,
+            f"nope, {GROUP_TOO_LARGE}",
+            Nomination(""),
+            id="the pod's group does not fit: its nomination would hold room in vain",
+        ),
+    ],
+)
+def test_who_is_asked_for_a_member_of_a_group(preemption, message, nomination):
+    snapshot = nodes()
+    preempts = (PostFilterResult("n2"), unschedulable("evicts"))
+    given = profile(
+        filterer("A", dict.fromkeys(("n1", "n2", "n3"), NO)),
+        Fake("Other", post_filter=answers((None, unschedulable("nope")))),
+        Fake("Preempts", post_filter=answers(preempts), roles=Role.PREEMPTS),
+        snapshot=snapshot,
+    )
+    cycle = Cycle(given, snapshot, smallest_name)
+    decision = cycle.decide(POD, Scope(preemption=preemption))
+    assert decision.status == unschedulable(f"0/3 nodes are available: 3 no. {message}")
+    assert decision.nomination == nomination
 
 
 def test_postfilter_sees_the_status_of_every_node():

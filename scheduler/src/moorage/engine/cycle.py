@@ -33,7 +33,7 @@ from moorage.engine.trials.what_if import NodeStatuses, SearchWhatIf
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import NO_NODES
 from moorage.framework.meter import FILTER, POST_FILTER, PRE_FILTER, SCORE, SILENT, Meter
-from moorage.framework.points import PostFilterPlugin, ScoreArray
+from moorage.framework.points import PostFilterPlugin, PostFilterResult, ScoreArray
 from moorage.framework.preemption import EXPLAIN
 from moorage.framework.profile import Profile
 from moorage.framework.runner import (
@@ -239,8 +239,10 @@ class Cycle:
         preempts = plugin.name in self.profile.preempting
         if preempts == (attempt.scope.preemption is Preemption.ALONE):
             return post_filter_one(plugin, attempt.state, attempt.pod, statuses)
-        reasons = (GROUP_TOO_LARGE,) if preempts else ()
-        return None, unschedulable(*reasons).by(plugin.name)
+        if not preempts:
+            return None, unschedulable().by(plugin.name)
+        # Its group cannot be completed: a nomination would hold room that nobody takes.
+        return PostFilterResult(nominated_node=""), unschedulable(GROUP_TOO_LARGE).by(plugin.name)
 
     def _reject(self, search: Search) -> Decision:
         def find() -> Rejection:
