@@ -16,10 +16,12 @@ COSCHEDULING: Final[tuple[Deviation, ...]] = (
         back="`groupMode: permit` of the profile",
     ),
     Deviation(
-        subject="Places of the unlike members of a group that pods name by labels",
+        subject="Places of a group that pods name by labels, if its members are unlike or must be "
+        "near one another (required pod affinity)",
         upstream="one order is tried; a group may be refused although it fits",
-        here="a complete search, then up to 4 other orders, before the group is refused or evicts; "
-        "the groups of Kubernetes are tried in one order, as upstream",
+        here="each domain with room for the members that must be near one another, a complete "
+        "search for unlike members, then up to 4 other orders, before the group is refused or "
+        "evicts; the groups of Kubernetes are tried in one order, as upstream",
         why="a group that fits should start",
         back="`groupOrders: 0` of the profile",
     ),

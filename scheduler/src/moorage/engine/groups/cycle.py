@@ -13,8 +13,9 @@ Rules: scheduling spec, cycle section 9 and gang sections A4 to A6 (kubernetes v
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -22,21 +23,20 @@ from moorage.api.pod import Pod
 from moorage.config.gate_table import TOPOLOGY_AWARE, WORKLOAD_PREEMPTION
 from moorage.engine.attempt import Preemption, Scope
 from moorage.engine.cycle import Cycle
-from moorage.engine.decision import Decision, Nomination, Outcome
+from moorage.engine.decision import Nomination
 from moorage.engine.groups.decision import (
-    GROUP_UNSCHEDULABLE,
-    WAITS_FOR_PREEMPTION,
     GroupDecision,
     GroupOutcome,
     Member,
     SearchEnd,
 )
+from moorage.engine.groups.near_members import TogetherSearch, near_members
+from moorage.engine.groups.nominated_places import NominatedPlaces
 from moorage.engine.groups.orders import ORDERS, OtherOrders
 from moorage.engine.groups.placements import Placements, shared_rows
 from moorage.engine.groups.places_search import PlacesSearch
-from moorage.engine.groups.trying import MembersOnTrial, Suspendable
+from moorage.engine.groups.trying import MembersOnTrial, Steps
 from moorage.framework.containment import contained
-from moorage.framework.preemption import leaving_pods
 from moorage.framework.status import Status, unschedulable
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
@@ -49,12 +49,10 @@ CONSTRAINED = (
 
 _WITHOUT_PLACES = frozenset({GroupOutcome.REJECTED, GroupOutcome.PREEMPTING})
 
-Steps: TypeAlias = Generator[Suspendable | None, None, GroupDecision]
-"""An attempt that stops after each member and each try; it returns the decision.
+Try: TypeAlias = Callable[[Sequence[PodInfo], Scope], Steps]
+"""Tries the members within the rows of a scope."""
 
-After a member it yields the members on trial: whoever does something else meanwhile suspends and
-resumes them. After a try it yields None, and the snapshot is as it was.
-"""
+NO_SCOPES: Final[Mapping[str, Scope]] = {}
 
 
 class GroupCycle:
@@ -80,6 +78,7 @@ class GroupCycle:
         self._gate = gates(TOPOLOGY_AWARE)
         self.placements = Placements(cycle)
         self._places = PlacesSearch(cycle, self.placements)
+        self._nominated = NominatedPlaces(cycle)
         self.preempts = gates(WORKLOAD_PREEMPTION)
         """Whether pods are evicted for a group as a whole."""
         self._post_filters = cycle.profile.group_post_filters
@@ -116,6 +115,9 @@ class GroupCycle:
         found = yield from self._in_placements(key, pods, Scope(explain=self._explain))
         found = yield from self._in_other_orders(key, pods, found)
         found = yield from self._keeping_places(pods, found)
+        if found.outcome is GroupOutcome.REJECTED and self._searches(key):
+            scope = Scope(explain=self._explain)
+            found = yield from self._near_one_another(key, pods, found, scope)
         if self.preempts and found.outcome is GroupOutcome.REJECTED:
             found = self._preempted(key, pods, found)
         return found
@@ -133,7 +135,7 @@ class GroupCycle:
         scope, left = Scope(preemption=Preemption.ALONE), len(pods)
         with MembersOnTrial(self._profile, self._snapshot) as tried:
             for pod in pods:
-                decision = self._after_leaving(self.cycle.decide(pod, scope))
+                decision = self._nominated.after_leaving(self.cycle.decide(pod, scope))
                 if not tried.add(decision):
                     return False
                 if tried.placed >= least:
@@ -165,23 +167,52 @@ class GroupCycle:
 
         The complete search comes first: if it proves that there are no places, no order finds any.
         """
-        count = self._orders
-        if count is None:
-            count = ORDERS if key.source else 0
         if first.outcome not in _WITHOUT_PLACES:
             return first
-        if self._complete or (self._complete is None and count):
+        if self._searches(key):
+            scope = Scope(within=within, post_filter=False)
+            found = yield from self._near_one_another(key, pods, first, scope)
+            if found.outcome is GroupOutcome.PLACED:
+                return found
             first = yield from self._places.searched(key, pods, first, within=within)
             report = first.search
             if report is not None and report.end is not SearchEnd.GAVE_UP:
                 return first
-        orders, found = OtherOrders(self._snapshot, pods, count=count), first
+        orders, found = OtherOrders(self._snapshot, pods, count=self._order_count(key)), first
         while (order := orders.after(found)) is not None:
             scope = Scope(within=within, post_filter=False)
             found = yield from self._in_placements(key, order, scope)
             if found.outcome is GroupOutcome.PLACED:
                 return found
         return first
+
+    def _order_count(self, key: GroupKey) -> int:
+        if self._orders is not None:
+            return self._orders
+        return ORDERS if key.source else 0
+
+    def _searches(self, key: GroupKey) -> bool:
+        """Whether places are searched that one order does not find."""
+        if self._complete is not None:
+            return self._complete
+        return self._order_count(key) > 0
+
+    def _near_one_another(
+        self, key: GroupKey, pods: Sequence[PodInfo], first: GroupDecision, scope: Scope
+    ) -> Steps:
+        """Return the decision with members together that must be near one another, else the first.
+
+        Evictions count only where the first decision has no places at all.
+        """
+        near = near_members(self._snapshot, pods)
+        if near is None:
+            return first
+        terms = self._groups.source.terms_of(key)
+        missing = 1 if terms is None else terms.minimum - self._groups.members(key).placed
+        search = TogetherSearch(self.cycle, self._places, self._try, key=key, missing=missing)
+        attempt = partial(search.searched, near)
+        found = yield from self._in_placements(key, near.pods, scope, attempt)
+        return first if found.outcome is GroupOutcome.REJECTED else found
 
     # -- places of the attempt before -------------------------------------------------------------
 
@@ -211,7 +242,7 @@ class GroupCycle:
         with MembersOnTrial(self._profile, snapshot) as tried:
             for pod in sorted(pods, key=lambda pod: rows[pod.uid] is None):
                 row = rows[pod.uid]
-                decision = None if row is None else self._on_nominated_node(pod, row)
+                decision = None if row is None else self._nominated.decide_there(pod, row)
                 if not tried.add(decision or self.cycle.decide(pod)):
                     break
                 yield tried
@@ -219,112 +250,39 @@ class GroupCycle:
         if kept.outcome not in {GroupOutcome.PLACED, GroupOutcome.PREEMPTING}:
             return found
         rejected = found.outcome is GroupOutcome.REJECTED
-        return kept if rejected or self._evictions(kept) <= self._evictions(found) else found
-
-    def _on_nominated_node(self, pod: PodInfo, row: int) -> Decision | None:
-        """Decide for a member on its node, without the pods that are about to leave if need be."""
-        here = Scope(within=self._snapshot.rows([row]), post_filter=False)
-        found = self.cycle.decide(pod, here)
-        if found.outcome is Outcome.BIND:
-            return found
-        without = self._without_leaving(pod, row)
-        if without is None:
-            return None
-        return msgspec.structs.replace(
-            without,
-            outcome=Outcome.REJECT,
-            status=unschedulable(GROUP_UNSCHEDULABLE, WAITS_FOR_PREEMPTION),
-            node_name="",
-            nomination=Nomination(without.node_name),
+        return (
+            kept
+            if rejected or self._nominated.evictions(kept) <= self._nominated.evictions(found)
+            else found
         )
-
-    def _after_leaving(self, decision: Decision) -> Decision:
-        """Let a member keep its nominated node if it fits there once pods there have left.
-
-        Such a member may not preempt: pods are leaving its node already.
-        """
-        snapshot, rejected = self._snapshot, decision.outcome is Outcome.REJECT
-        if not rejected or decision.nomination is not None or not snapshot.nominated_everywhere:
-            return decision
-        _, row = snapshot.nominated_level(decision.pod)
-        without = None if row is None else self._without_leaving(decision.pod, row)
-        if without is None:
-            return decision
-        # Reserve of the trial needs what Filter wrote for this node, such as the device of a claim.
-        return msgspec.structs.replace(
-            decision,
-            nomination=Nomination(without.node_name),
-            victims=without.victims,
-            state=without.state,
-        )
-
-    def _without_leaving(self, pod: PodInfo, row: int) -> Decision | None:
-        """Decide for a member on one row as if the pods that are about to leave were gone.
-
-        The pods of the row go first. If that is too little, all others go too: they may still count
-        in a quota. Of the others, the group waits for victims of preemption only, because a pod
-        that somebody deleted may have a long grace and be of no concern.
-
-        Returns
-        -------
-        Decision or None
-            The binding, with the pods to wait for as its victims. None if no pod leaves, or it is
-            too little.
-        """
-        evictions = self._profile.handle.evictions
-        leaving = leaving_pods(self._snapshot, evictions)
-        there = self._snapshot.table.pods_by_row[row]
-        here = awaited = [each for each in leaving if each.uid in there]
-        found = self._as_if_gone(pod, row, here) if here else None
-        if found is None and len(here) < len(leaving):
-            found = self._as_if_gone(pod, row, leaving)
-            awaited = [
-                each for each in leaving if each.uid in there or evictions.is_leaving(each.pod)
-            ]
-        if found is None:
-            return None
-        return msgspec.structs.replace(found, victims=tuple(each.pod for each in awaited))
-
-    def _as_if_gone(self, pod: PodInfo, row: int, leaving: Sequence[PodInfo]) -> Decision | None:
-        """Decide for a member on one row without some pods; return a binding, or None."""
-        snapshot = self._snapshot
-        with snapshot.trial() as trial:
-            for each in leaving:
-                trial.remove_pod(each.uid)
-            found = self.cycle.decide(pod, Scope(within=snapshot.rows([row]), post_filter=False))
-        return found if found.outcome is Outcome.BIND else None
-
-    def _evictions(self, found: GroupDecision) -> int:
-        """Return the number of pods that a decision evicts and that would stay without it."""
-        victims = {pod.uid: pod for each in found.members for pod in each.decision.victims}
-        return sum(not self._will_leave(pod) for pod in victims.values())
-
-    def _will_leave(self, pod: Pod) -> bool:
-        return self._profile.handle.evictions.will_leave(pod)
 
     # -- one try -------------------------------------------------------------------------------
 
-    def _in_placements(self, key: GroupKey, pods: Sequence[PodInfo], scope: Scope) -> Steps:
+    def _in_placements(
+        self, key: GroupKey, pods: Sequence[PodInfo], scope: Scope, attempt: Try | None = None
+    ) -> Steps:
         """Try the placements and take the best of those in which the group fits."""
-        choice = self.placements.choice(key, pods)
+        choice, attempt = self.placements.choice(key, pods), attempt or self._try
         if choice is None:
-            return (yield from self._try(pods, scope))
+            return (yield from attempt(pods, scope))
         if isinstance(choice, GroupDecision):
             return choice
         while (placement := choice.next()) is not None:
             within = shared_rows(self._snapshot, scope.within, placement.within)
-            found = yield from self._try(pods, choice.scope(scope, within))
+            found = yield from attempt(pods, choice.scope(scope, within))
             if found.outcome is GroupOutcome.BROKEN:
                 return found
             choice.tried(found)
             yield None
         return choice.best()
 
-    def _try(self, pods: Sequence[PodInfo], scope: Scope) -> Steps:
-        """Place the pods one after another, and undo every placement."""
+    def _try(
+        self, pods: Sequence[PodInfo], scope: Scope, scopes: Mapping[str, Scope] = NO_SCOPES
+    ) -> Steps:
+        """Place the pods one after another, some in a scope of their own; undo every placement."""
         with MembersOnTrial(self._profile, self._snapshot) as tried:
             for pod in pods:
-                if not tried.add(self.cycle.decide(pod, scope)):
+                if not tried.add(self.cycle.decide(pod, scopes.get(pod.uid, scope))):
                     break
                 yield tried
             return tried.found()

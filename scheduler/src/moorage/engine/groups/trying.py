@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Generator, Iterator
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeAlias
 
 import msgspec
 
@@ -47,6 +47,14 @@ class Suspendable(Protocol):
 
     def resume(self) -> None:
         """Make the changes again."""
+
+
+Steps: TypeAlias = Generator[Suspendable | None, None, GroupDecision]
+"""An attempt that stops after each member and each try; it returns the decision.
+
+After a member it yields the members on trial: whoever does something else meanwhile suspends and
+resumes them. After a try it yields None, and the snapshot is as it was.
+"""
 
 
 class MembersOnTrial:
