@@ -9,8 +9,8 @@ import pytest
 from moorage.base import aio
 from moorage.base.aio import Hold
 from moorage.base.clock import ManualClock
-from moorage.engine.groups.cycle import Steps
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
+from moorage.engine.groups.trying import Steps
 from moorage.framework.status import SUCCESS
 from moorage.service.group_turns import Turns
 

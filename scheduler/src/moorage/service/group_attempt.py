@@ -19,9 +19,10 @@ from moorage.base.no_names import NO_NAMES
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import CLEAR_NOMINATION
 from moorage.engine.groups.asking import AskingGroupCycle
-from moorage.engine.groups.cycle import GroupCycle, Steps
+from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.engine.groups.room import all_rank_as_high, fits_at_most, judges_of_room
+from moorage.engine.groups.trying import Steps
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.group import CARRIED_OUT, GROUP_PHASE
 from moorage.framework.preemption import awaits_victims

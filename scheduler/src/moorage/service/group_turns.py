@@ -12,9 +12,8 @@ from collections.abc import Callable
 from typing import Final
 
 from moorage.base import aio
-from moorage.engine.groups.cycle import Steps
 from moorage.engine.groups.decision import GroupDecision
-from moorage.engine.groups.trying import Suspendable
+from moorage.engine.groups.trying import Steps, Suspendable
 
 _TURN_NS: Final = 20_000_000  # well below what a health check or the lease can wait
 # Between members, those before are put off their nodes and on again. A guess: below what a health

@@ -25,8 +25,9 @@ from moorage.base.digests import digest
 from moorage.base.memory import settle_memory, unsettle_memory
 from moorage.base.rng import Streams
 from moorage.config.load import parse_config
-from moorage.engine.groups.cycle import GroupCycle, Steps
+from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
+from moorage.engine.groups.trying import Steps
 from moorage.framework.registry import Registry
 from moorage.service.core import Core, build_core
 from moorage.snapshot.pod_info import PodInfo
