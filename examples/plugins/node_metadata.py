@@ -17,8 +17,6 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from moorage import plugin
-
 NO_VALUE = -(2**62)
 GO_FORMAT = {"2006": "%Y", "01": "%m", "02": "%d", "15": "%H", "04": "%M", "05": "%S"}
 

@@ -16,7 +16,7 @@ import pytest
 from click.testing import Result
 
 from moorage.base.errors import TransportError
-from moorage.base.running_sandboxes import Held, SandboxRecord, find, hold, kubeconfig_of
+from moorage.base.running_sandboxes import LockedRecord, SandboxRecord, find, hold, kubeconfig_of
 from moorage.cli.cluster_choice import choose_cluster
 from moorage.client import kubeconfig as kubeconfig_module
 from moorage.client.auth import FixedCredentials, ServerAccess
@@ -140,7 +140,7 @@ Prepare = Callable[[Scene], None]
 @pytest.fixture
 def prepared(bare: Type, monkeypatch: pytest.MonkeyPatch) -> Iterator[Prepare]:
     """Return a function that puts the sources of a scene into the current folder."""
-    held: list[Held] = []
+    held: list[LockedRecord] = []
 
     def prepare(scene: Scene) -> None:
         Path("manifest.json").write_text(MANIFEST)
@@ -160,7 +160,7 @@ def prepared(bare: Type, monkeypatch: pytest.MonkeyPatch) -> Iterator[Prepare]:
         each.release()
 
 
-def _sandboxes(wanted: str) -> Iterator[Held]:
+def _sandboxes(wanted: str) -> Iterator[LockedRecord]:
     if not wanted:
         return
     name = "" if wanted in {"live", "dead"} else wanted

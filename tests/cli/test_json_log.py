@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from moorage.base.errors import UsageError
-from moorage.base.verbosity import V5, ObjectName, Told
+from moorage.base.verbosity import V5, LogMessage, ObjectName
 from moorage.cli.json_log import JsonFormatter
 from moorage.cli.klog_text import KlogFormatter
 from moorage.cli.options import log_formatter, log_from
@@ -61,7 +61,7 @@ def test_a_line_is_an_object_with_kube_schedulers_keys(
 
 def test_every_fact_of_a_message_has_a_key() -> None:
     facts = {"pod": ObjectName("a", "web"), "feasibleNodes": 3}
-    told = line(V5, cast("str", Told("Found feasible nodes for pod", facts)))
+    told = line(V5, cast("str", LogMessage("Found feasible nodes for pod", facts)))
     assert told == {
         "ts": 1_767_225_600_250.0,
         "level": "info",

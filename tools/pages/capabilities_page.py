@@ -67,7 +67,7 @@ def capabilities_page() -> str:
 
 
 def _section(name: str, trait: Trait, users: list[str]) -> str:
-    called = f"`{name}({', '.join(trait.given)})`. " if trait.given else ""
+    called = f"`{name}({', '.join(trait.arguments)})`. " if trait.arguments else ""
     lines = [f"## {name}\n", f"{called}{trait.meaning}\n"]
     if trait.saves:
         lines.append(f"- Saves: {trait.saves}")

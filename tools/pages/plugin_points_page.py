@@ -79,7 +79,7 @@ def _decorators() -> str:
     rows = []
     for name, form in FORMS.items():
         wait = "yes" if form.may_wait else ""
-        rows.append(f"| `@plugin.{name}` | `({', '.join(form.given)})` | {wait} |\n")
+        rows.append(f"| `@plugin.{name}` | `({', '.join(form.arguments)})` | {wait} |\n")
     return "".join(rows)
 
 

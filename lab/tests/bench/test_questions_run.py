@@ -32,6 +32,6 @@ async def test_questions_are_answered_with_and_without_pods_that_come() -> None:
         progress=lambda line: None,
     )
     assert (found.nodes, found.pods) == (5, 20)
-    assert (len(found.without), len(found.asked)) == (1, 1)
-    assert (len(found.cpu_without), len(found.cpu_asked)) == (1, 1)
+    assert (len(found.without), len(found.with_questions)) == (1, 1)
+    assert (len(found.cpu_without), len(found.cpu_with_questions)) == (1, 1)
     assert min(found.first_ms, found.quiet_ms, found.gang_ms) > 0

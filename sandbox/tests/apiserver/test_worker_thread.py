@@ -416,7 +416,7 @@ async def test_long_work_that_follows_from_a_write_is_done_in_the_thread(
 ):
     """Each such listener may take a second; in the loop every other call would wait for it."""
     threads: list[str] = []
-    told_apart = cluster.server._world._told_apart
+    told_apart = cluster.server._world._slow_listeners
     tell = told_apart[shelf]
 
     def noted(*told: Any) -> None:

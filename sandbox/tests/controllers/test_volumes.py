@@ -274,7 +274,7 @@ def test_a_deleted_claim_stays_until_the_last_pod_that_uses_it_has_gone():
 
 def test_a_claim_stays_if_the_server_knows_a_pod_that_no_watch_has_shown(monkeypatch):
     monkeypatch.setattr(
-        "moorage_sandbox.controllers.claim_users.VolumeClaimUsers._told", lambda *_args: None
+        "moorage_sandbox.controllers.claim_users.VolumeClaimUsers._pod_changed", lambda *_args: None
     )
 
     async def scenario(cluster: VirtualCluster) -> None:

@@ -93,7 +93,7 @@ def test_pods_decisions_and_settling_are_counted() -> None:
     assert progress.settled_seconds() == 3
     progress.pod_seen(pod("a"))
     progress.pod_seen(pod("b"))
-    assert (progress.seen, progress.counts[PodState.PENDING]) == (2, 2)
+    assert (progress.pods_ever, progress.counts[PodState.PENDING]) == (2, 2)
     clock.advance(5)
     assert progress.settled_seconds() == 0
     progress.pod_seen(pod("a", node_name="n1"))

@@ -13,8 +13,8 @@ from moorage.base.verbosity import (
     V3,
     V5,
     V10,
+    LogMessage,
     ObjectName,
-    Told,
     level_of,
     verbosity_of,
 )
@@ -43,7 +43,7 @@ def test_each_level_names_the_smallest_verbosity_that_shows_it(level: int, verbo
 
 
 def test_a_message_with_facts_is_written_as_klog_writes_it() -> None:
-    told = Told(
+    told = LogMessage(
         "Node's answer",
         {"pod": ObjectName("a", "web"), "node": ObjectName("n1"), "score": 7, "err": 'a "b"\nc'},
     )

@@ -402,7 +402,7 @@ def test_nodes_returned_unchanged_are_not_decoded(answer):
         except ExtenderError as problem:
             return str(problem)
 
-    assert read(wire.Asked([N1, N2]), SENT_TEXT) == read()
+    assert read(wire.NodeList([N1, N2]), SENT_TEXT) == read()
 
 
 async def test_a_remembered_answer_is_checked_against_the_nodes_asked_about():

@@ -558,7 +558,7 @@ class Told(list[tuple[str, str, float | None]]):
     def retried(self, method: str, code: int | None) -> None:
         self.append(("retried", method, code))
 
-    def held(self, method: str, seconds: float) -> None:
+    def call_delayed(self, method: str, seconds: float) -> None:
         self.append(("held", method, seconds))
 
 

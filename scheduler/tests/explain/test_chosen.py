@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from moorage.base.clock import ManualClock
 from moorage.explain.answer import Explanation
-from moorage.explain.explaining import QUICK, asked_for, explain
+from moorage.explain.explaining import QUICK, effort_of, explain
 from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from moorage_sandbox.testing.virtual_loop import run_virtual
@@ -75,7 +75,7 @@ def test_the_pods_own_node_is_told_beside_a_named_node() -> None:
     """Among twelve nodes neither of the two is one of the ten best."""
     nodes = [node_manifest(f"n{index:02}", cpu="32") for index in range(10)]
     full = [node_manifest(name, cpu="1") for name in ("own", "other")]
-    effort = asked_for(node="other", every=False, thorough=False)
+    effort = effort_of(node="other", every=False, thorough=False)
     found = explained(*nodes, *full, bound("p", "own", cpu="900m"), effort=effort)
     assert [each.node for each in found.nodes][-2:] == ["own", "other"]
     assert found.sentence.startswith("bound to own because of its score then; now it has ")

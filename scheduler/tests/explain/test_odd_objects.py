@@ -9,7 +9,7 @@ import pytest
 
 from moorage.base.clock import SystemClock
 from moorage.config.own import LoadedConfiguration
-from moorage.explain.explaining import QUICK, explain_named
+from moorage.explain.explaining import QUICK, explain_by_name
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.what_if.lists import read_objects
 from moorage.what_if.world import World
@@ -42,7 +42,7 @@ def sentence(*objects: Any) -> str:
         config=LoadedConfiguration(),
         now_ns=SystemClock().now_ns(),
     )
-    return explain_named(world, "default", "a", QUICK).sentence
+    return explain_by_name(world, "default", "a", QUICK).sentence
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def _nominated(pod: Manifest) -> Manifest:
     [
         pytest.param(
             [NODE, waiting("p", gates=["example.com/quota"])],
-            Where.HELD,
+            Where.GATED,
             "held before the queue by plugin SchedulingGates: waiting for scheduling gates: "
             "[example.com/quota]",
             id="scheduling gates",

@@ -45,7 +45,7 @@ def plugin_class(**methods: Any) -> type[Any]:
 
     declared = {name: methods.pop(name) for name in TRAITS if name in methods}
     for name, value in declared.items():
-        if TRAITS[name].given:
+        if TRAITS[name].arguments:
             declared[name] = partial(method(value), None)
     roles = methods.pop("roles", Role.NONE)
     attributes = {"name": "Mine", "capabilities": Capabilities(**declared), "roles": roles}

@@ -29,9 +29,11 @@ REQUIRED = "Required value"
             id="an absent object lacks its required fields",
         ),
         pytest.param(
-            fields.given(fields.needed()), None, [], id="given accepts only a missing value"
+            fields.if_present(fields.needed()), None, [], id="given accepts only a missing value"
         ),
-        pytest.param(fields.given(fields.needed()), "", [f"x: {REQUIRED}"], id="given, and empty"),
+        pytest.param(
+            fields.if_present(fields.needed()), "", [f"x: {REQUIRED}"], id="given, and empty"
+        ),
         pytest.param(
             fields.each(fields.rules(("n", fields.needed())), unique="n"),
             [{"n": "a"}, {"n": ""}, {"n": "a"}, {"n": ""}],
@@ -39,7 +41,7 @@ REQUIRED = "Required value"
             id="names in a list differ, and empty names are not duplicates",
         ),
         pytest.param(
-            fields.each(fields.given(fields.needed()), most=1),
+            fields.each(fields.if_present(fields.needed()), most=1),
             [{"n": 1}, {"n": 2}],
             ["x: Too many: 2: must have at most 1 item"],
             id="a list has a greatest length",
@@ -51,9 +53,12 @@ REQUIRED = "Required value"
             id="a map shows the key of a bad value",
         ),
         pytest.param(
-            fields.named(dns_label_faults, empty="required"), "", [f"x: {REQUIRED}"], id="no name"
+            fields.name_rule(dns_label_faults, empty="required"),
+            "",
+            [f"x: {REQUIRED}"],
+            id="no name",
         ),
-        pytest.param(fields.named(dns_label_faults), None, [], id="a name that may be absent"),
+        pytest.param(fields.name_rule(dns_label_faults), None, [], id="a name that may be absent"),
         pytest.param(fields.within(1, 3, "too far"), 4, ["x: Invalid value: 4: too far"], id="4"),
         pytest.param(
             fields.within(1, 3, "too far"), None, ["x: Invalid value: 0: too far"], id="no number"
@@ -115,7 +120,7 @@ def test_missing_and_empty_values_of_an_enum_follow_the_empty_setting(empty, of_
 
 
 def test_a_change_of_an_immutable_field_is_refused():
-    change = fields.kept("a.b c")
+    change = fields.unchanging("a.b c")
     assert change({"a": {"b": 1}, "c": 2}, {"a": {"b": 1}, "c": 2}) == []
     found = change({"a": {"b": 1}}, {"c": 2})
     assert [error.message for error in found] == [

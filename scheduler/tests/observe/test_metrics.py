@@ -302,7 +302,7 @@ def test_the_metrics_of_a_scheduler_tell_what_happened() -> None:
             calls.answered("POST", None, 2.0)
             for method, code in (("POST", 429), ("POST", 429), ("GET", None)):
                 calls.retried(method, code)
-            calls.held("GET", 0.5)
+            calls.call_delayed("GET", 0.5)
             metrics = exposition_of(
                 cluster.scheduler,
                 calls=calls,

@@ -80,4 +80,4 @@ def test_the_number_of_kept_sums_is_bounded(snapshot):
     kept = RunningSums(snapshot)
     for _ in range(300):
         kept.sums_of(Places(snapshot.label_column("zone").ids, 2, None), COUNTS[0])
-    assert len(kept._kept) == 128
+    assert len(kept._sums) == 128

@@ -43,7 +43,7 @@ async def test_others_have_a_turn_every_20_ms(milliseconds: tuple[int, ...], tur
         while True:
             await aio.sleep(0)
             taken += 1
-            held.add(hold.held)
+            held.add(hold.is_closed)
 
     decided = Turns(clock.monotonic_ns, hold)
     parts = steps(clock, *milliseconds)
@@ -57,7 +57,7 @@ async def test_others_have_a_turn_every_20_ms(milliseconds: tuple[int, ...], tur
         assert held == {True}
     assert found is DECISION
     assert taken == max(turns - 1, 0)  # the first of its turns is what starts the other task
-    assert not hold.held
+    assert not hold.is_closed
 
 
 class Trial:
@@ -119,7 +119,7 @@ async def test_a_step_that_breaks_ends_the_hold():
     hold = Hold()
     with pytest.raises(RuntimeError, match="no more"):
         await Turns(ManualClock().monotonic_ns, hold).rest(broken())
-    assert not hold.held
+    assert not hold.is_closed
 
 
 def test_a_decision_without_a_hold_is_made_at_once():

@@ -106,12 +106,12 @@ async def test_the_overlay_lasts_until_the_watch_shows_the_pod_after_the_reply()
     world, one = Writing(slow), pod("p")
     world.writes.report_status(one, None, nominated="n1")
     await world.settle()
-    world.writes.seen(one)  # an older version, the write is still on its way
+    world.writes.pod_shown(one)  # an older version, the write is still on its way
     assert world.writes.status_in_hand(one).nominated_node_name == "n1"
     slow.waiting[0].set_result(OK)
     await world.settle()
     assert world.writes.status_in_hand(one).nominated_node_name == "n1"
-    world.writes.seen(one)
+    world.writes.pod_shown(one)
     assert world.writes.status_in_hand(one).nominated_node_name == ""
     assert world.kept == (0, 0)
 
@@ -135,12 +135,14 @@ async def test_the_overlay_ends_with_the_reply_where_the_watch_was_faster(
     world.writes.report_status(one, None, nominated="n1")
     await world.settle()
     for version in versions:
-        world.writes.seen(replace(one, metadata=replace(one.metadata, resource_version=version)))
+        world.writes.pod_shown(
+            replace(one, metadata=replace(one.metadata, resource_version=version))
+        )
     slow.waiting[0].set_result(answer({"metadata": {"resourceVersion": reply}}))
     await world.settle()
     assert world.writes.status_in_hand(one).nominated_node_name == nominated
     assert world.kept == kept
-    assert (world.writes._shown, world.writes._made) == ({}, {})
+    assert (world.writes._shown, world.writes._versions) == ({}, {})
 
 
 async def test_a_failed_patch_is_not_confirmed_by_an_earlier_one() -> None:
@@ -151,7 +153,7 @@ async def test_a_failed_patch_is_not_confirmed_by_an_earlier_one() -> None:
     await world.settle()
     slow.waiting[0].set_result(answer({"metadata": {"resourceVersion": "2"}}))
     await world.settle()
-    world.writes.seen(replace(one, metadata=replace(one.metadata, resource_version="2")))
+    world.writes.pod_shown(replace(one, metadata=replace(one.metadata, resource_version="2")))
     slow.waiting[1].set_exception(TransportError("reset"))
     await world.settle()
     assert world.kept == (1, 0), "the server may have the second patch"
@@ -223,7 +225,7 @@ async def test_a_patch_does_not_count_on_an_earlier_one_that_failed(lost: Answer
     assert body["nominatedNodeName"] is None
     slow.waiting[1].set_result(OK)
     await world.settle()
-    world.writes.seen(one)
+    world.writes.pod_shown(one)
     assert world.kept == (0, 0)
 
 

@@ -208,11 +208,11 @@ async def server_asks_for_patience(cluster: Cluster) -> None:
     """Every write is answered 429 for thirty seconds, with Retry-After: 5."""
     busy = answer(429, "TooManyRequests", **{"retry-after": "5"})
     cluster.proxy.faults.answers.update(dict.fromkeys(("POST", "PATCH", "DELETE"), busy))
-    began = len(cluster.proxy.seen)
+    began = len(cluster.proxy.calls)
     await cluster.pods(5)
     await aio.sleep(30)
     bindings: dict[str, list[float]] = {}
-    for each in cluster.proxy.seen[began:]:
+    for each in cluster.proxy.calls[began:]:
         if each.path.endswith("/binding"):
             bindings.setdefault(each.path, []).append(each.seconds)
     assert len(bindings) == 5
@@ -346,10 +346,10 @@ def play(scenario: Scenario, folder: Path) -> dict[str, float]:
             await cluster.pods(5)
             await cluster.until(cluster.all_bound, seconds=PATIENCE_SECONDS)
             await aio.sleep(5)  # their Events are sent; an Event that is refused is not sent again
-            began, calls = cluster.seconds, len(cluster.proxy.seen)
+            began, calls = cluster.seconds, len(cluster.proxy.calls)
             await scenario(cluster)
             fixed = cluster.seconds
-            figures["calls"] = len(cluster.proxy.seen) - calls
+            figures["calls"] = len(cluster.proxy.calls) - calls
             figures["fault_seconds"] = fixed - began
             await cluster.until(cluster.all_bound, seconds=PATIENCE_SECONDS)
             figures["seconds"] = cluster.seconds - fixed

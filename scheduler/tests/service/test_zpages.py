@@ -15,11 +15,11 @@ import yaml
 from moorage import __version__
 from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.service.health import Page
-from moorage.service.zpages import Asked, flagz, negotiated, statusz
+from moorage.service.zpages import PageForm, flagz, negotiated, statusz
 
 PARAMETERS = ";v=%s;g=config.k8s.io;as=Statusz"
 BETA, ALPHA = (f"application/json{PARAMETERS % version}" for version in ("v1beta1", "v1alpha1"))
-TEXT = Asked("text/plain")
+TEXT = PageForm("text/plain")
 WARNING = (
     "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility "
     "guarantees and is for debugging purposes only.\n\n"
@@ -33,24 +33,26 @@ WARNING = (
         pytest.param("text/plain", TEXT, id="plain text"),
         pytest.param("text/plain;charset=utf-8", TEXT, id="plain text with a charset"),
         pytest.param("*/*", TEXT, id="any media type: plain text"),
-        pytest.param(BETA, Asked("application/json", "v1beta1"), id="an object"),
+        pytest.param(BETA, PageForm("application/json", "v1beta1"), id="an object"),
         pytest.param(
             f"application/yaml{PARAMETERS % 'v1beta1'}",
-            Asked("application/yaml", "v1beta1"),
+            PageForm("application/yaml", "v1beta1"),
             id="an object in YAML",
         ),
         pytest.param(
             f"{ALPHA},{BETA}",
-            Asked("application/json", "v1alpha1"),
+            PageForm("application/json", "v1alpha1"),
             id="the older version is preferred",
         ),
         pytest.param(
             f"{BETA},{ALPHA}",
-            Asked("application/json", "v1beta1"),
+            PageForm("application/json", "v1beta1"),
             id="the newer version is preferred",
         ),
         pytest.param(
-            f"{ALPHA};q=0.1, {BETA};q=0.9", Asked("application/json", "v1beta1"), id="new preferred"
+            f"{ALPHA};q=0.1, {BETA};q=0.9",
+            PageForm("application/json", "v1beta1"),
+            id="new preferred",
         ),
         pytest.param("application/xml", None, id="XML"),
         pytest.param("application/json", None, id="JSON without a kind"),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from moorage.base.errors import UsageError
-from moorage.what_if.asked import counted
+from moorage.what_if.asked import capacity_kinds
 from moorage.what_if.capacity import Kind, room_for, room_in
 from moorage.what_if.change import Apply, Change, Delete, Drain, Scale
 from moorage.what_if.course import scene_of, try_steps
@@ -322,5 +322,5 @@ def test_capacity_counts_pods_as_a_limit_range_makes_them() -> None:
     """The template requests nothing, and the default takes three of the four cores of a node."""
     world = world_of(_set_of(None, 0), _limits(default={"cpu": "3"}))
     scene = scene_of(Rehearsal(world))
-    kinds = counted(CapacityBody(like="rs/web"), scene)
+    kinds = capacity_kinds(CapacityBody(like="rs/web"), scene)
     assert room_in(scene, kinds, most=100).fit == 3

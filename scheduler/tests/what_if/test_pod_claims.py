@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.api.resources import DEVICE_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_SLICES
-from moorage.what_if.asked import counted
+from moorage.what_if.asked import capacity_kinds
 from moorage.what_if.capacity import room_in
 from moorage.what_if.change import Change, Drain, Scale
 from moorage.what_if.course import scene_of, try_steps
@@ -83,6 +83,6 @@ def test_the_device_of_a_pod_that_goes_is_free() -> None:
 def test_capacity_counts_free_devices() -> None:
     """Three devices on two nodes."""
     scene = scene_of(Rehearsal(_world({"n1": 1, "n2": 2})))
-    room = room_in(scene, counted(CapacityBody(like="rs/web"), scene), most=100)
+    room = room_in(scene, capacity_kinds(CapacityBody(like="rs/web"), scene), most=100)
     assert (room.fit, room.by_node) == (3, {"n1": 1, "n2": 2})
     assert room.message

@@ -44,7 +44,7 @@ def replica_set(name: str, size: int, *, available: int | None = None, of: int =
 
 def sizes(steps: list[SetStep]) -> dict[str, int]:
     return {
-        step.found.name: step.scaled_to
+        step.replica_set.name: step.scaled_to
         for step in steps
         if isinstance(step, ChangeSet) and step.scaled_from is not None
     }

@@ -11,7 +11,7 @@ from moorage.cli.explain.recorded import record_text
 from moorage.engine.notes.attempt_note import NOTHING_FOUND
 from moorage.engine.notes.extender_answers import ExtenderAnswer
 from moorage.observe.records.record import Failure, Step
-from moorage.observe.records.told import told
+from moorage.observe.records.told import shown_attempt
 from scheduler.tests.observe.records.build import record
 
 _HEAD = "pod default/p, attempt 1, 1970-01-01T00:00:00.000000Z"
@@ -20,7 +20,7 @@ _NODES = tuple(f"n{number:02}" for number in range(12))
 
 def text_of(*extenders: ExtenderAnswer, node: str = "", every: bool = False, **fields: Any) -> str:
     note = msgspec.structs.replace(NOTHING_FOUND, extenders=extenders)
-    found = told(record(1, took_ns=2_000_000, note=note, **fields))
+    found = shown_attempt(record(1, took_ns=2_000_000, note=note, **fields))
     return record_text(found, node=node, every=every, wide=False)
 
 
@@ -75,7 +75,7 @@ def test_the_plugin_whose_failure_ended_the_attempt_is_named() -> None:
     steps = (Step("Reserve", "Success", 1_000_000), Step("Permit", "Error", 3_000_000, "Mine"))
     failure = Failure(message="boom", broken_by="Mine")
     given: dict[str, Any] = {"node": "n1", "failure": failure, "end": "requeued"}
-    found = told(record(1, steps=steps, total=7, ended_ns=10**9, **given))
+    found = shown_attempt(record(1, steps=steps, total=7, ended_ns=10**9, **given))
     assert record_text(found, node="", every=False, wide=False).splitlines() == [
         f"{_HEAD}: node n1 was chosen (total 7)",
         "  0 of 100 nodes were feasible; 0.00 ms",

@@ -22,7 +22,7 @@ from moorage.cli.run.flags import (
     FLAGS,
     Effect,
     RunCommand,
-    given_flags,
+    flags_of,
     kube_scheduler_flags,
     values_in_force,
     warnings,
@@ -53,7 +53,7 @@ def typed(*words: str) -> dict[str, Any]:
     @click.option("-v", "--verbose", count=True)
     @kube_scheduler_flags
     def command(verbose: int, **flags: Any) -> None:
-        seen.update(given_flags(flags))
+        seen.update(flags_of(flags))
         if verbose:
             seen["v"] = verbose
 

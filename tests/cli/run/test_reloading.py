@@ -55,7 +55,7 @@ class Reloaded:
         files = watched_files(self.config, self._references)
         read = self._read()
         meanwhile(self.config)
-        self.given: list[LoadedConfiguration] = [read.given]
+        self.given: list[LoadedConfiguration] = [read.file_config]
         nodes = [node_manifest("n1"), node_manifest("n2")]
         self.cluster = VirtualCluster(
             clock, nodes=nodes, config=read.config, registry=read.registry

@@ -8,7 +8,7 @@ import pytest
 
 from moorage.base.clock import Clock, ManualClock
 from moorage.base.errors import LeaseLostError, MoorageError
-from moorage.cli.run.scheduler_options import SchedulerOptions, Told
+from moorage.cli.run.scheduler_options import SchedulerOptions, StartListeners
 from moorage_sandbox.cli.up import scheduler_process
 
 LOST = "leader election lost: lease kube-system/kube-scheduler is held by nobody"
@@ -51,7 +51,7 @@ async def test_the_scheduler_of_a_sandbox_begins_anew(
     seen: list[tuple[int, bool]] = []
     left = iter(runs)
 
-    async def schedule(options: SchedulerOptions, clock: Clock, told: Told) -> None:
+    async def schedule(options: SchedulerOptions, clock: Clock, told: StartListeners) -> None:
         seen.append((options.flags["secure-port"], options.free_port))
         reached = next(left, None)
         if reached is None:
@@ -64,7 +64,7 @@ async def test_the_scheduler_of_a_sandbox_begins_anew(
 
     monkeypatch.setattr(scheduler_process, "schedule", schedule)
     heard: list[Any] = []
-    told = Told(lambda: heard.append("ready"), heard.append, heard.append)
+    told = StartListeners(lambda: heard.append("ready"), heard.append, heard.append)
     options = SchedulerOptions(flags={"secure-port": 0}, free_port=True)
     with pytest.raises(MoorageError, match="the end"):
         await scheduler_process.schedule_in_sandbox(options, ManualClock(), told)

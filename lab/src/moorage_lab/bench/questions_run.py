@@ -78,11 +78,11 @@ class QuestionsResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
     ----------
     nodes, pods
         Size of the cluster, and the number of measured pods of one run.
-    without, asked
+    without, with_questions
         Pods a second of each run, in the order of the runs.
     loss_percent
         Loss of the median with questions, percent of the median without; below 0 is a gain.
-    cpu_without, cpu_asked
+    cpu_without, cpu_with_questions
         Processor time of the scheduler's process for each measured pod, milliseconds, of each run.
         The process that answers is not counted.
     answers
@@ -100,10 +100,10 @@ class QuestionsResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
     nodes: int
     pods: int
     without: tuple[float, ...]
-    asked: tuple[float, ...]
+    with_questions: tuple[float, ...]
     loss_percent: float
     cpu_without: tuple[float, ...]
-    cpu_asked: tuple[float, ...]
+    cpu_with_questions: tuple[float, ...]
     answers: int
     median_ms: float
     first_ms: float
@@ -233,10 +233,10 @@ async def measure_questions(
         nodes=nodes,
         pods=pods,
         without=tuple(map(_speed, without)),
-        asked=tuple(map(_speed, asked)),
+        with_questions=tuple(map(_speed, asked)),
         loss_percent=round(100 * loss, 1),
         cpu_without=tuple(_cpu_ms(each, pods) for each in without),
-        cpu_asked=tuple(_cpu_ms(each, pods) for each in asked),
+        cpu_with_questions=tuple(_cpu_ms(each, pods) for each in asked),
         answers=sum(len(each.took_ms) for each in asking),
         median_ms=_middle(ms for each in asking for ms in each.took_ms),
         first_ms=_middle(each.first_ms for each in asking),

@@ -253,7 +253,7 @@ def _preempted(found: Evaluation, diagnosis: Diagnosis, info: PodInfo) -> Json:
         row["nominatedNode"] = after.result.nominated_node
     row["potentialNodes"] = sorted(report.potential, key=str.encode)
     if report.rejected:
-        row["rejected"] = {node: _named(status) for node, status in report.rejected.items()}
+        row["rejected"] = {node: _status_json(status) for node, status in report.rejected.items()}
     if len(report.ties) > 1:
         row["ties"] = list(report.ties)
     note = shorten(diagnosis.with_post_filter(after.message).message)
@@ -271,7 +271,7 @@ def _candidates(report: PreemptionReport) -> list[Json]:
     ]
 
 
-def _named(status: Status) -> Json:
+def _status_json(status: Status) -> Json:
     return signed(status) if status.plugin else plain(status)
 
 

@@ -29,7 +29,7 @@ def allocations_on(state: CycleState, node_name: str) -> list[Json]:
     attempt = state.find(CLAIMS) or Attempt(Snapshot())
     results = attempt.results_on(node_name)
     pairs = zip(attempt.unallocated, results, strict=False)
-    return [_told(each.claim, allocation) for each, allocation in pairs]
+    return [_claim_row(each.claim, allocation) for each, allocation in pairs]
 
 
 def publish(state: CycleState, pod: PodInfo, snapshot: Snapshot) -> None:
@@ -54,7 +54,7 @@ def publish(state: CycleState, pod: PodInfo, snapshot: Snapshot) -> None:
         snapshot.claims.end_allocation(each.uid)
 
 
-def _told(claim: ResourceClaim, allocation: AllocationResult) -> Json:
+def _claim_row(claim: ResourceClaim, allocation: AllocationResult) -> Json:
     whole = to_dict(allocation)
     row: Json = {"results": [_result(each) for each in whole.get("devices", {}).get("results", ())]}
     if is_in_memory(claim):

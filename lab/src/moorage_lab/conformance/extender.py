@@ -24,7 +24,7 @@ from moorage.config.extenders import Extender
 from moorage.engine.answers import Answers, Rows
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.extenders.cycle import ExtendedCycle
-from moorage.engine.extenders.heard import Heard
+from moorage.engine.extenders.heard import ExtenderReplies
 from moorage.engine.search import Search
 from moorage.engine.select_node import smallest_name
 from moorage.framework.extender import in_order
@@ -65,7 +65,7 @@ def run_extenders(scenario: Scenario, world: World, extenders: Sequence[Extender
     for name, profile in world.profiles.items():
         profile.extenders = in_order(opened)
         profile.points["bind"] = ()  # so verbs that extenders do not handle give Skip
-        cycles[name] = _ToldCycle(profile, world.snapshot, smallest_name)
+        cycles[name] = _RecordedCycle(profile, world.snapshot, smallest_name)
         cycles[name].sent = sent
     rows = []
     for info in world.pending:
@@ -196,7 +196,7 @@ def _bind_answer(body: Json, script: Json) -> tuple[Any, Any]:
 # -- one pod ---------------------------------------------------------------------------------------
 
 
-class _ToldCycle(ExtendedCycle):
+class _RecordedCycle(ExtendedCycle):
     """Keeps PostFilter's outcome, which a decision leaves out, and scores as kube-scheduler does.
 
     kube-scheduler v1.36 treats nodes that an extender returns as objects as new nodes, so its Score
@@ -207,7 +207,7 @@ class _ToldCycle(ExtendedCycle):
     preemption: Json
     sent: Sequence[Json] = ()
 
-    def choose(self, search: Search, rows: Rows, heard: Heard) -> Decision:
+    def choose(self, search: Search, rows: Rows, heard: ExtenderReplies) -> Decision:
         """Choose among the rows, scored as kube-scheduler would score them."""
         filters = _of(self.sent, "filter")
         if not any(call["body"]["Nodes"] and "answer" in call for call in filters):
@@ -233,14 +233,14 @@ class _ToldCycle(ExtendedCycle):
                 row["victims"] = [victim.full_name for victim in result.victims]
                 found = report.candidates if report is not None else ()
                 if narrowing is not None and narrowing.answered:
-                    found = narrowing.kept
+                    found = narrowing.remaining
                 by_node = {candidate.node_name: candidate.violations for candidate in found}
                 row["numPDBViolations"] = by_node[result.nominated_node]
         self.preemption = row
         return outcome
 
 
-def _scheduled(world: World, cycle: _ToldCycle, info: PodInfo) -> Json:
+def _scheduled(world: World, cycle: _RecordedCycle, info: PodInfo) -> Json:
     asking = cycle.asking(info)
     decision = cycle.decide(info) if asking is None else _driven(asking)
     row: Json = {"pod": info.key}

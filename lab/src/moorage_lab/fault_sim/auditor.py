@@ -53,7 +53,7 @@ class Auditor:
         if kind == "BOOKMARK":
             return
         if kind == "ERROR":  # the server has forgotten its history, which is a fault of a script
-            self._version = self._api.store.told_version
+            self._version = self._api.store.published_version
             self._objects = self._stored(self._version)
             return
         meta = obj["metadata"]
@@ -71,7 +71,8 @@ class Auditor:
     def differences(self) -> list[str]:
         """Return what the watch told wrongly, and where it differs from the store now."""
         wrong = sorted(
-            set(self._stored(self._api.store.told_version).items()) ^ set(self._objects.items())
+            set(self._stored(self._api.store.published_version).items())
+            ^ set(self._objects.items())
         )
         return [*self.faults, *(f"the watch and the store differ in {each}" for each in wrong[:3])]
 

@@ -395,7 +395,7 @@ class SimCluster:
             faults,
             clock=self.clock,
             name=name,
-            version=lambda: self.served.store.told_version,
+            version=lambda: self.served.store.published_version,
             on_send=note_sending,
             on_answer=note_answer,
         )
@@ -477,5 +477,5 @@ class SimCluster:
         store = self.served.store
         self._catch_up("server", "")
         for shelf in store.shelves().values():
-            shelf.log.compact(store.told_version)
+            shelf.log.compact(store.published_version)
         self.history.forget_log()

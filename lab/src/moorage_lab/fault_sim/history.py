@@ -267,7 +267,7 @@ class History:
     def forget_log(self) -> None:
         """Continue from the newest version told: the server has forgotten what was before."""
         for resource in self._versions_read:
-            self._versions_read[resource] = self._served.store.told_version
+            self._versions_read[resource] = self._served.store.published_version
 
     def _take_write(self, write: Write) -> None:
         obj = write.now or write.before or {}

@@ -155,7 +155,7 @@ class _MortalJournal(Journal):
 
 def _lost(before: Store, now: Store, pending: dict[int, Pending]) -> list[str]:
     """Compare what a server had acknowledged with what the next one has."""
-    version_sent = before.told_version
+    version_sent = before.published_version
     open_writes: dict[tuple[str, Key], set[int]] = {}
     for version, each in pending.items():
         if version > version_sent:
@@ -183,6 +183,6 @@ def _revived(before: Store, now: Store, pending: dict[int, Pending]) -> list[Pen
         change = each.write.change
         record = now.shelf(each.write.resource).get(change.record.key)
         effective = change.type == "DELETED" if record is None else version <= record.version
-        if version > before.told_version and effective:
+        if version > before.published_version and effective:
             revived.append(each)
     return revived

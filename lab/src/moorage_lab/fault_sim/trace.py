@@ -18,7 +18,7 @@ class _Meta(msgspec.Struct):
     name: str = ""
 
 
-class _Named(msgspec.Struct):
+class _ObjectWithMeta(msgspec.Struct):
     metadata: _Meta = msgspec.field(default_factory=_Meta)
 
 
@@ -70,4 +70,4 @@ def _created(call: Call, answer: Answer | None) -> str:
         return ""
     created = answer is not None and answer.status == 201
     body = answer.body if answer is not None and created else call.whole_body
-    return msgspec.json.decode(body, type=_Named).metadata.name
+    return msgspec.json.decode(body, type=_ObjectWithMeta).metadata.name

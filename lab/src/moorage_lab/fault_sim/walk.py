@@ -90,7 +90,7 @@ def scene(name: str, seed: int) -> Script:
     chosen_scene = SCENES.get(name)
     if chosen_scene is None:
         raise UsageError(f"no scene {name!r}; there are {', '.join(SCENES)}")
-    waits = [wait for wait in _ALL if _named(wait) in chosen_scene.waits]
+    waits = [wait for wait in _ALL if _name_of(wait) in chosen_scene.waits]
     mix = Mix(
         nodes=1,
         steps=0,
@@ -107,7 +107,7 @@ def scene(name: str, seed: int) -> Script:
     return msgspec.structs.replace(script, acts=[*script.acts, nothing])
 
 
-def _named(wait: SatisfiedWait) -> str:
+def _name_of(wait: SatisfiedWait) -> str:
     return wait.__name__.strip("_")
 
 

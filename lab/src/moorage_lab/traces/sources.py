@@ -75,10 +75,10 @@ def read_sources(scenario: Scenario) -> Read:
     for index, nodes in enumerate(scenario.nodes):
         reading.nodes(nodes, index)
     for file in scenario.objects:
-        reading.found.objects += manifests_of(file)
+        reading.content.objects += manifests_of(file)
     for index, pods in enumerate(scenario.pods):
-        reading.found.coming.append(reading.pods_to_come(pods, f"pods[{index}]"))
-    found = reading.found
+        reading.content.coming.append(reading.pods_to_come(pods, f"pods[{index}]"))
+    found = reading.content
     coming = _without_repeated(found.coming, found.left_out)
     objects = _distinct(found.objects, [each for pods in coming for each in pods], found.left_out)
     found = msgspec.structs.replace(found, coming=coming, objects=objects)
@@ -106,20 +106,20 @@ class _Reading:
     """Takes in one source after another."""
 
     def __init__(self) -> None:
-        self.found = Read([], [], [])
+        self.content = Read([], [], [])
         self._copies: Counter[str] = Counter()
 
     def nodes(self, source: NodeSource, index: int) -> None:
         if source.file:
-            self.found.objects += manifests_of(source.file)
+            self.content.objects += manifests_of(source.file)
         elif source.shape:
             shape = msgspec.structs.replace(parse_shape(source.shape), count=None)
             prefix = "node" if index == 0 else f"node-{index}"
             made = shaped_nodes([shape], source.count, prefix=prefix)
-            self.found.objects += [{**complete(each), "kind": "Node"} for each in made]
+            self.content.objects += [{**complete(each), "kind": "Node"} for each in made]
         else:
             columns = self._map(source.preset, source.columns, presets.NODES, f"nodes[{index}]")
-            self.found.objects += self._rows(
+            self.content.objects += self._rows(
                 source.trace,
                 columns,
                 source.preset,
@@ -140,7 +140,7 @@ class _Reading:
             )
         if source.events:
             found = list(pods_of_events(items_of(_bytes(source.events), source.events), template))
-            self.found.left_out += [f"{source.events}: {e}" for e in found if isinstance(e, str)]
+            self.content.left_out += [f"{source.events}: {e}" for e in found if isinstance(e, str)]
             return [each for each in found if isinstance(each, Coming)]
         assert source.count is not None, "copies of a template have a count"
         name = str(template.get("metadata", {}).get("name") or "pod")
@@ -162,7 +162,7 @@ class _Reading:
             if manifest.get("kind") == "Pod" and pending and not ended:
                 coming.append(Coming(manifest))
             else:
-                self.found.objects.append(manifest)
+                self.content.objects.append(manifest)
         return coming
 
     def _map(
@@ -184,7 +184,7 @@ class _Reading:
         for line, row in rows_of(file):
             _check_separator(file, row)
             if wrong := row.get(""):
-                self.found.left_out.append(f"{file}:{line}: {wrong}")
+                self.content.left_out.append(f"{file}:{line}: {wrong}")
                 continue
             if first:
                 columns.optional(presets.OPTIONAL.get(name, ()), row)
@@ -195,7 +195,7 @@ class _Reading:
             try:
                 found.append(read(row))
             except ValueError as problem:
-                self.found.left_out.append(f"{file}:{line}: {problem}")
+                self.content.left_out.append(f"{file}:{line}: {problem}")
         if not line:
             raise UsageError(f"{file}: there are no rows below its heading")
         return found

@@ -18,7 +18,7 @@ from moorage.base.errors import UsageError
 from moorage.base.ids import new_uid
 from moorage.base.rng import Random
 from moorage_sandbox.apiserver.rbac.attributes import attributes_of
-from moorage_sandbox.apiserver.rbac.impersonation import asked_for
+from moorage_sandbox.apiserver.rbac.impersonation import requested_user
 from moorage_sandbox.apiserver.wire.requests import AUTHENTICATED, Reply, Request, User, readable
 
 TRACEPARENT: Final = "moorage.dev/traceparent"
@@ -108,7 +108,7 @@ class AuditLog:
         }
         if request.user is not None:
             event["user"] = _shown(request.user)
-            asked = asked_for(request.headers)
+            asked = requested_user(request.headers)
             if asked is not None:
                 event["impersonatedUser"] = _shown(asked)
         annotations = dict(reply.annotations)

@@ -87,13 +87,13 @@ class Completed(NamedTuple):
 
     Parameters
     ----------
-    made
+    created
         Kind and name of each object made.
     refused
         Kind and name of each object that is still missing, with the reason.
     """
 
-    made: list[str]
+    created: list[str]
     refused: list[str]
 
 

@@ -99,7 +99,7 @@ class Durability:
 async def _refusal(group: Group) -> StatusError | None:
     """Return why a group of writes was taken back; None where it is on the disk."""
     try:
-        await group.kept()
+        await group.wait_durable()
     except StatusError as refusal:
         return refusal
     return None

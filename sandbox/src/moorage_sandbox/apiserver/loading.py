@@ -28,7 +28,7 @@ from moorage_sandbox.apiserver.world import World
 SNAPSHOT_PATH = "/moorage.dev/v1/snapshot"
 
 _MASTERS = "system:masters"
-_KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+_SERVER_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 _IGNORE_UNKNOWN = Query((("fieldValidation", "Ignore"),))
 
 
@@ -149,7 +149,7 @@ class Loader:
         if key in self._staged or self._world.store.shelf(key[0]).get(key[1:]) is not None:
             answer.present += 1
             return
-        kept = {field: meta[field] for field in _KEPT if meta.get(field)}
+        kept = {field: meta[field] for field in _SERVER_FIELDS if meta.get(field)}
         managed = meta.get("managedFields")
         ruled = served.to_ruled(obj)
         meta = ruled["metadata"]

@@ -89,11 +89,11 @@ class World:
         # own.
         self._caller: ContextVar[User] = ContextVar("caller", default=SERVER)
         # Shelf -> listener for its writes, (record before, record after); see `on_write`.
-        self._told: dict[str, Tell] = {}
+        self._listeners: dict[str, Tell] = {}
         # Shelf -> listener that may take long.
-        self._told_apart: dict[str, Tell] = {}
+        self._slow_listeners: dict[str, Tell] = {}
         # Namespace -> listener for its writes.
-        self._told_in: dict[str, Tell] = {}
+        self._namespace_listeners: dict[str, Tell] = {}
         # Reports of the current step to listeners that may take long; None outside of a step.
         self._reports: list[Report] | None = None
         # Does long work of the server itself, at once or later.
@@ -118,14 +118,14 @@ class World:
         A record is None where the object does not exist, before or after the write. ``apart`` is
         for a listener that may take long: other writes may come between the write and the report.
         """
-        (self._told_apart if apart else self._told)[shelf] = tell
+        (self._slow_listeners if apart else self._listeners)[shelf] = tell
 
     def on_write_in(self, namespace: str, tell: Tell | None) -> None:
         """Report every write in a namespace, as `on_write` does; None ends it."""
         if tell is None:
-            self._told_in.pop(namespace, None)
+            self._namespace_listeners.pop(namespace, None)
         else:
-            self._told_in[namespace] = tell
+            self._namespace_listeners[namespace] = tell
 
     def lookup(self, plural: str, namespace: str | None, name: str) -> Obj | None:
         """Return a stored object, None when there is none; read-only and perhaps shared."""
@@ -239,9 +239,9 @@ class World:
         self, served: Served, namespace: str, before: Record | None, after: Record | None
     ) -> None:
         """Report a write: now, and after the step to a listener that may take long."""
-        told = (self._told_in.get(namespace), self._told.get(served.shelf))
+        told = (self._namespace_listeners.get(namespace), self._listeners.get(served.shelf))
         _tell(told, served, before, after)
-        apart = self._told_apart.get(served.shelf)
+        apart = self._slow_listeners.get(served.shelf)
         if apart is not None:
             assert self._reports is not None, "objects are written in steps"
             self._reports.append(partial(_tell, (apart,), served, before, after))

@@ -51,7 +51,7 @@ def down(*, every: bool, output: Form, name: str, kubeconfig: Path | None) -> No
     dead = remove_dead(which.path) if not (records or every) else False
     if dead:
         show_note("the sandbox had ended already: its record is removed")
-    if not records and which.is_given and not dead:
+    if not records and which.is_explicit and not dead:
         show(output, {"ended": []}, text="")
         raise MoorageError(which.missing())
     if not records and not dead:

@@ -38,7 +38,7 @@ def status(*, output: Form, name: str, kubeconfig: Path | None) -> None:
     from moorage.base.process import run_loop
 
     which = Which(name, kubeconfig)
-    records = which.found()
+    records = which.running_sandboxes()
     found = [run_loop(_described(record)) for record in records]
     names = [f"sandbox/{record.name}" if record.name else "sandbox" for record in records]
     text = "\n\n".join("\n".join(_lines(dict(each))) for each in found)

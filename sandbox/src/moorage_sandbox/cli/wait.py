@@ -84,7 +84,7 @@ async def _wait(which: Which, goal: str, timeout: float, report: dict[str, Any])
     from moorage_sandbox.sandbox.watching import settled_within, watched
 
     def check() -> None:
-        if not which.found():
+        if not which.running_sandboxes():
             raise MoorageError(f"the {record.title} has ended")
 
     rest = max(0.0, timeout - (clock.monotonic_ns() - begin_ns) / NS_PER_SECOND)

@@ -32,14 +32,14 @@ class VolumeClaimUsers:
     def __init__(self, pods: View[ViewedPod]) -> None:
         self.used: dict[Key, set[Key]] = {}
         self._left: dict[Key, None] = {}
-        pods.tell(self._told)
+        pods.tell(self._pod_changed)
 
     def take_left(self) -> dict[Key, None]:
         """Return the claims that lost their last pod since the last call."""
         left, self._left = self._left, {}
         return left
 
-    def _told(self, old: Pod | None, new: Pod | None) -> None:
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         before = set() if old is None else set(claims_in_use(old))
         after = set() if new is None else set(claims_in_use(new))
         pod = new or old

@@ -171,16 +171,16 @@ class DeploymentController(Controller):
         if isinstance(step, CreateSet):
             await self._create(deployment, step)
         elif isinstance(step, ChangeSet):
-            await self.patch_object(REPLICA_SETS, step.found, step.changes)
+            await self.patch_object(REPLICA_SETS, step.replica_set, step.changes)
             if step.scaled_from is not None:
-                self._note_size(deployment, step.found.name, step.scaled_from, step.scaled_to)
+                self._note_size(deployment, step.replica_set.name, step.scaled_from, step.scaled_to)
         elif isinstance(step, ChangeDeployment):
             await self.patch_object(DEPLOYMENTS, deployment, step.changes)
         else:
-            uid = step.found.metadata.uid
+            uid = step.replica_set.metadata.uid
             try:
                 await self.client.delete(
-                    REPLICA_SETS, step.found.name, namespace=deployment.namespace, uid=uid
+                    REPLICA_SETS, step.replica_set.name, namespace=deployment.namespace, uid=uid
                 )
             except NotFoundError:
                 return

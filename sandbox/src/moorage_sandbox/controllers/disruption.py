@@ -31,7 +31,7 @@ from moorage.workloads.disruption_steps import (
 from moorage.workloads.objects import ViewedPod, Whole
 from moorage_sandbox.controllers.controller import ControllerInputs
 from moorage_sandbox.controllers.scales import Scales
-from moorage_sandbox.controllers.seen import Seen
+from moorage_sandbox.controllers.seen import ChangedObjects
 
 _log = logging.getLogger(__name__)
 
@@ -62,8 +62,8 @@ class DisruptionController:
         self._views = views = around.views
         self._wake = asyncio.Event()
         budgets = views.view_of(POD_DISRUPTION_BUDGETS, PodDisruptionBudget)
-        self._budgets = Seen(budgets, self._budget_changed)
-        self._pods = Seen(views.view_of(PODS, ViewedPod), self._pod_changed)
+        self._budgets = ChangedObjects(budgets, self._budget_changed)
+        self._pods = ChangedObjects(views.view_of(PODS, ViewedPod), self._pod_changed)
         self._scales = Scales(around.client, views, self._owner_changed)
         # Names of the pods and of the budgets in each namespace, to find the budgets of a change.
         self._pods_in: dict[str, dict[str, None]] = {}

@@ -39,7 +39,7 @@ class Expectations:
         until_ns = self._clock.monotonic_ns() + _TIMEOUT_NS
         self._awaited.setdefault(owner, {}).update(dict.fromkeys(written, until_ns))
 
-    def seen(self, owner: Key, written: tuple[str, str]) -> None:
+    def write_shown(self, owner: Key, written: tuple[str, str]) -> None:
         """Remove an expectation: the watch has shown the write, or the write has failed."""
         awaited = self._awaited.get(owner)
         if awaited is not None:

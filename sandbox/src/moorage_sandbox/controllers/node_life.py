@@ -43,22 +43,22 @@ class PodsByNode:
     """
 
     def __init__(self, pods: View[ViewedPod]) -> None:
-        self._found: dict[str, dict[Key, Pod]] = {}
+        self._pods: dict[str, dict[Key, Pod]] = {}
         pods.tell(self._index_change)
 
     def on(self, node_name: str) -> list[Pod]:
         """Return the pods of a node, by name."""
-        found = self._found.get(node_name, {})
+        found = self._pods.get(node_name, {})
         return [found[key] for key in sorted(found)]
 
     def _index_change(self, old: Pod | None, new: Pod | None) -> None:
         if old is not None and old.spec.node_name:
-            found = self._found.get(old.spec.node_name, {})
+            found = self._pods.get(old.spec.node_name, {})
             found.pop(key_of(old), None)
             if not found:
-                self._found.pop(old.spec.node_name, None)
+                self._pods.pop(old.spec.node_name, None)
         if new is not None and new.spec.node_name:
-            self._found.setdefault(new.spec.node_name, {})[key_of(new)] = new
+            self._pods.setdefault(new.spec.node_name, {})[key_of(new)] = new
 
 
 class NodeLifecycle(Controller):

@@ -116,12 +116,12 @@ class PodControl:
     def _note_new(self, pod: Pod) -> None:
         owner = pod.metadata.controller
         if owner is not None and owner.kind == self._controller.resource.kind:
-            self.expectations.seen((pod.namespace, owner.name), created(pod.name))
+            self.expectations.write_shown((pod.namespace, owner.name), created(pod.name))
 
     def _note_gone(self, pod: Pod) -> None:
         owner = pod.metadata.controller
         if owner is not None and owner.kind == self._controller.resource.kind:
-            self.expectations.seen((pod.namespace, owner.name), deleted(pod.metadata.uid))
+            self.expectations.write_shown((pod.namespace, owner.name), deleted(pod.metadata.uid))
 
     # --- claiming ---------------------------------------------------------------------------
 
@@ -235,7 +235,7 @@ class PodControl:
         try:
             await self._controller.client.create(PODS, body, namespace=owner.namespace)
         except MoorageError as problem:
-            self.expectations.seen(key, created(name))
+            self.expectations.write_shown(key, created(name))
             if not _owner_leaves(problem):
                 text = f"Error creating: {problem}"
                 self._controller.emit_event(owner, "FailedCreate", text, kind="Warning")
@@ -258,9 +258,9 @@ class PodControl:
         try:
             await self._controller.client.delete(PODS, pod.name, namespace=pod.namespace, uid=uid)
         except (NotFoundError, ConflictError):
-            self.expectations.seen(key, deleted(uid))
+            self.expectations.write_shown(key, deleted(uid))
         except MoorageError as problem:
-            self.expectations.seen(key, deleted(uid))
+            self.expectations.write_shown(key, deleted(uid))
             text = f"Error deleting: {problem}"
             self._controller.emit_event(owner, "FailedDelete", text, kind="Warning")
             raise

@@ -33,7 +33,7 @@ class ClaimMaker(Controller):
         self._pods: View[ViewedPod] = around.views.view_of(PODS, ViewedPod)
         self._claims: View[Whole] = around.views.view_of(RESOURCE_CLAIMS, Whole)
         self._templates: View[Whole] = around.views.view_of(RESOURCE_CLAIM_TEMPLATES, Whole)
-        self._made: dict[tuple[str, str], str] = {}  # unseen: (pod uid, entry) -> name
+        self._new_claims: dict[tuple[str, str], str] = {}  # unseen: (pod uid, entry) -> name
         self._pods.tell(self._pod_changed)
 
     async def sync(self, key: Key) -> float | None:
@@ -63,7 +63,7 @@ class ClaimMaker(Controller):
         for claim in self._claims.owned_by(pod.uid):
             if claim.metadata.annotations.get(POD_CLAIM) == entry:
                 return claim.name
-        return self._made.get((pod.uid, entry))
+        return self._new_claims.get((pod.uid, entry))
 
     async def _make(self, pod: Pod, entry: str) -> str | None:
         template_name = template_of(pod, entry)
@@ -74,7 +74,7 @@ class ClaimMaker(Controller):
             return None
         body = claim_of(pod, entry, template)
         stored: Any = await self.client.create(RESOURCE_CLAIMS, body, namespace=pod.namespace)
-        name = self._made[pod.uid, entry] = str(stored["metadata"]["name"])
+        name = self._new_claims[pod.uid, entry] = str(stored["metadata"]["name"])
         return name
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
@@ -83,7 +83,7 @@ class ClaimMaker(Controller):
             return
         if new is None:
             for entry in pod.spec.resource_claims:
-                self._made.pop((pod.uid, entry.name), None)
+                self._new_claims.pop((pod.uid, entry.name), None)
         elif any(True for _ in unmade(new)):
             self.queue.add(new.key)
 

@@ -35,8 +35,8 @@ class Revisions:
     ) -> None:
         self._controller = controller
         self._hash_label = hash_label
-        self._seen = around.views.view_of(CONTROLLER_REVISIONS, Revision)
-        self._seen.tell(self._index_change)
+        self._revisions = around.views.view_of(CONTROLLER_REVISIONS, Revision)
+        self._revisions.tell(self._index_change)
 
     def _index_change(self, old: Revision | None, new: Revision | None) -> None:
         for each in (old, new):
@@ -53,7 +53,7 @@ class Revisions:
         MoorageError
             A write failed; it is tried again at the object's next sync.
         """
-        every = sorted(self._seen.owned_by(owner.metadata.uid), key=_age_key)
+        every = sorted(self._revisions.owned_by(owner.metadata.uid), key=_age_key)
         data = {"spec": {"template": {**(owner.spec.get("template") or {}), "$patch": "replace"}}}
         equal = [each for each in every if each.data == data]
         number = every[-1].revision + 1 if every else 1

@@ -25,7 +25,7 @@ from moorage.client.objects import Key
 from moorage.client.writes import Client
 from moorage.workloads.disruption_steps import BudgetError, Scale
 from moorage.workloads.objects import Whole
-from moorage_sandbox.controllers.seen import Seen
+from moorage_sandbox.controllers.seen import ChangedObjects
 from moorage_sandbox.controllers.views import Views
 
 
@@ -79,7 +79,9 @@ class Scales:
 
     def __init__(self, client: Client, views: Views, changed: Callable[[Whole], None]) -> None:
         self._client = client
-        self._owners = {each.kind: Seen(views.view_of(each, Whole), changed) for each in _WATCHED}
+        self._owners = {
+            each.kind: ChangedObjects(views.view_of(each, Whole), changed) for each in _WATCHED
+        }
 
     async def of_all(
         self, owners: Iterable[OwnerReference], namespace: str
@@ -96,14 +98,14 @@ class Scales:
             if owner.uid in found:
                 continue
             try:
-                found[owner.uid] = self._seen(owner, namespace) or await self._asked(
+                found[owner.uid] = self._scale_in_view(owner, namespace) or await self._read_scale(
                     owner, namespace
                 )
             except ScaleError as problem:
                 found[owner.uid] = BudgetError(str(problem))
         return found
 
-    def _seen(self, owner: OwnerReference, namespace: str) -> Scale | None:
+    def _scale_in_view(self, owner: OwnerReference, namespace: str) -> Scale | None:
         workload = self._find(owner, namespace)
         if workload is None or owner.kind == DEPLOYMENTS.kind:
             return None
@@ -123,7 +125,7 @@ class Scales:
         found = self._owners[owner.kind].objects.get(key)
         return found if found is not None and found.metadata.uid == owner.uid else None
 
-    async def _asked(self, owner: OwnerReference, namespace: str) -> Scale | None:
+    async def _read_scale(self, owner: OwnerReference, namespace: str) -> Scale | None:
         """Read the scale subresource of an owner of any kind."""
         resource = await scaled_resource(self._client, owner.api_version, owner.kind)
         path = resource_path(resource, namespace, owner.name, "scale")

@@ -15,7 +15,7 @@ from moorage_sandbox.controllers.views import View
 T = TypeVar("T", bound=ApiObject)
 
 
-class Seen(Generic[T]):
+class ChangedObjects(Generic[T]):
     """The newest version of every object of a kind, and the keys changed since the last take.
 
     Parameters
@@ -38,14 +38,14 @@ class Seen(Generic[T]):
         self.objects = view.objects
         self.dirty: dict[Key, None] = {}
         self._changed = changed
-        view.tell(self._told)
+        view.tell(self._object_changed)
 
     def take_dirty(self) -> dict[Key, None]:
         """Return the keys of changed objects, and forget them."""
         dirty, self.dirty = self.dirty, {}
         return dirty
 
-    def _told(self, old: T | None, new: T | None) -> None:
+    def _object_changed(self, old: T | None, new: T | None) -> None:
         if old is not None and (new is None or old.metadata.labels != new.metadata.labels):
             self._note(old)
         if new is not None:

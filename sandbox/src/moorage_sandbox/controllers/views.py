@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=ApiObject)
 
-Told = Callable[[T | None, T | None], None]
+ChangeListener = Callable[[T | None, T | None], None]
 """Called with the version before and the newest version; None for a missing version."""
 
 
@@ -43,15 +43,15 @@ class View(Generic[T]):
         self.resource = resource
         self.type = type_
         self.objects: dict[Key, T] = {}
-        self._told: list[Told[T]] = []
+        self._listeners: list[ChangeListener[T]] = []
         # Uid of the managing owner -> its objects; objects without an owner are under their
         # namespace.
         self._owned: dict[str, dict[Key, T]] = {}
         self._free: dict[str, dict[Key, T]] = {}
 
-    def tell(self, told: Told[T]) -> None:
+    def tell(self, told: ChangeListener[T]) -> None:
         """Call a listener with every change from now on."""
-        self._told.append(told)
+        self._listeners.append(told)
 
     def owned_by(self, uid: str) -> list[T]:
         """Return the objects an owner manages, by name."""
@@ -95,7 +95,7 @@ class View(Generic[T]):
         _log.warning("%s cannot be read and is left alone: %s", "/".join(key), error)
 
     def _pass_on(self, old: T | None, new: T | None) -> None:
-        for told in self._told:
+        for told in self._listeners:
             told(old, new)
 
     def _group(self, obj: T) -> tuple[dict[str, dict[Key, T]], str]:

@@ -47,7 +47,7 @@ from moorage.workloads.volume_steps import (
 )
 from moorage_sandbox.controllers.claim_users import VolumeClaimUsers, claims_in_use
 from moorage_sandbox.controllers.controller import ControllerInputs
-from moorage_sandbox.controllers.seen import Seen
+from moorage_sandbox.controllers.seen import ChangedObjects
 
 _log = logging.getLogger(__name__)
 
@@ -91,12 +91,16 @@ class VolumeControllers:
         self._views = views = around.views
         self._wake = asyncio.Event()
         claims = views.view_of(PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim)
-        self._claims = Seen(claims, self._run_again)
-        self._volumes = Seen(views.view_of(PERSISTENT_VOLUMES, PersistentVolume), self._run_again)
-        self._classes = Seen(views.view_of(STORAGE_CLASSES, StorageClass), self._run_again)
+        self._claims = ChangedObjects(claims, self._run_again)
+        self._volumes = ChangedObjects(
+            views.view_of(PERSISTENT_VOLUMES, PersistentVolume), self._run_again
+        )
+        self._classes = ChangedObjects(
+            views.view_of(STORAGE_CLASSES, StorageClass), self._run_again
+        )
         pods = views.view_of(PODS, ViewedPod)
         self._users = VolumeClaimUsers(pods)
-        self._pods = Seen(pods, self._run_again)
+        self._pods = ChangedObjects(pods, self._run_again)
         self._world = VolumeWorld(
             claims=self._claims.objects,
             volumes=self._volumes.objects,

@@ -19,7 +19,7 @@ from moorage_sandbox.nodeagent.pod_containers import (
     is_started,
     waits_for_retry,
 )
-from moorage_sandbox.nodeagent.resizing import Given
+from moorage_sandbox.nodeagent.resizing import ResourcesInForce
 
 ConditionTimes = dict[str, tuple[str, str]]
 """Condition type to (status, last transition time) as last written."""
@@ -57,7 +57,7 @@ def report(
     times: ConditionTimes,
     containers: PodContainers,
     *,
-    given: Given | None = None,
+    given: ResourcesInForce | None = None,
     now_ns: int,
     phase: Phase | None = None,
 ) -> dict[str, object]:
@@ -121,7 +121,7 @@ def _end_unstarted(statuses: Iterable[dict[str, Any]]) -> None:
             status["state"] = {"terminated": dict(_UNKNOWN_END)}
 
 
-def _tell_resources(given: Given, statuses: Iterable[dict[str, Any]]) -> None:
+def _tell_resources(given: ResourcesInForce, statuses: Iterable[dict[str, Any]]) -> None:
     for each in statuses:
         if (found := given.resources.get(each["name"])) is not None:
             each["allocatedResources"] = found.requests

@@ -30,7 +30,7 @@ from moorage_sandbox.nodeagent.admission import NodeLoad, refuse
 from moorage_sandbox.nodeagent.kubelet_status import ConditionTimes, PodFacts
 from moorage_sandbox.nodeagent.pod_containers import STOPPED_CODE, Phase, PodContainers
 from moorage_sandbox.nodeagent.pressure import eviction_text, pressures_of, victim_of
-from moorage_sandbox.nodeagent.resizing import Given
+from moorage_sandbox.nodeagent.resizing import ResourcesInForce
 from moorage_sandbox.nodeagent.timers import Timers
 
 _START_SECONDS = 1.0  # a guess: soon, and long enough to be seen
@@ -74,7 +74,7 @@ class _Stage(Enum):
 
 
 class _Record:
-    __slots__ = ("containers", "facts", "given", "pod", "stage", "times", "version")
+    __slots__ = ("containers", "facts", "pod", "resources", "stage", "times", "version")
 
     def __init__(self, pod: Pod, facts: PodFacts, stage: _Stage) -> None:
         self.pod = pod
@@ -84,7 +84,7 @@ class _Record:
         self.version = pod.metadata.resource_version
         self.containers = PodContainers(pod)
         # The resources in force, once a resize was asked for.
-        self.given: Given | None = None
+        self.resources: ResourcesInForce | None = None
         self.times: ConditionTimes = kubelet_status.times_of(pod)
 
 
@@ -143,8 +143,8 @@ class PodLife:
         before, record.pod = record.pod, pod
         record.version = pod.metadata.resource_version
         newer = pod.metadata.generation > before.metadata.generation
-        if newer and record.given is None:
-            record.given = Given(before)
+        if newer and record.resources is None:
+            record.resources = ResourcesInForce(before)
         effects: list[PodEffect] = self._resize(record) if newer else []
         if pod.status.phase in _TERMINAL and record.stage in {_Stage.STARTING, _Stage.RUNNING}:
             effects.append(self._end_with_others(record, now_ns))
@@ -245,7 +245,7 @@ class PodLife:
 
     def _resize(self, record: _Record) -> list[PodEffect]:
         """Resize a pod if its spec asks for it; the next report tells the outcome."""
-        pod, given = record.pod, record.given
+        pod, given = record.pod, record.resources
         if given is None or record.stage not in {_Stage.STARTING, _Stage.RUNNING}:
             return []
         name, before, was = pod.spec.node_name, given.pending, given.resources
@@ -311,8 +311,8 @@ class PodLife:
                 return self._refuse(record, refusal.reason, refusal.message)
         try:
             if any(each.resources is not None for each in status.container_statuses):
-                record.given = Given(pod)
-            load.add(pod if record.given is None else record.given.with_resources(pod))
+                record.resources = ResourcesInForce(pod)
+            load.add(pod if record.resources is None else record.resources.with_resources(pod))
         except ValueError as error:
             # Only a pod taken up after a restart gets here: `refuse` reads the requests of a new
             # pod.
@@ -323,7 +323,7 @@ class PodLife:
             record.stage = _Stage.RUNNING
             record.containers.take_up(pod, parse_rfc3339(started))
             self._set_timer(record, now_ns)
-            if record.given is not None:
+            if record.resources is not None:
                 # The resize is judged once all pods of the node are known.
                 self._timers.set(pod.uid, now_ns)
             return self._stop(record, now_ns)
@@ -490,7 +490,7 @@ def _report(record: _Record, now_ns: int, phase: Phase | None = None) -> PatchPo
         record.facts,
         record.times,
         record.containers,
-        given=record.given,
+        given=record.resources,
         now_ns=now_ns,
         phase=phase,
     )

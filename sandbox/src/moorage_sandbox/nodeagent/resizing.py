@@ -22,7 +22,7 @@ from moorage.api.requests import to_units
 from moorage_sandbox.nodeagent.admission import NodeLoad, Refusal, refuse, requests_in_units
 
 
-class Given:
+class ResourcesInForce:
     """The resources in force of one pod on a node.
 
     Parameters

@@ -45,7 +45,7 @@ class Rule:
 
     stored: StoredRule
     program: Program
-    told: Program | None
+    message_program: Program | None
     field: str
 
     @property

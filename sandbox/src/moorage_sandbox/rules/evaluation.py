@@ -35,21 +35,25 @@ class Before(NamedTuple):
     ----------
     value
         None where there was no old value.
-    kept
+    comparable_pair
         The nearest enclosing value that has an old counterpart, and this counterpart. An error
         inside is let pass if the two are equal. None where no error is let pass.
     """
 
     value: Any = None
-    kept: tuple[Any, Any] | None = None
+    comparable_pair: tuple[Any, Any] | None = None
 
     def inner(self, new: Any, old: Any) -> Before:
         """Return the old value of an inner value; None stands for no old value."""
-        return Before(old, (new, old) if self.kept and old is not None else self.kept)
+        return Before(
+            old, (new, old) if self.comparable_pair and old is not None else self.comparable_pair
+        )
 
     def is_unchanged(self) -> bool:
         """Whether an update leaves a value, or the nearest comparable one around it, unchanged."""
-        return self.kept is not None and bool(self.kept[0] == self.kept[1])
+        return self.comparable_pair is not None and bool(
+            self.comparable_pair[0] == self.comparable_pair[1]
+        )
 
 
 class Evaluation:
@@ -107,8 +111,10 @@ class Evaluation:
     def _message(self, rule: Rule, known: Mapping[str, Any], variables: Any, size: Size) -> str:
         """Return the message of a broken rule, its own where that is affordable and one line."""
         told = None
-        if rule.told is not None and self._budget.allows(rule.told, known, size):
-            told = evaluate(rule.told, variables)
+        if rule.message_program is not None and self._budget.allows(
+            rule.message_program, known, size
+        ):
+            told = evaluate(rule.message_program, variables)
         text = told.strip() if isinstance(told, str) else ""
         if text and "\n" not in text and len(text.encode()) <= _MESSAGE_BYTES_MAX:
             return text

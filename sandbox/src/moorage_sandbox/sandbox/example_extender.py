@@ -83,7 +83,7 @@ class _Nodes(msgspec.Struct, frozen=True):
     items: list[_Object] = []
 
 
-class _NodesAsked(msgspec.Struct, frozen=True, rename="pascal"):
+class _NodesQuestion(msgspec.Struct, frozen=True, rename="pascal"):
     """Body of filter and prioritize: nodes as objects, or by name."""
 
     pod: msgspec.Raw = msgspec.Raw(b"null")
@@ -103,14 +103,14 @@ class _Uid(msgspec.Struct, frozen=True, rename={"uid": "UID"}):
     uid: str = ""
 
 
-class _VictimsAsked(msgspec.Struct, frozen=True, rename="pascal"):
+class _VictimsQuestion(msgspec.Struct, frozen=True, rename="pascal"):
     """Body of preempt: victims as objects, or by uid."""
 
     node_name_to_victims: dict[str, _Victims] | None = None
     node_name_to_meta_victims: dict[str, _VictimIds] | None = None
 
 
-class _BindAsked(msgspec.Struct, frozen=True, rename="pascal"):
+class _BindQuestion(msgspec.Struct, frozen=True, rename="pascal"):
     pod_name: str
     pod_namespace: str
     node: str
@@ -118,11 +118,11 @@ class _BindAsked(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 _POD = b'{"Pod":'  # how questions of kube-scheduler and of moorage begin
-_nodes_asked = msgspec.json.Decoder(_NodesAsked)
+_nodes_asked = msgspec.json.Decoder(_NodesQuestion)
 _nodes = msgspec.json.Decoder(_Nodes | None)
 _split = msgspec.json.Decoder(_Split)
-_victims_asked = msgspec.json.Decoder(_VictimsAsked)
-_bind_asked = msgspec.json.Decoder(_BindAsked)
+_victims_asked = msgspec.json.Decoder(_VictimsQuestion)
+_bind_asked = msgspec.json.Decoder(_BindQuestion)
 
 
 # --- the cluster ----------------------------------------------------------------------------
@@ -264,7 +264,7 @@ class ExampleExtender:
         self._look = (whole[len(head) :], changes, look) if whole.startswith(head) else None
         return look
 
-    async def _labels_of(self, asked: _NodesAsked) -> Mapping[str, Mapping[str, str]]:
+    async def _labels_of(self, asked: _NodesQuestion) -> Mapping[str, Mapping[str, str]]:
         """Return the labels of the nodes asked about, in order."""
         if asked.node_names is not None:
             known = (await self._known()).nodes
@@ -424,9 +424,9 @@ class ExtenderServer:
         body = await _read(request)
         if self._fault is not None:
             return await self._misbehave(request, verb, body)
-        return await self._told(verb, body)
+        return await self._answer_verb(verb, body)
 
-    async def _told(self, verb: str, body: Body) -> web.Response:
+    async def _answer_verb(self, verb: str, body: Body) -> web.Response:
         try:
             answer = await self._verbs[verb](body)
         except (msgspec.DecodeError, MoorageError) as problem:
@@ -457,7 +457,7 @@ class ExtenderServer:
                 request.transport.close()
             return web.StreamResponse()
         await aio.sleep(self._delay_seconds)
-        return await self._told(verb, body)
+        return await self._answer_verb(verb, body)
 
 
 async def _read(request: web.Request) -> Body:

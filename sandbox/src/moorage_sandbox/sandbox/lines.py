@@ -156,7 +156,7 @@ class LinesView(_Printer):
     def __init__(self, out: TextIO, err: TextIO) -> None:
         super().__init__(out, err)
         self._pending: deque[Change] = deque(maxlen=_PENDING_MAX)
-        self._seen = 0
+        self._change_count = 0
 
     def started(self, what: Started) -> None:
         """Print the server's address, and the lines to copy."""
@@ -179,19 +179,19 @@ class LinesView(_Printer):
 
     def change(self, change: Change) -> None:
         """Keep a change for the next tick."""
-        self._seen += 1
+        self._change_count += 1
         self._pending.append(change)
 
     def tick(self, progress: Progress) -> None:
         """Print the changes since the last tick; too many changes are counted instead."""
         del progress
-        for change in [self._pending.popleft() for _ in range(min(_LINES_MAX, self._seen))]:
+        for change in [self._pending.popleft() for _ in range(min(_LINES_MAX, self._change_count))]:
             self._print(self._line(change))
-        rest = self._seen - min(_LINES_MAX, self._seen)
+        rest = self._change_count - min(_LINES_MAX, self._change_count)
         if rest:
             self._print(f"... and {rest} more changes")
         self._pending.clear()
-        self._seen = 0
+        self._change_count = 0
 
     def ended(self, progress: Progress, *, settled: bool) -> None:
         """Print the remaining changes and the counts."""

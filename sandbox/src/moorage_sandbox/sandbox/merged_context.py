@@ -50,7 +50,9 @@ def put_in(file: Path, name: str, kubeconfig: str) -> None:
     """
     ours = read_one(kubeconfig)
     with _changing(file) as content:
-        if any(_named(content, kind, name) for kind in _LISTS) and not _is_ours(content, name):
+        if any(_entry_named(content, kind, name) for kind in _LISTS) and not _is_ours(
+            content, name
+        ):
             raise UsageError(
                 f"{file} has a context {name!r} that is no sandbox's; name the sandbox with --name"
             )
@@ -136,7 +138,7 @@ def _replace(file: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _named(content: dict[str, Any], kind: str, name: str) -> dict[str, Any] | None:
+def _entry_named(content: dict[str, Any], kind: str, name: str) -> dict[str, Any] | None:
     for each in content.get(kind) or []:
         if isinstance(each, dict) and each.get("name") == name:
             return each
@@ -144,11 +146,11 @@ def _named(content: dict[str, Any], kind: str, name: str) -> dict[str, Any] | No
 
 
 def _is_ours(content: dict[str, Any], name: str) -> bool:
-    cluster = (_named(content, "clusters", name) or {}).get("cluster") or {}
+    cluster = (_entry_named(content, "clusters", name) or {}).get("cluster") or {}
     return _MARK in (cluster.get("extensions") or [])
 
 
 def _remove(content: dict[str, Any], name: str) -> None:
     for kind in _LISTS:
-        if _named(content, kind, name) is not None:
+        if _entry_named(content, kind, name) is not None:
             content[kind] = [each for each in content[kind] if each.get("name") != name]

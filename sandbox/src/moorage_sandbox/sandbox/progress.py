@@ -112,7 +112,7 @@ class Progress:
         self._ticks: deque[tuple[int, int]] = deque()
         self._settled_ns = clock.monotonic_ns()
         self.counts: Counter[PodState] = Counter()
-        self.seen = 0
+        self.pods_ever = 0
         """Number of pods there ever were."""
         self.decisions = 0
         self.nodes = 0
@@ -170,7 +170,7 @@ class Progress:
         if before is not None:
             self.counts[before.state] -= 1
         else:
-            self.seen += 1
+            self.pods_ever += 1
         self._note_settling(pending)
         placed = bool(change.node) and (before is None or not before.node)
         self.decisions += placed

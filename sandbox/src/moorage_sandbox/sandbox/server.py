@@ -194,7 +194,7 @@ class SandboxServer:
         """
         certificate = self._authority.certificate
         found = complete(self._api, authority_certificate=certificate, definitions=salvaged)
-        for name in found.made:
+        for name in found.created:
             if salvaged:
                 _log.warning("salvage: made anew: %s", name)
             else:

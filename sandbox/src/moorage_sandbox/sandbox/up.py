@@ -21,7 +21,7 @@ from moorage.base.errors import KubeconfigError, MoorageError, UsageError
 from moorage.base.files import read_file
 from moorage.base.process import Ending, until_ended
 from moorage.base.rng import Streams
-from moorage.base.running_sandboxes import Held
+from moorage.base.running_sandboxes import LockedRecord
 from moorage_sandbox.sandbox.lines import Started, View
 from moorage_sandbox.sandbox.processes.parts import Parts
 from moorage_sandbox.sandbox.progress import Progress
@@ -66,7 +66,7 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
     served
         The schedulerNames the scheduler serves; None if unknown, so that no pod is reported as
         unserved.
-    held
+    record_lock
         The sandbox's record, which is kept up to date; None to keep none.
     context
         The context in the user's own kubeconfig; "" for none.
@@ -87,7 +87,7 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     watch: bool = True
     served: frozenset[str] | None = None
-    held: Held | None = None
+    record_lock: LockedRecord | None = None
     context: str = ""
     autoscale: str = ""
     on_kubeconfig: Callable[[str], None] = _nothing
@@ -195,8 +195,8 @@ class _Run:
         self._plan.on_up()
 
     def _note(self, **fields: object) -> None:
-        if self._plan.held is not None:
-            self._plan.held.change(**fields)
+        if self._plan.record_lock is not None:
+            self._plan.record_lock.change(**fields)
 
     async def _live(self, onlooker: Onlooker, *, new: bool) -> None:
         """Create the first objects, then show progress until everything is settled, or for ever."""
@@ -214,7 +214,7 @@ class _Run:
                 if self._plan.until_settled:
                     raise MoorageError("nobody reads the output any more, and pods are undecided")
                 return
-            if not self._plan.until_settled or self._progress.seen < expected:
+            if not self._plan.until_settled or self._progress.pods_ever < expected:
                 continue
             if self._progress.settled_seconds() >= SETTLED_SECONDS:
                 return

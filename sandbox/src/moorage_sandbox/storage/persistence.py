@@ -35,7 +35,7 @@ class Group:
         self._error: StatusError | None = None
 
     def report_commit(self, error: StatusError | None) -> None:
-        """Give the result of the commit to calls that wait now, or call `kept` later."""
+        """Give the result of the commit to calls that wait now, or call `wait_durable` later."""
         self._settled, self._error = True, error
         for future in self._waiting:
             if future.done():  # the client has disconnected
@@ -45,7 +45,7 @@ class Group:
             else:
                 future.set_exception(error)
 
-    async def kept(self) -> None:
+    async def wait_durable(self) -> None:
         """Wait until the writes are on the disk.
 
         Raises
@@ -124,7 +124,7 @@ class Persistence:
             raise self._stopped
         group = self.group_of_last_write()
         if group is not None:
-            await group.kept()
+            await group.wait_durable()
 
     def group_of_last_write(self) -> Group | None:
         """Return the group that the last write is in; None where every write is on the disk."""

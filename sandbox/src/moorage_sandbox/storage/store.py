@@ -251,10 +251,10 @@ class Store:
         # Version at which the store was restored; changes before it are unknown.
         self._restored_version = 0
         # Receives every write that watchers may not learn of yet; see `hold_back`.
-        self._held_back: Callable[[Write], None] | None = None
+        self._delayed: Callable[[Write], None] | None = None
         # Writes neither published nor undone so far, oldest first.
-        self._held: deque[Write] = deque()
-        self._told_version = 1
+        self._pending_writes: deque[Write] = deque()
+        self._published = 1
         # Runs work in the thread that owns the store, and returns its result.
         self.at_home: AtHome = _here
 
@@ -264,9 +264,9 @@ class Store:
         return self._version
 
     @property
-    def told_version(self) -> int:
+    def published_version(self) -> int:
         """The newest version visible to watchers; `version` unless writes are held back."""
-        return self._version if self._held_back is None else self._told_version
+        return self._version if self._delayed is None else self._published
 
     def shelf(self, resource: str) -> Shelf:
         """Return a resource's shelf, made on first use."""
@@ -319,7 +319,9 @@ class Store:
         # The objects come first: what changes from here on is among the changes that are read next.
         listed = shelf.listed(namespace, after=after)
         # Copied before the log is read: a change published in between is in both, without harm.
-        waiting = [write.change for write in list(self._held) if write.resource == resource]
+        waiting = [
+            write.change for write in list(self._pending_writes) if write.resource == resource
+        ]
         changes = shelf.log.since(version, len(shelf.log))
         if changes is None:
             return None
@@ -377,15 +379,15 @@ class Store:
 
         The receiver keeps the writes in order; a write is settled after all earlier writes.
         """
-        self._told_version = self._version
-        self._held_back = take
+        self._published = self._version
+        self._delayed = take
 
     def publish(self, writes: Iterable[Write]) -> None:
         """Publish held-back writes to watchers; they are durable now."""
         for write in writes:
-            assert self._held.popleft() is write, "writes are published in order"
+            assert self._pending_writes.popleft() is write, "writes are published in order"
             self.shelf(write.resource).log.append(write.change)
-            self._told_version = write.change.version
+            self._published = write.change.version
 
     def undo(self, writes: Sequence[Write]) -> None:
         """Take back all writes that are held back; no watcher has seen them.
@@ -399,8 +401,8 @@ class Store:
             else:
                 shelf.place(change.previous)
             shelf.changed_version = write.changed_before
-        self._held.clear()
-        self._version = self._told_version
+        self._pending_writes.clear()
+        self._version = self._published
 
     def restore(self, records: Iterable[tuple[str, Record]], version: int) -> None:
         """Fill an empty store with the content of another store at a version.
@@ -414,7 +416,7 @@ class Store:
         version
             The newest version of the other store.
         """
-        self._version = self._told_version = self._restored_version = version
+        self._version = self._published = self._restored_version = version
         for shelf in self._shelves.values():
             assert not len(shelf), "only an empty store is restored"
             self._begin(shelf)
@@ -429,9 +431,9 @@ class Store:
     def _written(self, resource: str, shelf: Shelf, change: Change) -> None:
         before = shelf.changed_version
         self._version = shelf.changed_version = change.version
-        if self._held_back is None:
+        if self._delayed is None:
             shelf.log.append(change)
         else:
             write = Write(resource, change, before)
-            self._held.append(write)
-            self._held_back(write)
+            self._pending_writes.append(write)
+            self._delayed(write)

@@ -223,11 +223,11 @@ class _Check:
         before = [encode(each) for each in (*nodes, *pods)]
         first, again = self._still(nodes, placed), self._still(nodes, placed)
         for each in pods:
-            self.add(self._asked(first, again, each), "answers")
+            self.add(self._differences(first, again, each), "answers")
         self.add(_changed(before, [*nodes, *pods]), "unchanged")
         self.add(self._reused(nodes, placed, pods), "reuse")
 
-    def _asked(self, first: StillCluster, again: StillCluster, asked: Pod) -> Iterator[str]:
+    def _differences(self, first: StillCluster, again: StillCluster, asked: Pod) -> Iterator[str]:
         try:
             found = [_answers(cluster.evaluation(asked), self.name) for cluster in (first, first)]
             found.append(_answers(again.evaluation(asked), self.name))

@@ -113,7 +113,7 @@ class FaultyDisk:
         if name not in self._names:
             self._count_call("open")
             self._names[name] = _Inode()
-            self._named()
+            self._note_names()
         inode = self._names[name]
         if new and inode.cache:
             inode.cut(0)
@@ -123,7 +123,7 @@ class FaultyDisk:
         """Overwrite the beginning of a file without waiting for the disk."""
         if name not in self._names:
             self._names[name] = _Inode()
-            self._named()
+            self._note_names()
         if self._count_call("write"):
             self._names[name].write_at(0, data)
 
@@ -131,14 +131,14 @@ class FaultyDisk:
         """Give a file another name."""
         self._count_call("name")
         self._names[new] = self._names.pop(old)
-        self._named()
+        self._note_names()
 
     def remove(self, name: str) -> None:
         """Remove a file."""
         if name in self._names:
             self._count_call("name")
             del self._names[name]
-            self._named()
+            self._note_names()
 
     def sync_names(self) -> None:
         """Bring the names to the platter."""
@@ -222,7 +222,7 @@ class FaultyDisk:
         disk._durable_names = dict(names)
         return disk
 
-    def _named(self) -> None:
+    def _note_names(self) -> None:
         self._pending_names.append(dict(self._names))
 
     def _check_room(self, size: int) -> None:

@@ -41,7 +41,7 @@ class ByteFaults(Faults, kw_only=True):
     bytes_most: int | None = None
 
 
-class Seen(msgspec.Struct, frozen=True):
+class ProxiedCall(msgspec.Struct, frozen=True):
     """A call that came to the proxy.
 
     Parameters
@@ -113,7 +113,7 @@ class FaultProxy:
         The present faults; a test changes it.
     server_port
         Port of the server; a test may replace it by the port of another server.
-    seen
+    calls
         The calls that came, oldest first.
     port
         Port to connect to, once started.
@@ -123,7 +123,7 @@ class FaultProxy:
         self._tls = tls
         self.server_port = server_port
         self.faults = ByteFaults()
-        self.seen: list[Seen] = []
+        self.calls: list[ProxiedCall] = []
         self.port = 0
         self._listener: asyncio.Server | None = None
         self._clients: set[asyncio.StreamWriter] = set()
@@ -170,7 +170,7 @@ class FaultProxy:
     def record_call(self, call: Head) -> None:
         """Write down a call that came."""
         seconds = asyncio.get_running_loop().time()
-        self.seen.append(Seen(seconds, call.kind, call.path))
+        self.calls.append(ProxiedCall(seconds, call.kind, call.path))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Carry the calls of one connection, one after the other."""

@@ -33,7 +33,7 @@ from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.core import build_core
 from moorage.snapshot.pod_info import PodInfo
 
-_KEPT = ("PrioritySort", "DefaultBinder")
+_ALWAYS_ENABLED = ("PrioritySort", "DefaultBinder")
 
 
 def with_plugins(
@@ -73,7 +73,8 @@ def with_plugins(
     scheduler = given.scheduler
     if alone:
         kept = PluginSet(
-            enabled=[PluginRef(name=name) for name in _KEPT], disabled=[PluginRef(name="*")]
+            enabled=[PluginRef(name=name) for name in _ALWAYS_ENABLED],
+            disabled=[PluginRef(name="*")],
         )
         profiles = [
             msgspec.structs.replace(each, plugins=Plugins(multi_point=kept))

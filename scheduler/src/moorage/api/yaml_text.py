@@ -220,7 +220,7 @@ class _Builder:
         elif isinstance(event, yaml.DocumentStartEvent):
             self._anchors.clear()
 
-    def _counted(self, event: Any, depth: int) -> None:
+    def _check_bounds(self, event: Any, depth: int) -> None:
         self._count += 1
         if self._count > self._bounds.values_max:
             raise _fault(event, f"more than {self._bounds.values_max} values")
@@ -228,7 +228,7 @@ class _Builder:
             raise _fault(event, f"nested deeper than {self._bounds.depth_max} levels")
 
     def _begin(self, event: Any) -> None:
-        self._counted(event, len(self._open) + 1)
+        self._check_bounds(event, len(self._open) + 1)
         top = self._open[-1] if self._open else None
         if top is not None and isinstance(top.value, dict) and top.key is None and not top.merging:
             raise _fault(event, "invalid map key: a key is neither text nor a number")
@@ -240,7 +240,7 @@ class _Builder:
     def _add(self, value: Any, event: Any) -> None:
         """Put a finished value into its place: a key, a member or an item."""
         if not isinstance(event, yaml.AliasEvent):
-            self._counted(event, len(self._open))
+            self._check_bounds(event, len(self._open))
             if event.anchor:
                 self._anchors[event.anchor] = value
         self._place(value, event)
@@ -284,12 +284,12 @@ class _Builder:
     def _again(self, value: Any, event: Any, depth: int) -> Any:
         """Return a copy of the value of an anchor."""
         if isinstance(value, list):
-            self._counted(event, depth + 1)
+            self._check_bounds(event, depth + 1)
             return [self._again(each, event, depth + 1) for each in value]
         if isinstance(value, dict):
-            self._counted(event, depth + 1)
+            self._check_bounds(event, depth + 1)
             return {key: self._again(each, event, depth + 1) for key, each in value.items()}
-        self._counted(event, depth)
+        self._check_bounds(event, depth)
         return value
 
     def _scalar(self, event: Any) -> Any:

@@ -93,7 +93,7 @@ class Hold:
         self._over.set()
 
     @property
-    def held(self) -> bool:
+    def is_closed(self) -> bool:
         """Whether tasks are kept back now."""
         return not self._over.is_set()
 

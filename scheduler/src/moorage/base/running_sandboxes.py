@@ -83,7 +83,7 @@ def log_of(kubeconfig: Path) -> Path:
     return kubeconfig.with_name(f"{kubeconfig.name}-log")
 
 
-class Held:
+class LockedRecord:
     """The record of a sandbox of this process, from `hold` until `release`.
 
     Parameters
@@ -122,7 +122,7 @@ class Held:
         self.release()
 
 
-def hold(record: SandboxRecord) -> Held:
+def hold(record: SandboxRecord) -> LockedRecord:
     """Write the record of a sandbox that starts, unless another one has the same kubeconfig.
 
     A sandbox with a name has its record where its name says, too: its kubeconfig may be elsewhere.
@@ -144,7 +144,7 @@ def hold(record: SandboxRecord) -> Held:
             path.unlink(missing_ok=True)
             os.close(descriptor)
         raise
-    return Held(files, record)
+    return LockedRecord(files, record)
 
 
 def _locked(path: Path, record: SandboxRecord) -> int:

@@ -48,7 +48,7 @@ class ObjectName(msgspec.Struct, frozen=True):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-class Told(msgspec.Struct, frozen=True):
+class LogMessage(msgspec.Struct, frozen=True):
     """A message with its facts: the message object of a log record.
 
     Parameters
@@ -70,7 +70,7 @@ class Told(msgspec.Struct, frozen=True):
 
 def tell(log: logging.Logger, level: int, message: str, **facts: Any) -> None:
     """Log a message with its facts."""
-    log.log(level, Told(message, facts), stacklevel=2)
+    log.log(level, LogMessage(message, facts), stacklevel=2)
 
 
 def _written(value: Any) -> str:

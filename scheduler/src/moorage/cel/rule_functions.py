@@ -26,8 +26,8 @@ def rule_functions() -> Iterator[CelFunction]:
     """Yield every function."""
     yield from cel_functions()
     text, lists = ("STRING",), ("LIST", "LIST")
-    yield CelFunction("find", text * 2, "STRING", True, lambda t, p: next(_found(t, p), ""))
-    yield CelFunction("findAll", text * 2, "TEXTS", True, lambda t, p: list(_found(t, p)))
+    yield CelFunction("find", text * 2, "STRING", True, lambda t, p: next(_matches_of(t, p), ""))
+    yield CelFunction("findAll", text * 2, "TEXTS", True, lambda t, p: list(_matches_of(t, p)))
     yield CelFunction("sets.contains", lists, "BOOL", False, lambda a, b: _keys(a) >= _keys(b))
     yield CelFunction("sets.equivalent", lists, "BOOL", False, lambda a, b: _keys(a) == _keys(b))
     yield CelFunction(
@@ -38,7 +38,7 @@ def rule_functions() -> Iterator[CelFunction]:
     yield CelFunction("isCIDR", text, "BOOL", False, _is_cidr)
 
 
-def _found(text: str, pattern: str) -> Iterator[str]:
+def _matches_of(text: str, pattern: str) -> Iterator[str]:
     try:
         expression = compile_pattern(pattern)
     except ValueError as error:

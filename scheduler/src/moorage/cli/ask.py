@@ -26,7 +26,7 @@ from moorage.base.errors import (
 )
 from moorage.base.files import read_file
 from moorage.base.process import run_loop
-from moorage.cli.asked_scheduler import AskedScheduler
+from moorage.cli.asked_scheduler import QuestionTarget
 from moorage.cli.cluster_choice import choose_cluster
 from moorage.cli.render import show_note
 from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bearer
@@ -169,7 +169,7 @@ def question_call(
     return Call("GET", path, tuple((parameters or {}).items()))
 
 
-def run_asking(work: Callable[[SchedulerLink], Coroutine[Any, Any, T]], to: AskedScheduler) -> T:
+def run_asking(work: Callable[[SchedulerLink], Coroutine[Any, Any, T]], to: QuestionTarget) -> T:
     """Find the scheduler, do the work, disconnect.
 
     Raises
@@ -179,7 +179,7 @@ def run_asking(work: Callable[[SchedulerLink], Coroutine[Any, Any, T]], to: Aske
     """
 
     async def main() -> T:
-        access, path, title = found_scheduler(to)
+        access, path, title = find_scheduler(to)
         transport = HttpTransport(access, user_agent="moorage-cli")
         try:
             return await work(SchedulerLink(transport, path, title))
@@ -189,7 +189,7 @@ def run_asking(work: Callable[[SchedulerLink], Coroutine[Any, Any, T]], to: Aske
     return run_loop(main())
 
 
-def found_scheduler(to: AskedScheduler) -> tuple[ServerAccess, str, str]:
+def find_scheduler(to: QuestionTarget) -> tuple[ServerAccess, str, str]:
     """Return the server to call, the path before each question's, and the scheduler in words.
 
     Raises
@@ -226,13 +226,13 @@ def proxy_path(namespace: str, pod: str, port: str = str(_PORT)) -> str:
     return f"/api/v1/namespaces/{namespace}/pods/{name}{_PROXY}"
 
 
-def is_sandbox(to: AskedScheduler) -> bool:
+def is_sandbox(to: QuestionTarget) -> bool:
     """Whether the chosen cluster is a sandbox that runs with a scheduler of its own."""
     sandbox = choose_cluster(to.kubeconfig, to.context).sandbox
     return sandbox is not None and bool(sandbox.health)
 
 
-def _of_sandbox(to: AskedScheduler) -> tuple[ServerAccess, str, str]:
+def _of_sandbox(to: QuestionTarget) -> tuple[ServerAccess, str, str]:
     """Return the scheduler of the sandbox that was chosen."""
     try:
         cluster = choose_cluster(to.kubeconfig, to.context)
@@ -260,7 +260,7 @@ def _of_sandbox(to: AskedScheduler) -> tuple[ServerAccess, str, str]:
     return access, "", f"the scheduler of the {record.title} at {record.health}"
 
 
-def _at_address(to: AskedScheduler) -> tuple[ServerAccess, str, str]:
+def _at_address(to: QuestionTarget) -> tuple[ServerAccess, str, str]:
     address = to.scheduler.rstrip("/")
     parts = urlsplit(address)
     headers = (bearer(to.token),) if to.token else ()

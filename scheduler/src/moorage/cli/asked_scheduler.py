@@ -12,7 +12,7 @@ import msgspec
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class AskedScheduler(msgspec.Struct, frozen=True, kw_only=True):
+class QuestionTarget(msgspec.Struct, frozen=True, kw_only=True):
     """The scheduler that is asked, and the way to it: `scheduler_options`, `kubeconfig_option`.
 
     Parameters

@@ -20,7 +20,7 @@ from moorage.base.errors import KubeconfigError, UsageError
 from moorage.base.running_sandboxes import SandboxRecord, find, find_all, find_dead, kubeconfig_of
 from moorage.cli.render import show_note
 from moorage.client.auth import ServerAccess
-from moorage.client.kubeconfig import FoundServer, ServerSource, find_server
+from moorage.client.kubeconfig import ServerChoice, ServerSource, find_server
 from moorage.client.kubeconfig_file import read_kubeconfig
 
 _META = "moorage.cli.cluster_choice"
@@ -154,7 +154,7 @@ class _Folder:
         if not self.record.url:
             raise StartingSandboxError(
                 f"the {self.record.title} of this folder is starting; `moorage wait --for=ready"
-                f"{_named(self.record.name)}` waits for it"
+                f"{_name_option(self.record.name)}` waits for it"
             )
         return Path(self.record.kubeconfig)
 
@@ -168,10 +168,11 @@ class _Folder:
     def _refuse_dead(self, name: str) -> None:
         self.dead = f"the sandbox {name} of this folder" if name else "the sandbox of this folder"
         if self._writes:
+            option = _name_option(name)
             raise DeadSandboxError(
                 f"{self.dead} does not run any more, and this command writes: "
-                f"`moorage up -d{_named(name)}` starts it again, `moorage down{_named(name)}` "
-                "forgets it, --kubeconfig FILE names another cluster"
+                f"`moorage up -d{option}` starts it again, `moorage down{option}` forgets it, "
+                "--kubeconfig FILE names another cluster"
             )
 
 
@@ -183,11 +184,11 @@ def _several(running: Sequence[SandboxRecord]) -> UsageError:
     )
 
 
-def _named(name: str) -> str:
+def _name_option(name: str) -> str:
     return f" --name {name}" if name else ""
 
 
-def _sandbox_of(server: FoundServer) -> SandboxRecord | None:
+def _sandbox_of(server: ServerChoice) -> SandboxRecord | None:
     """Return the sandbox that a server belongs to, by the records that may know the server.
 
     A file among several may name another server than the sandbox's, so the address decides.
@@ -202,7 +203,7 @@ def _sandbox_of(server: FoundServer) -> SandboxRecord | None:
     return None
 
 
-def _title(server: FoundServer, sandbox: SandboxRecord | None, context: str, dead: str) -> str:
+def _title(server: ServerChoice, sandbox: SandboxRecord | None, context: str, dead: str) -> str:
     files = ":".join(str(path) for path in server.files)
     match server.source:
         case ServerSource.FLAG:

@@ -11,7 +11,7 @@ _KEYS_MAX = 1000
 _ROOM = "moorage.framework"
 
 
-class _Seen:
+class _FailureCount:
     """One kind of failure: when it was logged last, and how often it has happened since."""
 
     __slots__ = ("count", "logged")
@@ -29,7 +29,7 @@ class RepeatedFailures(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._seen: dict[tuple[object, ...], _Seen] = {}
+        self._counts: dict[tuple[object, ...], _FailureCount] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether to log a record; may shorten it."""
@@ -41,11 +41,11 @@ class RepeatedFailures(logging.Filter):
         # The texts name plugin and extension point; numbers, and names of pods, differ.
         texts = [each for each in args if isinstance(each, str) and each != pod]
         key = (record.name, record.msg, *texts, kind)
-        seen = self._seen.get(key)
+        seen = self._counts.get(key)
         if seen is None:
-            if len(self._seen) >= _KEYS_MAX:
-                self._seen.clear()
-            self._seen[key] = _Seen(record.created)
+            if len(self._counts) >= _KEYS_MAX:
+                self._counts.clear()
+            self._counts[key] = _FailureCount(record.created)
             if pod and pod not in args:
                 record.msg, record.args = "%s, for pod %s", (record.getMessage(), pod)
             return True

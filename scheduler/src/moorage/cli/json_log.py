@@ -6,7 +6,7 @@ import logging
 
 import msgspec
 
-from moorage.base.verbosity import V0, Told, verbosity_of
+from moorage.base.verbosity import V0, LogMessage, verbosity_of
 
 
 class JsonFormatter(logging.Formatter):
@@ -29,7 +29,7 @@ class JsonFormatter(logging.Formatter):
             "caller": f"{record.module}.py:{record.lineno}",
             "msg": record.getMessage(),
         }
-        if isinstance(record.msg, Told):
+        if isinstance(record.msg, LogMessage):
             told |= {"msg": record.msg.message, **record.msg.facts}
         if record.levelno < logging.ERROR:
             told["v"] = verbosity_of(record.levelno)

@@ -91,7 +91,7 @@ class Commands(CommandGroup):
             show_error(error_text(error))
             ctx.exit(EXIT_BAD_INPUT if isinstance(error, UsageError) else EXIT_FAILED)
         except click.ClickException as error:
-            raise _told(error) from error
+            raise _report_usage(error) from error
         except ModuleNotFoundError as error:
             if error.name is None or is_own_module(error.name):
                 raise
@@ -113,7 +113,7 @@ class Commands(CommandGroup):
         try:
             return super().make_context(info_name, args, parent, **extra)
         except click.ClickException as error:
-            raise _told(error) from error
+            raise _report_usage(error) from error
 
 
 def _check_installed(command: str) -> None:
@@ -127,7 +127,7 @@ def _check_installed(command: str) -> None:
         )
 
 
-def _told(error: click.ClickException) -> Exception:
+def _report_usage(error: click.ClickException) -> Exception:
     """Tell in one line what was typed wrong; return what ends the process with its code."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         return error  # its message is the help

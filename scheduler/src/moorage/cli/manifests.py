@@ -60,13 +60,14 @@ def parse_manifests(text: bytes, source: str) -> list[Manifest]:
     """
     try:
         return [
-            _named(decode_untyped(each), f"{source}: {where}") for where, each in object_texts(text)
+            _manifest_of(decode_untyped(each), f"{source}: {where}")
+            for where, each in object_texts(text)
         ]
     except DecodeError as error:
         raise UsageError(f"{source}: {error}") from error
 
 
-def _named(document: dict[str, Any], where: str) -> Manifest:
+def _manifest_of(document: dict[str, Any], where: str) -> Manifest:
     """Return an object that names what it is."""
     kind, version = document.get("kind"), document.get("apiVersion")
     if not isinstance(kind, str) or not kind:

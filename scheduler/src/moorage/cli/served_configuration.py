@@ -16,7 +16,7 @@ from moorage.api.codec import decode_untyped
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339
 from moorage.base.errors import KubeconfigError, MoorageError, TransportError, UsageError
 from moorage.cli.ask import SchedulerLink, is_sandbox, proxy_path, run_asking
-from moorage.cli.asked_scheduler import AskedScheduler
+from moorage.cli.asked_scheduler import QuestionTarget
 from moorage.cli.cluster_choice import choose_cluster
 from moorage.cli.session import Session, run_session
 from moorage.client.transport import Call
@@ -51,7 +51,7 @@ class ServedConfiguration(msgspec.Struct, frozen=True):
     title: str = "the default configuration"
 
 
-def served_configuration(to: AskedScheduler, *, option: str) -> ServedConfiguration:
+def served_configuration(to: QuestionTarget, *, option: str) -> ServedConfiguration:
     """Return the configuration of the scheduler of a cluster.
 
     Parameters
@@ -85,7 +85,7 @@ def served_configuration(to: AskedScheduler, *, option: str) -> ServedConfigurat
     return _read(body, title, option, loads_plugins=not to.scheduler)
 
 
-def check_same_cluster(to: AskedScheduler) -> None:
+def check_same_cluster(to: QuestionTarget) -> None:
     """Refuse a scheduler at an address that schedules another cluster than the chosen one.
 
     Without a cluster, or with one that does not answer, no objects are read besides.

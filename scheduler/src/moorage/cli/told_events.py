@@ -14,7 +14,7 @@ from moorage.client.writes import Client
 Obj = Mapping[str, Any]
 
 
-class ToldEvent(msgspec.Struct, frozen=True):
+class ReportedEvent(msgspec.Struct, frozen=True):
     """An Event in short.
 
     Parameters
@@ -37,10 +37,10 @@ class ToldEvent(msgspec.Struct, frozen=True):
     last: str
 
 
-def told(event: Obj) -> ToldEvent:
+def reported_event(event: Obj) -> ReportedEvent:
     """Return an Event in short."""
     series = event.get("series") or {}
-    return ToldEvent(
+    return ReportedEvent(
         type=str(event.get("type", "")),
         reason=str(event.get("reason", "")),
         message=str(event.get("message", "")).strip(),
@@ -48,11 +48,11 @@ def told(event: Obj) -> ToldEvent:
             event.get("reportingComponent") or (event.get("source") or {}).get("component", "")
         ),
         count=max(int(series.get("count") or 0), int(event.get("count") or 0), 1),
-        last=last_seen(event),
+        last=last_time(event),
     )
 
 
-def last_seen(event: Obj) -> str:
+def last_time(event: Obj) -> str:
     """Return when an Event happened last, RFC 3339; "" where that is not told."""
     series = event.get("series") or {}
     return str(
@@ -84,4 +84,4 @@ async def events_about(
         wanted.append(f"involvedObject.uid={uid}")
     selection = Selection(namespace, field_selector=",".join(wanted))
     listed: Any = await client.list(CORE_EVENTS, selection)
-    return sorted(listed["items"], key=last_seen)
+    return sorted(listed["items"], key=last_time)

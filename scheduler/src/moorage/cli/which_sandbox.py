@@ -32,7 +32,7 @@ class Which(msgspec.Struct, frozen=True):
         return self.kubeconfig or kubeconfig_of(check_name(self.name))
 
     @property
-    def is_given(self) -> bool:
+    def is_explicit(self) -> bool:
         """Whether the user says which."""
         return bool(self.name or self.kubeconfig)
 
@@ -43,9 +43,9 @@ class Which(msgspec.Struct, frozen=True):
         named = f" --name {self.name}" if self.name else ""
         return f"{what} runs {where}; `moorage up -d{named}` starts one"
 
-    def found(self) -> Sequence[SandboxRecord]:
+    def running_sandboxes(self) -> Sequence[SandboxRecord]:
         """Return the running sandboxes: the selected sandbox, or all of this directory."""
-        if not self.is_given:
+        if not self.is_explicit:
             return find_all()
         record = find(self.path)
         return [] if record is None else [record]

@@ -29,7 +29,7 @@ from moorage.base.errors import (
 )
 from moorage.client import extender_wire as wire
 from moorage.client.auth import without_user
-from moorage.client.extender_wire import Asked, Listed, Victims, Whole
+from moorage.client.extender_wire import Listed, NodeList, Victims, Whole
 from moorage.client.guard import WriteGuard
 from moorage.client.http_transport import HttpTransport
 from moorage.client.transport import Answer, Call, Transport
@@ -137,7 +137,7 @@ class HttpExtender:
         self._whole = whole
         self._victims_whole = None if settings.names_only else whole
         self._listed = None if settings.names_only else listed or self._list
-        self._asked: dict[str, Asked] = {}
+        self._node_lists: dict[str, NodeList] = {}
         self._filtered: _Last[wire.Filtered] = _Last()
         self._scores: _Last[Mapping[str, int]] = _Last()
         self.name = without_user(settings.url)  # it stands in messages that everybody may read
@@ -241,14 +241,14 @@ class HttpExtender:
         if problem:
             raise ExtenderError(problem)
 
-    def _about(self, verb: str, nodes: Sequence[Node]) -> tuple[Asked, bytes | None]:
+    def _about(self, verb: str, nodes: Sequence[Node]) -> tuple[NodeList, bytes | None]:
         """Return a question's nodes and, unless names are enough, their JSON.
 
         As long as no node changes, a verb is asked about the same nodes for every pod.
         """
-        asked = self._asked.get(verb)
+        asked = self._node_lists.get(verb)
         if asked is None or asked.nodes != nodes:
-            asked = self._asked[verb] = Asked(nodes)
+            asked = self._node_lists[verb] = NodeList(nodes)
         return asked, None if self._listed is None else self._listed(nodes)
 
     def _list(self, nodes: Sequence[Node]) -> bytes:

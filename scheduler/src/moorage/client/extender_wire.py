@@ -75,7 +75,7 @@ Listed = Callable[[Sequence[Node]], bytes]
 """Gives the JSON of several nodes, separated by commas."""
 
 
-class Asked:
+class NodeList:
     """The nodes of a question, and data made of their names.
 
     Parameters
@@ -91,7 +91,7 @@ class Asked:
         self.names_text = encode(self.names)
 
 
-def nodes_body(pod: bytes, asked: Asked, nodes: bytes | None) -> tuple[bytes, ...]:
+def nodes_body(pod: bytes, asked: NodeList, nodes: bytes | None) -> tuple[bytes, ...]:
     """Build the body of filter and prioritize: nodes as objects, or by name without their JSON."""
     if nodes is None:
         return (b'{"Pod":%b,"Nodes":null,"NodeNames":' % pod, asked.names_text, b"}")
@@ -124,7 +124,7 @@ def bind_body(pod: Pod, node_name: str) -> bytes:
     )
 
 
-def read_filter(body: bytes, asked: Asked | None = None, nodes: bytes | None = None) -> Filtered:
+def read_filter(body: bytes, asked: NodeList | None = None, nodes: bytes | None = None) -> Filtered:
     """Read an answer to filter.
 
     Parameters
@@ -150,7 +150,7 @@ def read_filter(body: bytes, asked: Asked | None = None, nodes: bytes | None = N
     return _filter_as_go_spells_it(body) or _filter_however_spelled(body)
 
 
-def _filter_of_all(body: bytes, asked: Asked, nodes: bytes) -> Filtered | None:
+def _filter_of_all(body: bytes, asked: NodeList, nodes: bytes) -> Filtered | None:
     start = body.find(_ITEMS) + len(_ITEMS)
     if start < len(_ITEMS) or not body.startswith(nodes, start):
         return None

@@ -31,17 +31,17 @@ class Follower(Generic[FollowedT]):
     def __init__(
         self, seen: Callable[[FollowedT], None], gone: Callable[[FollowedT], None]
     ) -> None:
-        self._seen = seen
+        self._on_object = seen
         self._gone = gone
 
     def on_add(self, obj: FollowedT) -> None:
         """Pass on a new object."""
-        self._seen(obj)
+        self._on_object(obj)
 
     def on_update(self, old: FollowedT, new: FollowedT) -> None:
         """Pass on the newer version."""
         del old
-        self._seen(new)
+        self._on_object(new)
 
     def on_delete(self, obj: FollowedT, *, missed: bool) -> None:
         """Pass on a removal."""

@@ -118,7 +118,7 @@ class HttpTransport:
         told: CallListener | None = None,
     ) -> None:
         self._guard = guard
-        self._told = told
+        self._listener = told
         self._access = access
         self._shown = without_user(access.server)
         self._user_agent = user_agent
@@ -164,8 +164,8 @@ class HttpTransport:
             await lane.close()
 
     async def _before_retry(self, call: Call, code: int | None, pause_seconds: float) -> None:
-        if self._told is not None:
-            self._told.retried(call.method, code)
+        if self._listener is not None:
+            self._listener.retried(call.method, code)
         await aio.sleep(pause_seconds)
 
     def _request_once(self, call: Call) -> Awaitable[Answer]:

@@ -211,7 +211,7 @@ class ServerSource(Enum):
     HOME = "~/.kube/config"
 
 
-class FoundServer(msgspec.Struct, frozen=True):
+class ServerChoice(msgspec.Struct, frozen=True):
     """An API server, and where it was found.
 
     Parameters
@@ -247,7 +247,7 @@ def find_server(
     clock: Clock,
     environ: Mapping[str, str] | None = None,
     sandbox: Callable[[], Path | None] = lambda: None,
-) -> FoundServer:
+) -> ServerChoice:
     """Find the server: the first that exists of flag, KUBECONFIG, sandbox, in-cluster and home.
 
     ``KUBECONFIG`` that names only missing files is no reason to look at a sandbox or at home: its
@@ -278,14 +278,14 @@ def find_server(
     """
     variables = os.environ if environ is None else environ
 
-    def found(source: ServerSource, *paths: Path) -> FoundServer | None:
+    def found(source: ServerSource, *paths: Path) -> ServerChoice | None:
         present = tuple(path for path in paths if path.exists())
         return required(source, *present) if present else None
 
-    def required(source: ServerSource, *paths: Path) -> FoundServer:
+    def required(source: ServerSource, *paths: Path) -> ServerChoice:
         merged = Kubeconfig([(path, read_kubeconfig(path)) for path in paths])
         access = merged.access(context, clock=clock, environ=environ)
-        return FoundServer(access, source, paths)
+        return ServerChoice(access, source, paths)
 
     if kubeconfig:
         return required(ServerSource.FLAG, Path(kubeconfig).expanduser())
@@ -298,7 +298,7 @@ def find_server(
         return required(ServerSource.SANDBOX, local)
     inside = None if context else incluster_access(variables, clock=clock)
     if inside is not None:
-        return FoundServer(inside, ServerSource.IN_CLUSTER)
+        return ServerChoice(inside, ServerSource.IN_CLUSTER)
     if listed:
         raise KubeconfigError(
             f"no API server to talk to: KUBECONFIG names {_join(listed)}, which is not there; "

@@ -21,7 +21,7 @@ Key: TypeAlias = tuple[str, str]
 
 ObjectT = TypeVar("ObjectT", bound=ApiObject)
 
-_KEPT = frozenset({"ADDED", "MODIFIED"})
+_STORED = frozenset({"ADDED", "MODIFIED"})
 
 _SHOWN_MAX = 80  # characters of a text that is not what it should be
 
@@ -118,7 +118,7 @@ class ObjectReader(Generic[ObjectT]):
             return self._second_look(line)
         if item.type == "ERROR" or (item.object.kind and item.object.kind != self._kind):
             return self._second_look(line)
-        if self._keep is not None and item.type in _KEPT:
+        if self._keep is not None and item.type in _STORED:
             self._keep(item.object, bytes(self._raw_item.decode(line).object))
         if self._trim is not None and item.type != "BOOKMARK":
             self._trim(item.object)

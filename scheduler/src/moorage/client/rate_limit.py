@@ -46,7 +46,7 @@ class RateLimitedTransport:
         assert qps > 0, "no limit means no limiter"
         self._inner = inner
         self._clock = clock
-        self._told = told
+        self._listener = told
         self._interval_ns = NS_PER_SECOND / qps
         self._saved_ns = (max(1, burst) - 1) * self._interval_ns
         # The time when the tokens taken so far would all have been made, one after the other. A
@@ -79,6 +79,6 @@ class RateLimitedTransport:
         wait_ns = self._free_ns - self._interval_ns - self._saved_ns - now_ns
         if wait_ns > 0:
             await aio.sleep(wait_ns / NS_PER_SECOND)
-        if self._told is not None:
+        if self._listener is not None:
             waited_ns = self._clock.monotonic_ns() - now_ns
-            self._told.held(call.method, waited_ns / NS_PER_SECOND)
+            self._listener.call_delayed(call.method, waited_ns / NS_PER_SECOND)

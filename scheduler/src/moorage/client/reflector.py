@@ -248,7 +248,7 @@ class Reflector(Generic[ObjectT]):
                 self._unavailable = True
         await self._replace(found)
 
-    async def _pages(self, version: str, limit: int) -> _Found[ObjectT]:
+    async def _pages(self, version: str, limit: int) -> _NewList[ObjectT]:
         """Read all pages; after an expired continue token the list is read in one piece."""
         asked = aio.TaskOwner(on_failure=lambda _name, _error: None)  # told where it is awaited
         try:
@@ -256,14 +256,16 @@ class Reflector(Generic[ObjectT]):
         finally:
             await asked.cancel_all()
 
-    async def _pages_asked(self, asked: aio.TaskOwner, version: str, limit: int) -> _Found[ObjectT]:
+    async def _pages_asked(
+        self, asked: aio.TaskOwner, version: str, limit: int
+    ) -> _NewList[ObjectT]:
         """Read all pages; each is on its way while the one before it is decoded."""
 
         def ask(page: requests.ListPage) -> asyncio.Task[Answer]:
             call = requests.list_objects(self._resource, self._selection, page=page)
             return asked.spawn(self._transport.request(call), name="page")
 
-        found: _Found[ObjectT] = _Found()
+        found: _NewList[ObjectT] = _NewList()
         page = requests.ListPage(resource_version=version, limit=limit)
         coming = ask(page)
         while True:
@@ -271,7 +273,7 @@ class Reflector(Generic[ObjectT]):
             if answer.status >= 400:
                 error = error_from_answer(answer)
                 if isinstance(error, GoneError) and page.continue_token:
-                    found, page = _Found(), requests.ListPage()
+                    found, page = _NewList(), requests.ListPage()
                     coming = ask(page)
                     continue
                 raise error
@@ -309,7 +311,7 @@ class Reflector(Generic[ObjectT]):
 
     async def _collect(self, lines: AsyncIterator[bytes]) -> None:
         """Gather the list part of a streaming list, then replace the known objects."""
-        found: _Found[ObjectT] = _Found()
+        found: _NewList[ObjectT] = _NewList()
         count = 0
         async for line in lines:
             item = self._decode_line(line)
@@ -336,7 +338,7 @@ class Reflector(Generic[ObjectT]):
         """Handle the lines of a watch until it ends."""
         async for line in lines:
             item = self._decode_line(line)
-            if self._hold.held:
+            if self._hold.is_closed:
                 await self._hold.over()
             self._handled += 1
             if isinstance(item, Unreadable):
@@ -402,7 +404,7 @@ class Reflector(Generic[ObjectT]):
         _log.warning("%s: %s", self._name, item.error)
         self._handler.on_undecodable(item.key, item.error)
 
-    async def _replace(self, found: _Found[ObjectT]) -> None:
+    async def _replace(self, found: _NewList[ObjectT]) -> None:
         """Take a complete list for the truth: known objects that it lacks were deleted unseen.
 
         The loop gets turns between, so a long list holds up nobody. Until the end the handler has
@@ -429,7 +431,7 @@ class Reflector(Generic[ObjectT]):
     async def _in_turns(self, items: Iterable[T]) -> AsyncIterator[T]:
         """Yield what the handler may be told now."""
         async for item in aio.in_turns(items, most=_BATCH):
-            if self._hold.held:
+            if self._hold.is_closed:
                 await self._hold.over()
             yield item
 
@@ -443,7 +445,7 @@ class Reflector(Generic[ObjectT]):
                 self._resource.api_version,
                 _UNSERVED_SECONDS,
             )
-            await self._replace(_Found())
+            await self._replace(_NewList())
         self._failed("list", error)
 
     def _failed(self, what: str, error: MoorageError) -> None:
@@ -459,7 +461,7 @@ class _RestoredError(MoorageError):
     """The server's data is older than data which it has told before."""
 
 
-class _Found(Generic[ObjectT]):
+class _NewList(Generic[ObjectT]):
     """A list under construction."""
 
     __slots__ = ("objects", "resource_version", "unreadable")

@@ -148,7 +148,7 @@ class CallListener(Protocol):
         """Note that a call is sent again; `code` was the answer, None if no answer came."""
         ...
 
-    def held(self, method: str, seconds: float) -> None:
+    def call_delayed(self, method: str, seconds: float) -> None:
         """Note how long a call that is sent now has waited under a limit of our own."""
         ...
 

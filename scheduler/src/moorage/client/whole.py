@@ -18,7 +18,7 @@ from moorage.client.objects import Key, key_of
 _LISTED_MAX = 3  # a guess: the feasible nodes, and the nodes that one or two extenders left
 
 
-class _Kept(msgspec.Struct, gc=False):
+class _ObjectBytes(msgspec.Struct, gc=False):
     uid: str
     raw: bytes
     trimmed: bool = False
@@ -35,24 +35,24 @@ class WholeObjects:
 
     def __init__(self, wanted: Callable[[ApiObject], bool] | None = None) -> None:
         self._wanted = wanted
-        self._kept: dict[Key, _Kept] = {}
+        self._bytes_by_key: dict[Key, _ObjectBytes] = {}
         self._listed: list[tuple[Sequence[ApiObject], bytes]] = []
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._bytes_by_key)
 
     def keep(self, obj: ApiObject, raw: bytes) -> None:
         """Take in the bytes an object was read from."""
         self._listed.clear()
         if self._wanted is None or self._wanted(obj):
-            self._kept[key_of(obj)] = _Kept(obj.metadata.uid, raw)
+            self._bytes_by_key[key_of(obj)] = _ObjectBytes(obj.metadata.uid, raw)
         else:
-            self._kept.pop(key_of(obj), None)
+            self._bytes_by_key.pop(key_of(obj), None)
 
     def drop(self, key: Key) -> None:
         """Forget an object that is gone."""
         self._listed.clear()
-        self._kept.pop(key, None)
+        self._bytes_by_key.pop(key, None)
 
     def whole(self, obj: ApiObject) -> bytes:
         """Return an object's JSON as Go's scheduler has it: whole, but without managed fields.
@@ -60,7 +60,7 @@ class WholeObjects:
         The JSON is that of the newest version, perhaps newer than `obj`. When nothing is kept, or
         another object of that name, the fields read of `obj` are used.
         """
-        kept = self._kept.get(key_of(obj))
+        kept = self._bytes_by_key.get(key_of(obj))
         if kept is None or kept.uid != obj.metadata.uid:
             return encode(obj)
         if not kept.trimmed:

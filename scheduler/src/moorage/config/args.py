@@ -86,7 +86,7 @@ def read_args(plugin: str, raw: object, *, path: str, faults: list[str]) -> Any:
         return default
     raw = {} if raw is None else raw
     if not isinstance(raw, Mapping) or not _kind_matches(plugin, raw):
-        faults.append(invalid(path, _named(raw), "has to match plugin args"))
+        faults.append(invalid(path, _kind_only(raw), "has to match plugin args"))
         if not isinstance(raw, Mapping) or not is_past(raw.get("apiVersion")):
             return default
     reader = Reader()
@@ -118,7 +118,7 @@ def _kind_matches(plugin: str, raw: Mapping[str, Any]) -> bool:
     return kind in (None, f"{plugin}Args") and version in (None, API_VERSION)
 
 
-def _named(raw: object) -> object:
+def _kind_only(raw: object) -> object:
     """Return the kind of arguments, as a fault shows it."""
     if not isinstance(raw, Mapping):
         return raw

@@ -22,7 +22,7 @@ from moorage.dashboard.source import Answered, Source
 _LOOK_SECONDS: Final = 1.0
 # A look at a large cluster takes long, so the next one waits: looks take a twenty-fifth at most.
 _REST_FACTOR: Final = 24
-_KEPT: Final = 60  # changes; a viewer that is further behind begins anew
+_CHANGES_MAX: Final = 60  # changes; a viewer that is further behind begins anew
 # Viewers hear as often as this, whatever changes and however long a look takes. A browser notices
 # by silence alone that a connection is gone without a word.
 _BEAT_SECONDS: Final = 5.0
@@ -112,7 +112,7 @@ class Feed:
         self._clock = clock
         self._at = ""
         self._shown = Shown(whole=True, sizes={}, groups=[])
-        self._changes: deque[tuple[int, bytes]] = deque(maxlen=_KEPT)
+        self._changes: deque[tuple[int, bytes]] = deque(maxlen=_CHANGES_MAX)
         self._news = asyncio.Event()
         self._wanted = asyncio.Event()
         self._looking = asyncio.Lock()

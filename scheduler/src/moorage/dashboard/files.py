@@ -26,14 +26,14 @@ class PageFile(msgspec.Struct, frozen=True):
 
 def page_files() -> dict[str, PageFile]:
     """Return every file that the page consists of, by its path below ``static``."""
-    return dict(_found(resources.files("moorage.dashboard").joinpath("static"), ""))
+    return dict(_files_under(resources.files("moorage.dashboard").joinpath("static"), ""))
 
 
-def _found(folder: Traversable, path: str) -> list[tuple[str, PageFile]]:
+def _files_under(folder: Traversable, path: str) -> list[tuple[str, PageFile]]:
     found: list[tuple[str, PageFile]] = []
     for each in folder.iterdir():
         if each.is_dir():
-            found += _found(each, f"{path}{each.name}/")
+            found += _files_under(each, f"{path}{each.name}/")
         elif kind := _TYPES.get(each.name.rpartition(".")[2]):
             found.append((f"{path}{each.name}", PageFile(each.read_bytes(), kind)))
     return found

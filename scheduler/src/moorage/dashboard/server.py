@@ -248,21 +248,21 @@ class PageServer:
             answered = await self._source.ask(path, dict(request.query), await whole_body(request))
         except MoorageError as error:
             answered = _status(502, str(error))
-        return _told(answered)
+        return _response(answered)
 
     async def _act(self, request: web.Request) -> web.Response:
         acts, name = self._acts, request.match_info["name"]
         if acts is None or name not in acts.names:
-            return _told(_status(404, f"{name}: this page cannot do that"))
+            return _response(_status(404, f"{name}: this page cannot do that"))
         try:
-            return _told(await acts.perform(name, await whole_body(request)))
+            return _response(await acts.perform(name, await whole_body(request)))
         except UsageError as error:
-            return _told(_status(400, str(error)))
+            return _response(_status(400, str(error)))
         except MoorageError as error:
-            return _told(_status(502, str(error)))
+            return _response(_status(502, str(error)))
 
 
-def _told(answered: Answered) -> web.Response:
+def _response(answered: Answered) -> web.Response:
     return web.Response(status=answered.status, body=answered.body, content_type=_JSON)
 
 

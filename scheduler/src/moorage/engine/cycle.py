@@ -113,7 +113,7 @@ class Cycle:
         self._tie_break = tie_break
         self.rotation = rotation or Rotation()
         self._sampler = Sampler(profile, snapshot, self.rotation)
-        self._told = meter  # the meter of the cycle state: None where nothing is measured
+        self._state_meter = meter  # the meter of the cycle state: None where nothing is measured
         self._meter = SILENT if meter is None else meter
         self._notes = notes
         self._on_scored = on_scored
@@ -150,7 +150,7 @@ class Cycle:
 
     def begin(self, pod: PodInfo, scope: Scope = WHOLE) -> Attempt:
         """Return a new attempt for a pod."""
-        state = CycleState(self._told, self._meter.sample())
+        state = CycleState(self._state_meter, self._meter.sample())
         if scope.explain:
             state.write(EXPLAIN, True)
         return Attempt(self.profile, self.snapshot, state, pod, scope)

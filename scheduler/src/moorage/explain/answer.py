@@ -22,7 +22,7 @@ class Where(Enum):
 
     UNSERVED = "unserved"
     """No profile of the scheduler has the pod's ``schedulerName``."""
-    HELD = "held"
+    GATED = "held"
     """A PreEnqueue plugin keeps the pod out of the queue."""
     NEVER = "never"
     """No node takes the pod, not even an empty one, and waiting does not change that."""

@@ -139,13 +139,13 @@ def _groups(rejects: Mapping[str, BoolArray], among_n: BoolArray) -> list[Group]
     ]
 
 
-def causes_told(inquiry: Inquiry, causes: Causes) -> tuple[Cause, ...]:
+def group_causes(inquiry: Inquiry, causes: Causes) -> tuple[Cause, ...]:
     """Return the causes with their reasons and facts, the first few."""
     rows = np.concatenate([group.rows for group in causes.groups]) if causes.groups else None
-    return tuple(_told(inquiry, group, rows) for group in causes.groups[:_CAUSES_MOST])
+    return tuple(_cause_of(inquiry, group, rows) for group in causes.groups[:_CAUSES_MOST])
 
 
-def _told(inquiry: Inquiry, group: Group, rows: NDArray[np.int64] | None) -> Cause:
+def _cause_of(inquiry: Inquiry, group: Group, rows: NDArray[np.int64] | None) -> Cause:
     reasons = {plugin: _reasons(inquiry, plugin, group) for plugin in group.plugins}
     facts = [
         fact_about(

@@ -8,7 +8,7 @@ from typing import Final
 from moorage.api.pod import Pod
 from moorage.explain.answer import NodeAnswer
 from moorage.observe.records.record import AttemptRecord
-from moorage.observe.records.told import told
+from moorage.observe.records.told import shown_attempt
 from moorage.service.core import Core
 
 _PARTS_NAMED: Final = 3
@@ -65,7 +65,7 @@ def _then(record: AttemptRecord) -> str:
     """Return what the attempt found."""
     if record.total is None:
         return f", the only feasible node in its attempt {record.attempt}"
-    best = next((each for each in told(record).best if each.node == record.node), None)
+    best = next((each for each in shown_attempt(record).best if each.node == record.node), None)
     of = "" if best is None else _parts({each.plugin: each.weighted for each in best.scores})
     drawn = f", drawn among {record.ties} with equal scores" if record.ties > 1 else ""
     return (

@@ -42,7 +42,7 @@ _ROWS_MOST: Final = 32
 """Nodes that are asked about again, at most: each costs a search for devices."""
 
 
-def devices_told(rejection: Rejection) -> str:
+def device_facts(rejection: Rejection) -> str:
     """Return the claims whose devices are not on these rows, and why."""
     entries = rejection.pod.spec.resource_claims
     if not entries:  # devices behind an extended resource
@@ -96,7 +96,7 @@ def _fact(rejection: Rejection, claim: ResourceClaim, *, wanting: Pod) -> str:
         taken = _taken(_released(snapshot, rejection.pod, pools), pools)
         asks = f"it asks for {_count_text(claim)}{taken}"
         return f"{its}, whose devices on these nodes other pods have ({asks})"
-    with given_back(snapshot, _released(snapshot, rejection.pod, pools)):
+    with released_devices(snapshot, _released(snapshot, rejection.pod, pools)):
         taints = _taints_text(slices, snapshot.listers.device_taint_rules.all())
         with _untainted(snapshot, slices):
             if taints and not rejection.again(wanting):
@@ -202,7 +202,7 @@ def _released(snapshot: Snapshot, pod: Pod, pools: Collection[_Pool]) -> list[Re
 
 
 @contextmanager
-def given_back(snapshot: Snapshot, claims: Iterable[ResourceClaim]) -> Iterator[None]:
+def released_devices(snapshot: Snapshot, claims: Iterable[ResourceClaim]) -> Iterator[None]:
     """Take the allocations off some claims on trial."""
     lister = snapshot.listers.resource_claims
     with _changed(lister, [(claim, _unallocated(claim)) for claim in claims]):

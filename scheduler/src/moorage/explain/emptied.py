@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from moorage.engine.filters.asking import ask_filter
 from moorage.engine.filters.moving import take_off_row
 from moorage.engine.inquiry import BoolArray, Inquiry
-from moorage.explain.devices import claims_of, given_back, of_others
+from moorage.explain.devices import claims_of, of_others, released_devices
 from moorage.explain.rejections import ask_again
 from moorage.explain.staying import staying_pods, stays
 from moorage.explain.volumes import ONE_POD
@@ -153,7 +153,7 @@ def _without_allocations(inquiry: Inquiry, plugin: str) -> BoolArray:
         return rejected_n
     # The lister says what the pod's own claims have; the devices of all others are thousands.
     own = [claim for claim in claims_of(pod, inquiry.snapshot) if of_others(pod, claim)]
-    with given_back(inquiry.snapshot, own):
+    with released_devices(inquiry.snapshot, own):
         _status, answer = ask_again(inquiry, plugin, rows, pod, given_back=partial(of_others, pod))
     rejected_n[rows] = _failed(answer, len(rows))
     return rejected_n

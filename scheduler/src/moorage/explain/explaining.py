@@ -54,7 +54,7 @@ NOT_ASKED: Final = (
     "The configuration has extenders; computed afresh, they are not asked. Ask the running "
     "scheduler."
 )
-_WITH_NODES: Final = frozenset({Where.HELD, Where.PERMIT, Where.BINDING})
+_WITH_NODES: Final = frozenset({Where.GATED, Where.PERMIT, Where.BINDING})
 """The places for which no node is sought any more, or not yet, and whose nodes are told."""
 
 
@@ -129,7 +129,7 @@ def _with_nodes(
     core: Core, profile: Profile, pod: Pod, explanation: Explanation, effort: Effort
 ) -> Explanation:
     """Add the answers about nodes, as if the pod were tried now, and what a group lacks."""
-    own = core.cache.get_pod(pod.uid).spec.node_name if explanation.where is not Where.HELD else ""
+    own = core.cache.get_pod(pod.uid).spec.node_name if explanation.where is not Where.GATED else ""
     try:
         with in_question(profile, pod), without(core.snapshot, pod) as free:
             inquiry = inquire(profile, core.snapshot, PodInfo(free))
@@ -139,7 +139,7 @@ def _with_nodes(
         return explanation  # what holds the pod is known, though a plugin fails about nodes
     feasible = int(inquiry.fits_n.sum())
     explanation = msgspec.structs.replace(explanation, feasible=feasible, nodes=nodes, notes=notes)
-    if explanation.where is not Where.HELD or not effort.suggestions:
+    if explanation.where is not Where.GATED or not effort.suggestions:
         return explanation
     return msgspec.structs.replace(explanation, suggestions=_completing(core, profile, pod))
 
@@ -330,13 +330,13 @@ def _leaving(core: Core, pod: Pod) -> str:
     return f"is nominated to {node_name} and waits for {', '.join(names)} to leave"
 
 
-def asked_for(*, node: str, every: bool, thorough: bool) -> Effort:
+def effort_of(*, node: str, every: bool, thorough: bool) -> Effort:
     """Return the effort that a person asks for."""
     effort = THOROUGH if thorough else QUICK
     return msgspec.structs.replace(effort, node=node, nodes=None if every else effort.nodes)
 
 
-def explain_named(world: World, namespace: str, name: str, effort: Effort) -> Explanation:
+def explain_by_name(world: World, namespace: str, name: str, effort: Effort) -> Explanation:
     """Explain a pod of a world: the objects of a server or of a dump.
 
     Raises

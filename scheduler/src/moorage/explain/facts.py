@@ -17,7 +17,7 @@ from moorage.api.pod import Container
 from moorage.api.quantity import parse_quantity
 from moorage.api.requests import to_units
 from moorage.engine.inquiry import NEXT_TO_NOMINATED
-from moorage.explain.devices import devices_told
+from moorage.explain.devices import device_facts
 from moorage.explain.node_facts import (
     cordon_fact,
     features_fact,
@@ -29,7 +29,7 @@ from moorage.explain.offers import offering_too_little
 from moorage.explain.pod_facts import pod_affinity_fact, ports_fact, spread_fact
 from moorage.explain.rejections import Rejection, nominated_at
 from moorage.explain.staying import owner_words, staying_pods
-from moorage.explain.volumes import volume_use_told, volumes_told
+from moorage.explain.volumes import volume_facts, volume_use_facts
 from moorage.explain.words import amount_text, joined, on_some, request_text
 from moorage.framework.subjects import Subject
 from moorage.snapshot.pod_info import PodInfo
@@ -165,7 +165,7 @@ _WORDED: Final[dict[Subject, Callable[[Rejection], str]]] = {
     Subject.SPREAD: spread_fact,
     Subject.POD_AFFINITY: pod_affinity_fact,
     Subject.FEATURES: features_fact,
-    Subject.VOLUMES: volumes_told,
-    Subject.VOLUME_USE: volume_use_told,
-    Subject.DEVICES: devices_told,
+    Subject.VOLUMES: volume_facts,
+    Subject.VOLUME_USE: volume_use_facts,
+    Subject.DEVICES: device_facts,
 }

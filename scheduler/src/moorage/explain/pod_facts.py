@@ -73,7 +73,7 @@ def _port(rejection: Rejection, port: HostPort, failed_n: BoolArray) -> str:
     some = islice(_pods_on(rejection, failed_n), _IN_THE_WAY_MOST)
     having = [each for each in some if _takes(each[1], port)]
     have = "has" if len(having) == 1 else "have"
-    return f"{text}, which {_named(rejection, having)} {have}" if having else text
+    return f"{text}, which {_first_and_count(rejection, having)} {have}" if having else text
 
 
 def _takes(pod: PodInfo, port: HostPort) -> bool:
@@ -242,7 +242,7 @@ def _away(rejection: Rejection, term: PodAffinityTerm, failed_n: BoolArray) -> s
     having = _in_domains(rejection, term.topology_key, failed_n, lambda pod: matches(pod)[1])
     text = f"its required pod anti-affinity ({pod_term_text(term)})"
     text = on_some(text, int(failed_n.sum()), len(rejection.rows))
-    return f"{text} to {_named(rejection, having)}" if having else text
+    return f"{text} to {_first_and_count(rejection, having)}" if having else text
 
 
 def _matcher(rejection: Rejection, term: AffinityTerm) -> Callable[[PodInfo], tuple[bool, bool]]:
@@ -282,7 +282,7 @@ def _existing(rejection: Rejection, failed_n: BoolArray) -> str:
             if snapshot.node(row).metadata.labels.get(key) in domains[key]:
                 by_term.setdefault(pod_term_text(written), []).append((row, other))
     first = sorted(by_term.items(), key=lambda each: (-len(each[1]), each[0]))
-    texts = [f"{_named(rejection, having)} ({text})" for text, having in first]
+    texts = [f"{_first_and_count(rejection, having)} ({text})" for text, having in first]
     found = f"the required anti-affinity of {listed(texts) or 'pods that are there'}"
     return on_some(found, int(failed_n.sum()), len(rejection.rows))
 
@@ -290,7 +290,7 @@ def _existing(rejection: Rejection, failed_n: BoolArray) -> str:
 # --- pods in the way ------------------------------------------------------------------------------
 
 
-def _named(rejection: Rejection, placed: Sequence[Placed]) -> str:
+def _first_and_count(rejection: Rejection, placed: Sequence[Placed]) -> str:
     """Return the first of some pods by name, and how many more there are."""
     first = min((pod for _, pod in placed), key=lambda pod: pod.key)
     of = owner_words(first) if rejection.never and stays(first, next_to=rejection.pod) else ""

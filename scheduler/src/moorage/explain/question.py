@@ -9,7 +9,7 @@ import msgspec
 from moorage.base.clock import Clock, rfc3339_micro
 from moorage.base.errors import NotFoundError, UsageError
 from moorage.explain.answer import Explanation
-from moorage.service.questions.question import Answer, Given, Parameter, Question
+from moorage.service.questions.question import Answer, Parameter, Question, QuestionParameters
 from moorage.service.scheduler import Scheduler
 
 LIVE: Final = "From the scheduler's own state, at this moment."
@@ -32,9 +32,9 @@ class ExplanationAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
 def explain_question(scheduler: Scheduler, clock: Clock) -> Question:
     """Return the question about one pod; it takes bounded time and changes no decision."""
 
-    async def ask(given: Given) -> ExplanationAnswer:
+    async def ask(given: QuestionParameters) -> ExplanationAnswer:
         # Imported with the first question: a scheduler starts sooner without.
-        from moorage.explain.explaining import asked_for, explain
+        from moorage.explain.explaining import effort_of, explain
 
         namespace, _, name = given["pod"].partition("/")
         if not namespace or not name:
@@ -46,7 +46,7 @@ def explain_question(scheduler: Scheduler, clock: Clock) -> Question:
         if node and core.snapshot.row_of(node) is None:
             raise UsageError(f'node "{node}" not found')
         every = given.get("all", "") == _YES
-        found = explain(core, pod, asked_for(node=node, every=every, thorough=False))
+        found = explain(core, pod, effort_of(node=node, every=every, thorough=False))
         return ExplanationAnswer(
             time=rfc3339_micro(clock.now_ns()),
             scheduling=scheduler.schedules,

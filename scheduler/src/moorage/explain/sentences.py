@@ -12,7 +12,7 @@ from moorage.engine.attempt import CycleError
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome, Member
 from moorage.engine.inquiry import Inquiry, inquire
 from moorage.explain.answer import Cause
-from moorage.explain.causes import Causes, Reach, causes_told, find_causes
+from moorage.explain.causes import Causes, Reach, find_causes, group_causes
 from moorage.explain.emptied import empty_nodes
 from moorage.explain.facts import fact_about
 from moorage.explain.groups import Together, pods_needed
@@ -51,7 +51,7 @@ def causes_in_words(inquiry: Inquiry, causes: Causes) -> tuple[Cause, ...]:
     """Return the causes in words; of a rejection at PreFilter the only one."""
     if inquiry.pre_filter.status.rejected:
         return (_at_pre_filter(inquiry),)
-    return causes_told(inquiry, causes)
+    return group_causes(inquiry, causes)
 
 
 def cause_sentence(inquiry: Inquiry, causes: Causes, told: tuple[Cause, ...]) -> str:

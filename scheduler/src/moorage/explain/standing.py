@@ -50,7 +50,7 @@ def standing(core: Core, pod: Pod) -> Standing | None:
     if under_way is not None:
         return under_way
     held = run_pre_enqueue(profile, pod)
-    return None if held.ok else _held(core, pod, held)
+    return None if held.ok else _gated_standing(core, pod, held)
 
 
 def _under_way(core: Core, pod: Pod) -> Standing | None:
@@ -80,11 +80,11 @@ def _members(core: Core, pod: Pod) -> str:
     return f"{share} of its group {key.full_name}{terms.succeeded_note}"
 
 
-def _held(core: Core, pod: Pod, held: Status) -> Standing:
+def _gated_standing(core: Core, pod: Pod, held: Status) -> Standing:
     text = f"held before the queue by plugin {held.plugin}: {held.message}"
     groups = core.snapshot.groups
     key, terms = groups.key_of(pod), groups.terms_of(pod)
     if key is not None and terms is not None and len(groups.members(key).pods) < terms.minimum:
         there = len(groups.members(key).pods)
         text += f" (group {key.full_name} has {pods_needed(terms, there)})"
-    return Standing(Where.HELD, text)
+    return Standing(Where.GATED, text)

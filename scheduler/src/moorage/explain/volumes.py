@@ -37,7 +37,7 @@ _USERS_MOST: Final = 16
 """Rows, and pods of each, that are tried to name the users of a disk; guesses."""
 
 
-def volumes_told(rejection: Rejection) -> str:
+def volume_facts(rejection: Rejection) -> str:
     """Return the claims whose volumes cannot be used on these rows, and why."""
     gone = list(_gone(rejection))
     if gone:
@@ -131,7 +131,7 @@ def _fact(rejection: Rejection, claim: PersistentVolumeClaim, reason: str) -> st
         return f"{its}, whose volume {volume.name} is in {_zones_of(volume)}"
     its += f" (StorageClass {claim.spec.storage_class_name})"
     if "to bind" in reason:
-        made, why = _made(rejection, claim), _unsuitable(rejection, claim)
+        made, why = _class_words(rejection, claim), _unsuitable(rejection, claim)
         return f"{its}, for which these nodes have no free volume{made}{why}"
     if "free storage" in reason:
         return f"{its}, for which these nodes have too little storage left"
@@ -153,7 +153,7 @@ def _zones_of(volume: PersistentVolume) -> str:
     return listed(f"{key} {labels[key]}" for key in _ZONE_LABELS if key in labels)
 
 
-def _made(rejection: Rejection, claim: PersistentVolumeClaim) -> str:
+def _class_words(rejection: Rejection, claim: PersistentVolumeClaim) -> str:
     """Return that a class makes volumes elsewhere only; "" for a class that makes none."""
     listers = rejection.inquiry.snapshot.listers
     found = listers.storage_classes.get(claim.spec.storage_class_name or "")
@@ -204,11 +204,11 @@ def _waiting(rejection: Rejection, claim: PersistentVolumeClaim) -> str:
 # --- volumes that other pods use ------------------------------------------------------------------
 
 
-def volume_use_told(rejection: Rejection) -> str:
+def volume_use_facts(rejection: Rejection) -> str:
     """Return the claim or disk that another pod uses, or the limit that is reached."""
     text = "; ".join(rejection.reasons)
     if ONE_POD in text:
-        return " and ".join(_held(rejection))
+        return " and ".join(_single_pod_claims(rejection))
     if "no available disk" in text:
         return f"a disk that {_users_of_disks(rejection) or 'other pods use'} on these nodes"
     gone = list(_gone(rejection))
@@ -246,7 +246,7 @@ def _users_of_disks(rejection: Rejection) -> str:
     return f"pod{plural} {listed(sorted(found))} {use}"
 
 
-def _held(rejection: Rejection) -> Iterator[str]:
+def _single_pod_claims(rejection: Rejection) -> Iterator[str]:
     """Yield the claims that only one pod may use, with the pods that use them."""
     for _, claim in _claims(rejection):
         if ONE_POD in claim.spec.access_modes:

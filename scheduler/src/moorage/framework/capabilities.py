@@ -68,7 +68,7 @@ class Trait(msgspec.Struct, frozen=True):
         Methods of extension points; the plugin must have one of them.
     beside
         Capabilities that must be declared as well.
-    given
+    arguments
         Names of the arguments, where the capability is a function; empty where it is a value.
     from_outside
         Whether a plugin from outside may declare it.
@@ -78,7 +78,7 @@ class Trait(msgspec.Struct, frozen=True):
     saves: str = ""
     methods: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
-    given: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
     from_outside: bool = True
 
 
@@ -127,7 +127,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
             "It is read in every attempt and must be quick.",
             saves="Answers that rest on a rarely changing total can be reused at all.",
             beside=("shape_parts",),
-            given=("snapshot",),
+            arguments=("snapshot",),
         ),
     ] = None
     never_reused: Annotated[
@@ -135,7 +135,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
         Trait(
             "Whether no answer of any plugin about this pod may be reused for another pod.",
             saves="Answers about all other pods can be reused.",
-            given=("pod",),
+            arguments=("pod",),
         ),
     ] = None
     rejects_by_shape: Annotated[
@@ -155,7 +155,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
             "is called in every attempt and must be quick.",
             saves="PreFilter is not called for such pods. A decision takes 45 us instead of 52.",
             methods=("pre_filter",),
-            given=("pod",),
+            arguments=("pod",),
             from_outside=False,
         ),
     ] = None
@@ -167,7 +167,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
             "never changes.",
             saves="As `Reads.SUMS`, except on rows where such a pod counts.",
             methods=_FILTER,
-            given=("other",),
+            arguments=("other",),
             from_outside=False,
         ),
     ] = None
@@ -190,7 +190,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
             "decision takes 49 us instead of 54.",
             methods=("filter",),
             beside=("filter_reads",),
-            given=("state", "pod", "view"),
+            arguments=("state", "pod", "view"),
             from_outside=False,
         ),
     ] = None
@@ -204,7 +204,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
             saves="One changed row is judged without arrays. A decision takes 45 us instead of 53.",
             methods=("filter",),
             beside=("filter_reads",),
-            given=("state", "pod", "row", "more"),
+            arguments=("state", "pod", "row", "more"),
         ),
     ] = None
     row_scorer: Annotated[
@@ -216,7 +216,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
             saves="One changed row is scored without arrays. A decision takes 45 us instead of 92.",
             methods=("score",),
             beside=("score_reads",),
-            given=("state", "pod"),
+            arguments=("state", "pod"),
         ),
     ] = None
     pre_bind_parallel: Annotated[
@@ -242,7 +242,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
             "Changes of the pod that ask less of the plugin. Explanations try them, and tell the "
             "smallest with which a node takes the pod.",
             methods=_FILTER,
-            given=("pod",),
+            arguments=("pod",),
             from_outside=False,
         ),
     ] = None
@@ -251,7 +251,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
         Trait(
             "Opens a question about a pod. Until it is closed, the plugin answers without what it "
             "remembers of earlier attempts, and neither acts nor remembers anything.",
-            given=("pod",),
+            arguments=("pod",),
             from_outside=False,
         ),
     ] = None
@@ -375,12 +375,12 @@ def _reuse_faults(found: Capabilities, declared: frozenset[str]) -> Iterator[str
 
 
 def _wrong_type(name: str, trait: Trait, value: object) -> str:
-    if trait.given:
+    if trait.arguments:
         if not callable(value):
             return f"{value!r} is no function"
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        wanted = [inspect.Parameter(each, kind) for each in trait.given]
-        shown = f"it is called as {name}({', '.join(trait.given)})"
+        wanted = [inspect.Parameter(each, kind) for each in trait.arguments]
+        shown = f"it is called as {name}({', '.join(trait.arguments)})"
         return "; ".join(f"{fault}: {shown}" for fault in parameter_faults(value, wanted))
     if name in ("filter_reads", "score_reads"):
         return "" if isinstance(value, Reads) else f"{value!r} is no Reads"

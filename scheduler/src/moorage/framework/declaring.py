@@ -47,14 +47,14 @@ class Form(msgspec.Struct, frozen=True):
     ----------
     method
         The method it becomes.
-    given
+    arguments
         Names of the arguments the function is called with.
     may_wait
         Whether it may be ``async def``.
     """
 
     method: str
-    given: tuple[str, ...]
+    arguments: tuple[str, ...]
     may_wait: bool = False
 
 
@@ -119,8 +119,8 @@ def function_faults(function: Callable[..., Any], mark: Declared) -> list[str]:
     """Return the faults of a decorated function, each as ``point: what``."""
     form = FORMS[mark.point]
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    wanted = [inspect.Parameter(name, kind) for name in form.given]
-    shown = f"it is called as {function.__name__}({', '.join(form.given)})"
+    wanted = [inspect.Parameter(name, kind) for name in form.arguments]
+    shown = f"it is called as {function.__name__}({', '.join(form.arguments)})"
     faults = [f"{mark.point}: {fault}: {shown}" for fault in parameter_faults(function, wanted)]
     if inspect.iscoroutinefunction(function) and not form.may_wait:
         waiting = ", ".join(name for name, other in FORMS.items() if other.may_wait)
@@ -140,6 +140,6 @@ def plugin_class_of(function: Callable[..., Any], mark: Declared) -> type[Any]:
         return function(PodInfo(pod))
 
     form = FORMS[mark.point]
-    method = on_pod if form.given == ("pod",) else on_node
+    method = on_pod if form.arguments == ("pod",) else on_node
     doc = inspect.getdoc(function)
     return type(mark.name, (), {"name": mark.name, "__doc__": doc, form.method: method})

@@ -26,7 +26,7 @@ def enable_unnamed(
     tuple
         The configuration, and the entries this enabled.
     """
-    named = set(_named(config))
+    named = set(_plugin_names(config))
     added = tuple(entry for entry in entries if entry.name not in named)
     profiles = []
     for profile in config.profiles:
@@ -42,7 +42,7 @@ def points_of(entry: PluginEntry) -> tuple[str, ...]:
     return tuple(point for point in POINT_METHODS if entry.extends(point))
 
 
-def _named(config: KubeSchedulerConfiguration) -> Iterator[str]:
+def _plugin_names(config: KubeSchedulerConfiguration) -> Iterator[str]:
     for profile in config.profiles:
         for _, plugin_set in by_point(profile.plugins):
             for ref in (*plugin_set.enabled, *plugin_set.disabled):

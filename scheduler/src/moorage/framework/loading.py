@@ -192,7 +192,7 @@ def _load_entry_point(point: importlib.metadata.EntryPoint) -> PluginEntry:
     except BaseException as problem:
         if is_signal(problem):
             raise
-        raise ConfigError([_told(problem)], source=origin) from problem
+        raise ConfigError([_problem_text(problem)], source=origin) from problem
     entry = entry_of(found, origin=origin)
     if entry.name != point.name:
         fault = f'the entry point is called "{point.name}", its plugin "{entry.name}"'
@@ -266,10 +266,10 @@ def _constructor(plugin_class: type[Any]) -> dict[str, inspect.Parameter]:
 
 def _unusable(what: str, problem: BaseException) -> BaseException:
     """Return the error of a file that cannot be imported; a signal stays a signal."""
-    return problem if is_signal(problem) else UsageError(f"{what}: {_told(problem)}")
+    return problem if is_signal(problem) else UsageError(f"{what}: {_problem_text(problem)}")
 
 
-def _told(problem: BaseException) -> str:
+def _problem_text(problem: BaseException) -> str:
     if isinstance(problem, UsageError):
         return str(problem)
     if isinstance(problem, Exception):

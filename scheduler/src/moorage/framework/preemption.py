@@ -76,20 +76,20 @@ class Narrowing:
 
     The engine writes the exchange before PostFilter; the plugin that finds candidates leaves them
     in `offered` instead of choosing. Once `answered` is set, the plugin is asked again and chooses
-    among `kept`.
+    among `remaining`.
     """
 
-    __slots__ = ("answered", "failure", "kept", "offered")
+    __slots__ = ("answered", "failure", "offered", "remaining")
 
     def __init__(self) -> None:
         self.offered: tuple[Candidate, ...] = ()
-        self.kept: tuple[Candidate, ...] = ()
+        self.remaining: tuple[Candidate, ...] = ()
         self.failure = ""
         self.answered = False
 
     def set_remaining(self, kept: Sequence[Candidate] = (), *, failure: str = "") -> None:
         """Set the remaining candidates, or the failure of an extender."""
-        self.kept, self.failure, self.answered = tuple(kept), failure, True
+        self.remaining, self.failure, self.answered = tuple(kept), failure, True
 
 
 NARROWING: StateKey[Narrowing] = StateKey("narrowing")

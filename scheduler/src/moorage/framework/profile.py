@@ -279,7 +279,7 @@ def _construct(
     spec: ProfileSpec, registry: Registry, handle: Handle, before: Profile | None
 ) -> dict[str, Any]:
     names = dict.fromkeys(name for names in spec.points.values() for name in names)
-    kept = {} if before is None else _kept(spec, list(names), registry, before)
+    kept = {} if before is None else _unchanged_plugins(spec, list(names), registry, before)
     return {
         name: kept[name]
         if name in kept
@@ -288,7 +288,7 @@ def _construct(
     }
 
 
-def _kept(
+def _unchanged_plugins(
     spec: ProfileSpec, names: Sequence[str], registry: Registry, before: Profile
 ) -> dict[str, Any]:
     """Return the plugins that a reload keeps: in-tree, unchanged, and so is their family."""

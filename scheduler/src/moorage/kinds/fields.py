@@ -75,7 +75,7 @@ def value_at(obj: Any, path: Iterable[str]) -> Any:
     return obj
 
 
-def given(rule: Rule) -> Rule:
+def if_present(rule: Rule) -> Rule:
     """Return a rule that accepts an absent value."""
     return lambda value, where: [] if value is None else rule(value, where)
 
@@ -174,7 +174,9 @@ def each_one_of(*allowed: str, by_index: bool = False) -> Rule:
     return check
 
 
-def named(*faults: Callable[[Any], list[str]], empty: Empty = "accepted", detail: str = "") -> Rule:
+def name_rule(
+    *faults: Callable[[Any], list[str]], empty: Empty = "accepted", detail: str = ""
+) -> Rule:
     """Return the rule of a name; ``refused`` puts an empty name to the name rule as well."""
 
     def check(value: Any, where: str) -> list[FieldError]:
@@ -274,7 +276,7 @@ def sole(keys: Iterable[str] | None, none: str, many: str, skipped: Iterable[str
     return check
 
 
-def kept(paths: str, error: Callable[[str, Any], FieldError] = immutable) -> Change:
+def unchanging(paths: str, error: Callable[[str, Any], FieldError] = immutable) -> Change:
     """Return the errors of the fields that never change; spaces between the paths."""
     listed = [(path, tuple(path.split("."))) for path in paths.split()]
 

@@ -145,7 +145,7 @@ def invalid(resource: ResourceType, name: str, errors: Sequence[FieldError]) -> 
     """422: the object breaks rules of its kind; every error is a cause."""
     details = _details(resource, name)
     details["kind"] = resource.kind
-    text, details["causes"] = _told(errors)
+    text, details["causes"] = _text_and_causes(errors)
     who = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     return StatusError(422, "Invalid", f'{who} "{name}" is invalid: {text}', details=details)
 
@@ -153,11 +153,11 @@ def invalid(resource: ResourceType, name: str, errors: Sequence[FieldError]) -> 
 def invalid_options(kind: str, errors: Sequence[FieldError]) -> StatusError:
     """422: the parameters of a call contradict each other, or the API; every error is a cause."""
     details: dict[str, Any] = {"group": "meta.k8s.io", "kind": kind}
-    text, details["causes"] = _told(errors)
+    text, details["causes"] = _text_and_causes(errors)
     return StatusError(422, "Invalid", f'{kind}.meta.k8s.io "" is invalid: {text}', details=details)
 
 
-def _told(errors: Sequence[FieldError]) -> tuple[str, list[dict[str, str]]]:
+def _text_and_causes(errors: Sequence[FieldError]) -> tuple[str, list[dict[str, str]]]:
     """Return errors as one text and as causes: all of them, unless the text gets too long."""
     texts: list[str] = []
     causes: list[dict[str, str]] = []

@@ -67,7 +67,7 @@ class CallFacts:
         """Count a call that is sent again; no code: no answer came."""
         self.retries[_code(code), method] += 1
 
-    def held(self, method: str, seconds: float) -> None:
+    def call_delayed(self, method: str, seconds: float) -> None:
         """Observe how long a call waited for its turn."""
         self.waits[method].observe(seconds)
 

@@ -115,27 +115,27 @@ class NodeAnswers(Generic[S, M]):
         Greatest number of kept answers; one more clears the cache.
     """
 
-    __slots__ = ("_kept", "_most", "_nodes", "_of_nodes", "_structure")
+    __slots__ = ("_answers", "_most", "_nodes", "_of_nodes", "_structure")
 
     def __init__(self, snapshot: Snapshot, most: int) -> None:
         self._nodes, self._structure = snapshot.table.node_log, snapshot.table.columns
         self._most = most
         self._of_nodes = (-1, -1)
-        self._kept: dict[S, M] = {}
+        self._answers: dict[S, M] = {}
 
     def find(self, question: S) -> M | None:
         """Return the kept answer for a question, or None."""
         of_nodes = (self._nodes.position, self._structure.structure)
         if of_nodes != self._of_nodes:
             self._of_nodes = of_nodes
-            self._kept.clear()
-        return self._kept.get(question)
+            self._answers.clear()
+        return self._answers.get(question)
 
     def keep(self, question: S, answer: M) -> M:
         """Keep and return an answer, directly after `find` returned None."""
-        if len(self._kept) >= self._most:
-            self._kept.clear()
-        self._kept[question] = answer
+        if len(self._answers) >= self._most:
+            self._answers.clear()
+        self._answers[question] = answer
         return answer
 
 

@@ -17,7 +17,7 @@ from moorage.snapshot.snapshot import Snapshot
 
 Sums = NDArray[np.int64]
 
-_KEPT: Final = 128  # number of sums; a guess: at most 80 kB each at 5000 nodes, each a domain
+_SUMS_MAX: Final = 128  # number of sums; a guess: at most 80 kB each at 5000 nodes, each a domain
 _ROWS_A_PASS: Final = 16  # one changed row costs about a sixteenth of a pass over 5000; a guess
 
 
@@ -46,7 +46,7 @@ class Places:
         self._places = place_n if self.rows is None else place_n[self.rows]
 
     @property
-    def counted(self) -> NDArray[np.int64]:
+    def counted_places(self) -> NDArray[np.int64]:
         """int64: the group of each counted row."""
         return self._places
 
@@ -56,7 +56,7 @@ class Places:
         return np.bincount(self._places, counted, self.size + 1).astype(np.int64)
 
 
-class _Kept:
+class _RunningSum:
     __slots__ = ("position", "seen_n", "total_d")
 
     def __init__(self, total_d: Sums, seen_n: NDArray[np.int64], position: int) -> None:
@@ -76,7 +76,7 @@ class RunningSums:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._kept: OrderedDict[tuple[Places, CountKey], _Kept] = OrderedDict()
+        self._sums: OrderedDict[tuple[Places, CountKey], _RunningSum] = OrderedDict()
 
     def sums_of(self, places: Places, count: CountKey) -> Sums:
         """Return int64, (places.size + 1,): pods by group; the caller must not change the array.
@@ -93,19 +93,19 @@ class RunningSums:
         count_n = self._snapshot.count_column(count)
         position = self._snapshot.table.pod_log.position
         key = (places, count)
-        kept = self._kept.get(key)
+        kept = self._sums.get(key)
         if kept is None:
-            kept = self._kept[key] = _Kept(places.sums(count_n), count_n.copy(), position)
-            if len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
+            kept = self._sums[key] = _RunningSum(places.sums(count_n), count_n.copy(), position)
+            if len(self._sums) > _SUMS_MAX:
+                self._sums.popitem(last=False)
             return kept.total_d
-        self._kept.move_to_end(key)
+        self._sums.move_to_end(key)
         if kept.position != position:
             self._follow(kept, places, count_n)
             kept.position = position
         return kept.total_d
 
-    def _follow(self, kept: _Kept, places: Places, count_n: NDArray[np.int64]) -> None:
+    def _follow(self, kept: _RunningSum, places: Places, count_n: NDArray[np.int64]) -> None:
         changed = self._snapshot.table.pod_log.since(kept.position)
         if changed is None or len(changed) * _ROWS_A_PASS > len(count_n):
             kept.total_d, kept.seen_n = places.sums(count_n), count_n.copy()

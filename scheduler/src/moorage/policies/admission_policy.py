@@ -17,7 +17,7 @@ from moorage.kinds.fields import (
     defaults,
     each,
     each_one_of,
-    given,
+    if_present,
     needed,
     one_of,
     rules,
@@ -161,8 +161,8 @@ _policy_rules = rules(
 )
 _binding_rules = rules(
     ("spec.policyName", needed()),
-    ("spec.matchResources", given(_match)),
-    ("spec.paramRef", given(_param_ref)),
+    ("spec.matchResources", if_present(_match)),
+    ("spec.paramRef", if_present(_param_ref)),
 )
 
 KINDS = (
@@ -176,7 +176,7 @@ KINDS = (
         rules=rules(
             _policy_rules,
             _any_validation,
-            ("spec.validations", each(rules(("reason", given(one_of(*_REASONS)))))),
+            ("spec.validations", each(rules(("reason", if_present(one_of(*_REASONS)))))),
         ),
         warn=_warn_of_policy,
         acted_on_by="admission",

@@ -48,7 +48,7 @@ _OWN: Final = re.compile(
 )
 
 
-class Named(msgspec.Struct, frozen=True):
+class NamedExpression(msgspec.Struct, frozen=True):
     """A match condition, or a variable."""
 
     name: str = ""
@@ -106,8 +106,8 @@ class Policy(msgspec.Struct, frozen=True, rename="camel"):
 
     failure_policy: str = "Fail"
     reinvocation_policy: str = "Never"
-    match_conditions: tuple[Named, ...] = ()
-    variables: tuple[Named, ...] = ()
+    match_conditions: tuple[NamedExpression, ...] = ()
+    variables: tuple[NamedExpression, ...] = ()
     validations: tuple[Validation, ...] = ()
     audit_annotations: tuple[AuditAnnotation, ...] = ()
     mutations: tuple[Mutation, ...] = ()
@@ -134,13 +134,13 @@ class Judgement(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def compiled(own: tuple[Named, ...], expression: str, wanted: str) -> Program | Refusal:
+def compiled(own: tuple[NamedExpression, ...], expression: str, wanted: str) -> Program | Refusal:
     """Return an expression compiled; ``own`` are the variables of its policy."""
     text = _with_variables(own, expression)
     return compile_over(with_maps(text) if wanted in _PATCHES else text, wanted, NAMES)
 
 
-def _with_variables(own: tuple[Named, ...], expression: str) -> str:
+def _with_variables(own: tuple[NamedExpression, ...], expression: str) -> str:
     """Return an expression with the policy's variables bound, each where it is needed.
 
     A variable may use the variables before it. The runtime evaluates it when it is first used.

@@ -15,7 +15,7 @@ from moorage.api.resources import ResourceType
 from moorage.base.clock import rfc3339
 from moorage.cel.runtime import Refusal, is_installed
 from moorage.kinds.cells import AGE, NAME, column, count, name_of
-from moorage.kinds.fields import defaults, given, needed, one_of, rules, within
+from moorage.kinds.fields import defaults, if_present, needed, one_of, rules, within
 from moorage.kinds.kind import Context, FieldError, Obj, duplicate, invalid, required
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, child, condition, objects, text
@@ -190,7 +190,7 @@ KINDS = (
             _service_name,
             ("spec.groupPriorityMinimum", _below(20_000)),
             ("spec.versionPriority", _below(1_000)),
-            ("spec.service", given(rules(("name namespace", needed())))),
+            ("spec.service", if_present(rules(("name namespace", needed())))),
         ),
         warn=_warn_not_aggregated,
     ),

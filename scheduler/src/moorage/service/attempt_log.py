@@ -29,7 +29,7 @@ LONG_NS: Final = NS_PER_SECOND // 10
 def attempt_begins(queued: QueuedPod) -> None:
     """Log that a pod was popped and is being decided, with the number of its attempt."""
     if _log.isEnabledFor(V3):
-        pod = _named(queued.pod)
+        pod = _object_name(queued.pod)
         tell(_log, V3, "Attempting to schedule pod", pod=pod, attempt=queued.attempts)
 
 
@@ -93,7 +93,7 @@ def bound(queued: QueuedPod, decision: Decision) -> None:
             _log,
             V2,
             "Successfully bound pod to node",
-            pod=_named(queued.pod),
+            pod=_object_name(queued.pod),
             node=decision.node_name,
             evaluatedNodes=decision.evaluated,
             feasibleNodes=decision.feasible,
@@ -105,13 +105,13 @@ def failed(queued: QueuedPod, message: str, *, rejected: bool) -> None:
     """Log that an attempt ended without a node: no node fits, or a plugin broke."""
     if _log.isEnabledFor(V2):
         what = "Unable to schedule pod; no fit; waiting" if rejected else _BROKE
-        tell(_log, V2, what, pod=_named(queued.pod), err=message, attempt=queued.attempts)
+        tell(_log, V2, what, pod=_object_name(queued.pod), err=message, attempt=queued.attempts)
 
 
 _BROKE: Final = "Error scheduling pod; retrying"
 
 
-def _named(pod: Pod) -> ObjectName:
+def _object_name(pod: Pod) -> ObjectName:
     return ObjectName(pod.metadata.name, pod.metadata.namespace)
 
 

@@ -71,7 +71,7 @@ class Backfill:
         # When a group will have waited for the configured time; monotonic ns.
         self._due_ns: dict[GroupKey, int] = {}
         # Pods that were rejected while room was held: by uid.
-        self._held_back: dict[str, Pod] = {}
+        self._delayed: dict[str, Pod] = {}
 
     @property
     def head(self) -> GroupKey | None:
@@ -162,12 +162,12 @@ class Backfill:
         decision = cycle.decide(queued.info, Scope(within=view, post_filter=False))
         if decision.outcome is not Outcome.REJECT or decision.diagnosis is None:
             return decision
-        self.held_back([queued])
+        self.is_delayed([queued])
         return self._explained(decision, view)
 
-    def held_back(self, entries: Sequence[QueuedPod]) -> None:
+    def is_delayed(self, entries: Sequence[QueuedPod]) -> None:
         """Note pods that found no place among the open nodes, to be tried when room is let go."""
-        self._held_back.update((each.uid, each.pod) for each in entries)
+        self._delayed.update((each.uid, each.pod) for each in entries)
 
     def _explained(self, decision: Decision, view: NodeView) -> Decision:
         held, diagnosis = self._room.reservation, decision.diagnosis
@@ -199,7 +199,7 @@ class Backfill:
         if held is None or self._is_moot(held.head) or self._stands(held):
             return
         profile = held.head.pods[0].pod.spec.scheduler_name
-        held_back, self._held_back = self._held_back, {}
+        held_back, self._delayed = self._delayed, {}
         if not self._room.reserve(self._cycles[profile], held.head, now_ns=self._clock.now_ns()):
             self._not_before_ns[held.head.key] = self._clock.monotonic_ns() + _AGAIN_NS
             self._room.release()
@@ -214,7 +214,7 @@ class Backfill:
     def _let_go(self) -> None:
         """Hold nothing, and have all pods tried again that were held back."""
         self._room.release()
-        held_back, self._held_back = self._held_back, {}
+        held_back, self._delayed = self._delayed, {}
         self._queue.activate(held_back.values())
 
     def _end_of(self, info: PodInfo, now_ns: int) -> int | None:

@@ -58,7 +58,7 @@ class Spawns(Protocol):
 class Binding:
     """One pod between its decision and its binding; the pod holds a slot, or none."""
 
-    __slots__ = ("_counted", "_slots", "decision", "profile", "queued")
+    __slots__ = ("_has_slot", "_slots", "decision", "profile", "queued")
 
     def __init__(
         self, profile: Profile, queued: QueuedPod, decision: Decision, slots: BindingSlots
@@ -67,18 +67,18 @@ class Binding:
         self.queued = queued
         self.decision = decision
         self._slots = slots
-        self._counted = False
+        self._has_slot = False
 
     def count(self) -> None:
         """Take a slot, unless the pod has one."""
-        if not self._counted:
-            self._counted = True
+        if not self._has_slot:
+            self._has_slot = True
             self._slots.take_slot()
 
     def uncount(self) -> None:
         """Give the slot back, if the pod has one."""
-        if self._counted:
-            self._counted = False
+        if self._has_slot:
+            self._has_slot = False
             self._slots.free()
 
 

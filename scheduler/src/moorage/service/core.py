@@ -34,7 +34,7 @@ from moorage.service.nominations import Nominations
 from moorage.service.plugin_effects import ApiEffects, LivePluginEffects
 from moorage.service.pod_store import PodStore
 from moorage.service.queue_of_profiles import build_queue
-from moorage.service.score_log import scores_are_told, tell_scores
+from moorage.service.score_log import scores_are_logged, tell_scores
 from moorage.service.waiting import PreBinding, WaitingPods
 from moorage.snapshot.group_labels import (
     CUSTOM_SOURCE,
@@ -132,7 +132,7 @@ class Maker(msgspec.Struct, frozen=True, kw_only=True):
 
     def _cycles(self, profiles: Mapping[str, Profile]) -> dict[str, Cycle]:
         cycles = dict[str, Cycle]()
-        on_scored = tell_scores if scores_are_told() else None
+        on_scored = tell_scores if scores_are_logged() else None
         for name, profile in profiles.items():
             kind = AskingCycle if profile.extenders else Cycle
             cycles[name] = kind(
@@ -303,7 +303,7 @@ def build_core(
         effects=effects,
         queue_facts=queue_facts,
         plugin_facts=plugin_facts,
-        hold_back_after_seconds=_held_back(config, deciding.profiles),
+        hold_back_after_seconds=_is_delayed(config, deciding.profiles),
         recorder=around.recorder,
     )
 
@@ -320,7 +320,7 @@ def _maker(shared: Handle, draw: TieBreak, *, reuse: bool, noted: bool) -> Maker
     )
 
 
-def _held_back(config: LoadedConfiguration, names: Iterable[str]) -> dict[str, float]:
+def _is_delayed(config: LoadedConfiguration, names: Iterable[str]) -> dict[str, float]:
     """Return ``holdBackAfterSeconds`` of the profiles that set it."""
     found = {name: config.own.profile(name).hold_back_after_seconds for name in names}
     return {name: seconds for name, seconds in found.items() if seconds is not None}

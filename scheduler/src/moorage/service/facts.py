@@ -18,7 +18,7 @@ from moorage.observe.points import PointFacts
 from moorage.observe.series import Histogram
 from moorage.observe.waiting_groups import WaitingGroups
 
-_KEPT = 200  # decisions; enough for a screen and a debugging session
+_DECISIONS_MAX = 200  # decisions; enough for a screen and a debugging session
 
 
 class DecisionRecord(msgspec.Struct, frozen=True):
@@ -81,7 +81,7 @@ class Facts:
         self.events = EventFacts(clock)
         self.loop_stalls = Histogram(BUCKETS["moorage_event_loop_stall_seconds"])
         self.reloads: Counter[str] = Counter()
-        self.recent: deque[DecisionRecord] = deque(maxlen=_KEPT)
+        self.recent: deque[DecisionRecord] = deque(maxlen=_DECISIONS_MAX)
 
     def note_bound(self) -> None:
         """Count a binding that the API server accepted."""

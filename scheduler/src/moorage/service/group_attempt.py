@@ -279,7 +279,7 @@ class GroupAttempts:
         within = None if backfill is None else backfill.open_to(entries, key)
         found = yield from self._cycles[cycle.profile.name].deciding(key, pods, within=within)
         if backfill is not None and within is not None and found.outcome is not GroupOutcome.PLACED:
-            backfill.held_back(entries)
+            backfill.is_delayed(entries)
         return found
 
     # -- members -------------------------------------------------------------------------------

@@ -141,7 +141,7 @@ class HealthServer:
         self._access = access
         self._checks = checks
         self.pages = pages
-        self._told = told
+        self._answer_listener = told
         self._queries = {} if queries is None else queries
         self.bodies = {} if bodies is None else bodies
         self._on_close = on_close
@@ -217,9 +217,11 @@ class HealthServer:
             )
         if body is None:
             return await self._answer_path(request, rights)
-        return await self._asked(request, body, rights)
+        return await self._answer_with_body(request, body, rights)
 
-    async def _asked(self, request: web.Request, body: BodyPage, rights: Rights) -> web.Response:
+    async def _answer_with_body(
+        self, request: web.Request, body: BodyPage, rights: Rights
+    ) -> web.Response:
         """Answer a question with a body, unless others wait, or fill the memory for bodies."""
         length = request.content_length
         taken = _BODY_BYTES_MOST if length is None else min(length, _BODY_BYTES_MOST)
@@ -254,7 +256,7 @@ class HealthServer:
 
     def _checked(self, path: str) -> Sequence[tuple[str, Check]]:
         """Return the checks of a path, wrapped so that their results are counted."""
-        told = self._told
+        told = self._answer_listener
         if told is None:
             return self._checks[path]
 

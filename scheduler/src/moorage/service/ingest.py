@@ -269,7 +269,7 @@ class PodIngest(_Changing):
             return
         self._store.put_pod(new)
         if self._writes is not None:
-            self._writes.seen(new)
+            self._writes.pod_shown(new)
         if old.spec.node_name:
             began_ns = self._events.now_ns()
             try:

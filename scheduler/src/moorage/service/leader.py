@@ -145,9 +145,9 @@ class Elector:
         """Monotonic time at which the lease's record was last seen to change."""
         self._write_until_ns: tuple[int, int] | None = None
         """Monotonic and wall time up to which writes may go out; None: not leading."""
-        self._asked = False
+        self._write_sent = False
         """Whether a write of ours was sent, so that the server may have given us the lease."""
-        self._told = ""
+        self._last_warning = ""
         self._freed = asyncio.Event()
         """Set when the watch shows that nobody holds the lease."""
         self.tried = asyncio.Event()
@@ -245,7 +245,7 @@ class Elector:
 
         We may hold it without knowing, where the answer to our write has not come.
         """
-        if not self._asked:
+        if not self._write_sent:
             return
         # From here on nothing may be written in the lease's name.
         if self._write_until_ns is not None:
@@ -385,11 +385,11 @@ class Elector:
                 spec["acquireTime"] = old.get("acquireTime") or now
             else:
                 spec["leaseTransitions"] = _number(old.get("leaseTransitions")) + 1
-        self._asked = True
+        self._write_sent = True
         self._object = await self._in_time(self._replace_lease(spec), call_seconds)
         self._changed_ns = self._clock.monotonic_ns()
         self._write_until_ns = (sent_ns + rule.writing_ns, wall_ns + rule.writing_ns)
-        self._told = ""
+        self._last_warning = ""
         return True
 
     def _replace_lease(self, spec: JsonObject) -> Coroutine[Any, Any, JsonObject]:
@@ -428,8 +428,8 @@ class Elector:
 
     def _log_once(self, text: str) -> None:
         """Log a message for people, once for each condition that lasts."""
-        level = logging.DEBUG if text == self._told else logging.WARNING
-        self._told = text
+        level = logging.DEBUG if text == self._last_warning else logging.WARNING
+        self._last_warning = text
         _log.log(level, "%s", text)
 
     def _event(self, what: str, now_ns: int) -> JsonObject:

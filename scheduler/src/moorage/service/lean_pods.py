@@ -48,7 +48,7 @@ _STATUS: Final = (
     "start_time",
     "qos_class",
 )
-_told: Final = attrgetter("type", "status", "reason", "message", "observed_generation")
+_condition_values: Final = attrgetter("type", "status", "reason", "message", "observed_generation")
 _TIMED: Final = "PodScheduled"  # PreemptionToleration asks how long a pod has had its node
 _RUNNING: Final = ContainerState(running=ContainerStateRunning())
 _NO_POD: Final = Pod()
@@ -126,7 +126,7 @@ def _conditions(status: PodStatus, last: PodStatus) -> list[Condition]:
     for each, known in zip_longest(status.conditions, last.conditions[: len(status.conditions)]):
         if each.type == _TIMED:
             found.append(known if each == known else each)
-        elif known is not None and _told(each) == _told(known):
+        elif known is not None and _condition_values(each) == _condition_values(known):
             found.append(known)
         else:
             for name in ("last_probe_time", "last_transition_time", "last_heartbeat_time"):

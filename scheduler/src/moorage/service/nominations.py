@@ -22,7 +22,7 @@ class Nominations(Mapping[str, Sequence[PodInfo]]):
         self._nominator = nominator
         self._by_node: dict[str, tuple[PodInfo, ...]] = {}
         self._position = nominator.log.position
-        self._named: PodInfo | None = None
+        self._newest_pod: PodInfo | None = None
 
     def _current(self) -> dict[str, tuple[PodInfo, ...]]:
         log = self._nominator.log
@@ -45,8 +45,8 @@ class Nominations(Mapping[str, Sequence[PodInfo]]):
         if pod.spec.containers:
             return info_of(pod)
         # A pod that is being tried is known by its name alone; all such pods are compiled alike.
-        self._named = info_of(pod, like=self._named)
-        return self._named
+        self._newest_pod = info_of(pod, like=self._newest_pod)
+        return self._newest_pod
 
     def __getitem__(self, node_name: str) -> Sequence[PodInfo]:
         return self._current()[node_name]

@@ -73,7 +73,7 @@ class PodWrites:
         # the last patch made. The watch is often faster than the reply, and may show the pod never
         # again. Equal versions are compared, as only servers may order them.
         self._shown: dict[str, set[str]] = {}
-        self._made: dict[str, str] = {}
+        self._versions: dict[str, str] = {}
 
     def after_earlier(
         self, uid: str, write: Callable[[], Awaitable[None]], *, name: str
@@ -103,7 +103,7 @@ class PodWrites:
         """Return every status with written changes that the watch has not shown yet, by uid."""
         return dict(self._overlay)
 
-    def seen(self, pod: Pod) -> None:
+    def pod_shown(self, pod: Pod) -> None:
         """Note that the watch showed the pod; writes still on their way stay in hand."""
         uid = pod.metadata.uid
         if uid in self._last:
@@ -150,7 +150,7 @@ class PodWrites:
         body = change.body(base)
         if body is None:
             return  # an earlier patch was not written, and so there is nothing to take back
-        self._made.pop(uid, None)
+        self._versions.pop(uid, None)
         try:
             version = await self._client.patch_pod_status(target, body)
         except NotFoundError:
@@ -165,12 +165,12 @@ class PodWrites:
         else:
             self._written[uid] = change.applied(base)
             if version:
-                self._made[uid] = version
+                self._versions[uid] = version
 
     def _ended(self, uid: str, task: asyncio.Task[None]) -> None:
         if self._last.get(uid) is task:
             del self._last[uid]
-            if self._made.pop(uid, None) in self._shown.pop(uid, ()):
+            if self._versions.pop(uid, None) in self._shown.pop(uid, ()):
                 self._forget(uid)
 
 

@@ -16,7 +16,7 @@ from moorage.engine.scoring import run_scores
 _log = logging.getLogger(__name__)
 
 
-def scores_are_told() -> bool:
+def scores_are_logged() -> bool:
     """Whether the level is on."""
     return _log.isEnabledFor(V10)
 
@@ -40,9 +40,11 @@ def tell_scores(attempt: Attempt, rows: Rows) -> None:
     try:
         table = run_scores(beside, snapshot.rows(rows))
     except CycleError as broken:
-        tell(_log, V10, "Scores cannot be told", pod=_named(attempt), err=broken.status.message)
+        tell(
+            _log, V10, "Scores cannot be told", pod=_object_name(attempt), err=broken.status.message
+        )
         return
-    pod, names = _named(attempt), [snapshot.names[row] for row in rows.tolist()]
+    pod, names = _object_name(attempt), [snapshot.names[row] for row in rows.tolist()]
     for plugin, scores in table.plugins.items():
         for name, score in zip(names, scores.normalized_n.tolist(), strict=True):
             weighted = score * scores.weight
@@ -59,5 +61,5 @@ def tell_scores(attempt: Attempt, rows: Rows) -> None:
         tell(_log, V10, "Calculated node's final score for pod", pod=pod, node=name, score=total)
 
 
-def _named(attempt: Attempt) -> ObjectName:
+def _object_name(attempt: Attempt) -> ObjectName:
     return ObjectName(attempt.pod.name, attempt.pod.namespace)

@@ -57,7 +57,7 @@ class Timer(Protocol):
         ...
 
 
-class _Held:
+class _WaitingPod:
     """A waiting pod.
 
     Attributes
@@ -92,13 +92,13 @@ class WaitingPods:
 
     def __init__(self) -> None:
         # By uid, in the order of arrival; a decided pod stays until its task has taken note.
-        self._held: dict[str, _Held] = {}
+        self._waiting: dict[str, _WaitingPod] = {}
         # Turned away, and still assumed: by uid.
         self._leaving: dict[str, None] = {}
 
     def __len__(self) -> int:
         """Return the number of pods held, just decided pods included."""
-        return len(self._held)
+        return len(self._waiting)
 
     def hold(self, pod: Pod, node_name: str, waits: Mapping[str, float]) -> None:
         """Hold a pod until all plugins allowed it, a plugin rejected it, or the first wait is over.
@@ -110,10 +110,10 @@ class WaitingPods:
         waits
             Longest wait in seconds by plugin; at least one.
         """
-        assert pod.uid not in self._held, f"pod {pod.full_name} waits already"
+        assert pod.uid not in self._waiting, f"pod {pod.full_name} waits already"
         assert waits, f"pod {pod.full_name} has nobody to wait for"
-        held = _Held(pod, node_name, self._undecided(pod.uid))
-        self._held[pod.uid] = held
+        held = _WaitingPod(pod, node_name, self._undecided(pod.uid))
+        self._waiting[pod.uid] = held
         for plugin, seconds in waits.items():
             time_out = partial(self._time_out, pod.uid, plugin, seconds)
             held.timers[plugin] = self._later(seconds, time_out)
@@ -139,7 +139,7 @@ class WaitingPods:
         Status
             Success, a rejection signed with its plugin, or Error.
         """
-        held = self._held.get(uid)
+        held = self._waiting.get(uid)
         if held is None:
             return SUCCESS
         try:
@@ -152,7 +152,7 @@ class WaitingPods:
 
     def release(self, uid: str) -> None:
         """Let go of a pod whose binding task does not wait for an outcome any more."""
-        held = self._held.pop(uid, None)
+        held = self._waiting.pop(uid, None)
         self._leaving.pop(uid, None)
         if held is not None:
             held.set_outcome(SUCCESS)
@@ -164,22 +164,22 @@ class WaitingPods:
 
     def holds_pod(self, uid: str) -> bool:
         """Whether a pod is held, decided about or not."""
-        return uid in self._held
+        return uid in self._waiting
 
     # --- looking --------------------------------------------------------------------------------
 
     def undecided_pods(self) -> Sequence[WaitingPod]:
         """Return every pod that is still to be decided about, the longest waiting first."""
-        return tuple(_shown(held) for held in self._held.values() if not held.outcome.done())
+        return tuple(_shown(held) for held in self._waiting.values() if not held.outcome.done())
 
     def find(self, uid: str) -> WaitingPod | None:
         """Return a pod if it is still to be decided about."""
-        held = self._held.get(uid)
+        held = self._waiting.get(uid)
         return None if held is None or held.outcome.done() else _shown(held)
 
     def seconds_left(self, uid: str) -> Mapping[str, float]:
         """Return how long each plugin still lets a pod wait, seconds; empty for any other pod."""
-        held = self._held.get(uid)
+        held = self._waiting.get(uid)
         if held is None or held.outcome.done():
             return {}
         now = self._seconds_now()
@@ -189,7 +189,7 @@ class WaitingPods:
 
     def allow(self, uid: str, plugin: str) -> bool:
         """Wait no longer for one plugin; the last such plugin lets the pod go."""
-        held = self._held.get(uid)
+        held = self._waiting.get(uid)
         if held is None or plugin not in held.timers:
             return False
         held.timers.pop(plugin).cancel()
@@ -210,7 +210,7 @@ class WaitingPods:
         return self.reject(uid, "", "removed")
 
     def _decide(self, uid: str, status: Status) -> bool:
-        held = self._held.get(uid)
+        held = self._waiting.get(uid)
         if held is None or not held.set_outcome(status):
             return False
         self._leaving[uid] = None
@@ -223,7 +223,7 @@ class WaitingPods:
         )
 
 
-def _shown(held: _Held) -> WaitingPod:
+def _shown(held: _WaitingPod) -> WaitingPod:
     return WaitingPod(held.pod, held.node_name, tuple(held.timers))
 
 

@@ -37,7 +37,7 @@ _HEAD: Final = (
 )
 
 
-class Asked(msgspec.Struct, frozen=True):
+class PageForm(msgspec.Struct, frozen=True):
     """The form in which a page is asked for.
 
     Parameters
@@ -105,7 +105,7 @@ def flagz(flags: Mapping[str, str]) -> PageMaker:
     return _page("Flagz", text, lambda: {"flags": told})
 
 
-def negotiated(accept: str, kind: str) -> Asked | None:
+def negotiated(accept: str, kind: str) -> PageForm | None:
     """Return the reader's preferred form among those offered; None if the reader takes no form.
 
     Parameters
@@ -118,11 +118,11 @@ def negotiated(accept: str, kind: str) -> Asked | None:
     clauses = [_clause(each) for each in (accept or "*/*").split(",")]
     for media_type, given in sorted(clauses, key=_dislike):
         if media_type in ("*/*", "text/*", _TEXT):
-            return Asked(_TEXT)
+            return PageForm(_TEXT)
         known = given.get("v") in (_NEWEST, _DEPRECATED)
         named = (given.get("g"), given.get("as")) == (_GROUP, kind)
         if media_type in (_JSON, _YAML) and named and known:
-            return Asked(media_type, given["v"])
+            return PageForm(media_type, given["v"])
     return None
 
 

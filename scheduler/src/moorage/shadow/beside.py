@@ -45,7 +45,7 @@ class _Open(msgspec.Struct):
     at_ns: int
 
 
-class Beside:
+class DecisionComparer:
     """Compares each decision of the real scheduler with that of the configuration.
 
     Parameters
@@ -131,7 +131,7 @@ class Beside:
         for case in self._open:
             self._excuse(case, why)
 
-    def seen(self, binding: Binding) -> None:
+    def binding_shown(self, binding: Binding) -> None:
         """Note a binding in the moment when the watch shows it."""
         for case in self._open:
             if binding.turn.rank < case.binding.rank and not case.binding.turn.surely_before(
@@ -193,7 +193,7 @@ class Beside:
         obstacle = self._obstacle(binding)
         if obstacle:
             return self._not_comparable(pod.pod, node, obstacle)
-        held = self.held(pod.pod)
+        held = self.gated_reason(pod.pod)
         if held is not None:
             return self._comparison(pod.pod, Outcome.NOT_PLACED, node, why=held)
         decision = self.decider.decide(pod, node)
@@ -248,7 +248,7 @@ class Beside:
                 return f"a {claim[0]} of it was changed before the binding, maybe for its node"
         return ""
 
-    def held(self, pod: Pod) -> Why | None:
+    def gated_reason(self, pod: Pod) -> Why | None:
         """Return why a PreEnqueue plugin keeps a pod out of the queue; None if none does."""
         core = self.filled.core
         if core.queue.lifecycle.state(pod.uid) is not PodState.GATED:

@@ -14,7 +14,7 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.base.clock import Clock, rfc3339_micro
 from moorage.base.errors import DecodeError
-from moorage.shadow.beside import Beside
+from moorage.shadow.beside import DecisionComparer
 from moorage.shadow.comparison import Comparison
 from moorage.shadow.fullness import Fullness, fullness_of
 from moorage.shadow.left_pending import LeftPending
@@ -82,8 +82,8 @@ class Feed:
         self._follows_course = follows_course
         self._started_ns = clock.now_ns()
         self.tally = Tally()
-        self.beside = Beside(world, self._found)
-        self._left_pending = LeftPending(self.beside, self._found)
+        self.beside = DecisionComparer(world, self._take_comparison)
+        self._left_pending = LeftPending(self.beside, self._take_comparison)
         self.course: ShadowCluster | None = None
         self.begun = False
         self.pods = PodFeed(self)
@@ -155,7 +155,7 @@ class Feed:
             own_lost=counts["lost"],
         )
 
-    def _found(self, comparison: Comparison) -> None:
+    def _take_comparison(self, comparison: Comparison) -> None:
         self.tally.add(comparison)
         if self._on_comparison is not None:
             self._on_comparison(comparison)
@@ -237,7 +237,7 @@ class PodFeed(_Handler):
             self._update(before, old, new, rank)
             return
         binding = Binding(before, new.spec.node_name, turn, rank, beside.shadow_now_ns)
-        beside.seen(binding)
+        beside.binding_shown(binding)
         if beside.serves(before.pod):
             replay.add(binding, new)
         else:

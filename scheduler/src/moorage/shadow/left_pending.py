@@ -15,7 +15,7 @@ from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND, rfc3339_micro
 from moorage.engine.decision import Decision
 from moorage.engine.decision import Outcome as Decided
-from moorage.shadow.beside import Beside, OnComparison
+from moorage.shadow.beside import DecisionComparer, OnComparison
 from moorage.shadow.comparison import Comparison, Outcome
 
 WAIT_SECONDS: Final = 30
@@ -41,14 +41,14 @@ class _Looked(msgspec.Struct):
         When it was looked at last.
     since_ns
         Since when the configuration would act; 0 while it would not.
-    told
+    is_reported
         Whether that was reported.
     """
 
     pod: Pod
     at_ns: int
     since_ns: int = 0
-    told: bool = False
+    is_reported: bool = False
 
 
 class LeftPending:
@@ -62,7 +62,7 @@ class LeftPending:
         Takes every comparison.
     """
 
-    def __init__(self, beside: Beside, report: OnComparison) -> None:
+    def __init__(self, beside: DecisionComparer, report: OnComparison) -> None:
         self._beside = beside
         self._report = report
         self._looked: dict[str, _Looked] = {}
@@ -114,14 +114,14 @@ class LeftPending:
             found.since_ns = 0
             return
         found.since_ns = found.since_ns or now_ns
-        if not found.told and now_ns - found.since_ns >= STAY_SECONDS * NS_PER_SECOND:
-            found.told = True
+        if not found.is_reported and now_ns - found.since_ns >= STAY_SECONDS * NS_PER_SECOND:
+            found.is_reported = True
             self._report(self._comparison(pod, Outcome.PLACED, node=node, reason=told))
 
     def _would_act(self, pod: Pod) -> tuple[str, str]:
         """Return what the configuration would do, and the node; "" where it leaves the pod too."""
         info = self._beside.filled.core.store.info(pod.namespace, pod.name)
-        if info is None or self._beside.held(pod) is not None:
+        if info is None or self._beside.gated_reason(pod) is not None:
             return "", ""
         decision = self._beside.decider.decide(info)
         if not isinstance(decision, Decision):

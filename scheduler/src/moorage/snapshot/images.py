@@ -33,7 +33,7 @@ class Images:
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self._states: dict[str, tuple[int, int]] = {}
-        self._asked: set[str] = set()
+        self._tracked_names: set[str] = set()
         self.epoch = 0
         """Rises whenever an image's presence, size or node count may have changed."""
 
@@ -43,8 +43,8 @@ class Images:
 
     def presence(self, name: str, sizes_by_row: Sequence[ImageSizes]) -> NDArray[np.bool_]:
         """Return bool, (n,): whether each node has the image; read-only."""
-        if name not in self._asked:
-            self._asked.add(name)
+        if name not in self._tracked_names:
+            self._tracked_names.add(name)
             array = self._columns.ensure(("image", name))
             for row, sizes in enumerate(sizes_by_row):
                 array[row] = name in sizes
@@ -64,9 +64,9 @@ class Images:
         for name, size in new.items():
             first_size, nodes = self._states.get(name, (size, 0))
             self._states[name] = (first_size, nodes + 1)
-        for name in self._asked.intersection({*old, *new}):
+        for name in self._tracked_names.intersection({*old, *new}):
             if name in self._states:
                 self._columns.ensure(("image", name))[row] = name in new
             else:  # on no node any more: roll-outs always ask for new tags
-                self._asked.remove(name)
+                self._tracked_names.remove(name)
                 self._columns.drop(("image", name))

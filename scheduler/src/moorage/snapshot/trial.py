@@ -25,7 +25,7 @@ class Trial:
     def __init__(self, table: NodeTable) -> None:
         self._table = table
         self._undo: list[tuple[PodInfo, str, bool]] = []
-        self._found: dict[int, tuple[dict[str, PodInfo], PortSet]] = {}
+        self._rows_before: dict[int, tuple[dict[str, PodInfo], PortSet]] = {}
         self._structure = table.columns.structure
 
     def __enter__(self) -> Self:
@@ -66,12 +66,12 @@ class Trial:
                 self._table.remove_pod(pod.uid)
             else:
                 self._table.add_pod(pod, name)
-        for row, (pods, ports) in self._found.items():
+        for row, (pods, ports) in self._rows_before.items():
             self._table.restore_row(row, pods, ports)
         self._undo.clear()
-        self._found.clear()
+        self._rows_before.clear()
 
     def _remember(self, row: int) -> None:
-        if row not in self._found:
+        if row not in self._rows_before:
             pods = dict(self._table.pods_by_row[row])
-            self._found[row] = (pods, self._table.ports.at(row))
+            self._rows_before[row] = (pods, self._table.ports.at(row))

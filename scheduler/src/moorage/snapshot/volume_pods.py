@@ -144,7 +144,7 @@ class VolumePods:
     def __init__(self) -> None:
         self._by_node: dict[str, dict[str, PodInfo]] = {}
         self._by_claim: dict[ClaimKey, dict[str, str]] = {}
-        self._named: dict[ClaimKey, int] = {}
+        self._users: dict[ClaimKey, int] = {}
         self._by_disk: dict[DiskKey, dict[str, tuple[str, PodInfo]]] = {}
         self.log: KeyLog[str] = KeyLog()
 
@@ -160,7 +160,7 @@ class VolumePods:
             key = (info.namespace, claim.name_for(info.name))
             self._by_claim.setdefault(key, {})[info.uid] = node_name
         for key in _named_keys(info, volumes):
-            self._named[key] = self._named.get(key, 0) + 1
+            self._users[key] = self._users.get(key, 0) + 1
         for disk in _disk_keys(volumes):
             self._by_disk.setdefault(disk, {})[info.uid] = (node_name, info)
 
@@ -175,9 +175,9 @@ class VolumePods:
         for claim in volumes.claims:
             _take(self._by_claim, (info.namespace, claim.name_for(info.name)), info.uid)
         for key in _named_keys(info, volumes):
-            self._named[key] -= 1
-            if self._named[key] == 0:
-                del self._named[key]
+            self._users[key] -= 1
+            if self._users[key] == 0:
+                del self._users[key]
         for disk in _disk_keys(volumes):
             _take(self._by_disk, disk, info.uid)
 
@@ -195,7 +195,7 @@ class VolumePods:
 
     def is_claimed(self, key: ClaimKey) -> bool:
         """Whether any pod on a node names the claim in a persistentVolumeClaim volume."""
-        return key in self._named
+        return key in self._users
 
     def with_disk(self, key: DiskKey) -> list[tuple[str, PodInfo]]:
         """Return the pods that have an inline volume of this identity, with their node."""

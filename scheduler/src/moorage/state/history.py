@@ -53,28 +53,28 @@ class PodHistory(msgspec.Struct, eq=False):
         The pod.
     dropped
         Number of entries dropped to stay within the bound.
-    kept
+    newest
         The entries kept, oldest first; written by `Histories` and `Lifecycle` alone.
     """
 
     uid: str
     key: PodKey
     dropped: int = 0
-    kept: list[HistoryEntry] = []
+    newest: list[HistoryEntry] = []
 
     @property
     def entries(self) -> tuple[HistoryEntry, ...]:
         """The entries kept, oldest first."""
-        return tuple(self.kept)
+        return tuple(self.newest)
 
     def drop_oldest(self) -> None:
         """Drop one entry to stay within the bound."""
-        del self.kept[0]
+        del self.newest[0]
         self.dropped += 1
 
     def by_cause(self, cause: str) -> tuple[HistoryEntry, ...]:
         """Return the entries with exactly this cause, oldest first."""
-        return tuple(entry for entry in self.kept if entry.cause == cause)
+        return tuple(entry for entry in self.newest if entry.cause == cause)
 
 
 class Histories:
@@ -112,8 +112,8 @@ class Histories:
     def add_entry(self, uid: str, key: PodKey, what: str, *, cause: str) -> None:
         """Add an entry to a pod's history, beginning the history if there is none."""
         history = self._by_uid.get(uid) or self.begin_history(uid, key)
-        history.kept.append(HistoryEntry(self.now_ns(), what, cause))
-        if len(history.kept) > self.entries_max:
+        history.newest.append(HistoryEntry(self.now_ns(), what, cause))
+        if len(history.newest) > self.entries_max:
             history.drop_oldest()
 
     def begin_history(self, uid: str, key: PodKey) -> PodHistory:

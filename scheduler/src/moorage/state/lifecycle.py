@@ -217,7 +217,7 @@ class Lifecycle:
             return
         if history is None:
             history = histories.begin_history(uid, pod.key)
-        kept = history.kept  # as `Histories.add_entry`, which costs another call at each move
+        kept = history.newest  # as `Histories.add_entry`, which costs another call at each move
         kept.append(HistoryEntry(histories.now_ns(), _PHRASES[to], cause))
         if len(kept) > histories.entries_max:
             history.drop_oldest()

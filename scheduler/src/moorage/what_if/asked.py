@@ -148,11 +148,11 @@ def _shape(manifest: Manifest) -> Manifest:
 def _room(body: CapacityBody, rehearsal: Rehearsal, limits: Limits) -> bytes:
     rehearsal.check = limits.check_limits
     scene = scene_of(rehearsal)
-    kinds = counted(body, scene)
+    kinds = capacity_kinds(body, scene)
     return msgspec.json.encode(room_in(scene, kinds, most=min(body.most, PODS_MOST)))
 
 
-def counted(body: CapacityBody, scene: Scene) -> list[Kind]:
+def capacity_kinds(body: CapacityBody, scene: Scene) -> list[Kind]:
     """Return the pods that are asked about.
 
     Raises

@@ -15,7 +15,7 @@ from moorage.what_if.wire import CapacityBody, Manifest, WhatIfBody
 
 def names_in(body: WhatIfBody | CapacityBody) -> list[Readable]:
     """Return the objects that a body names, each once, sorted."""
-    found = _changed(body.changes) if isinstance(body, WhatIfBody) else _counted(body)
+    found = _changed(body.changes) if isinstance(body, WhatIfBody) else _capacity_names(body)
     return sorted(set(found), key=lambda each: (each.resource, each.namespace, each.name))
 
 
@@ -33,7 +33,7 @@ def _changed(changes: tuple[Change, ...]) -> Iterator[Readable]:
             yield Readable("nodes", name=change.name)
 
 
-def _counted(body: CapacityBody) -> Iterator[Readable]:
+def _capacity_names(body: CapacityBody) -> Iterator[Readable]:
     if body.like:
         kind, _, name = body.like.partition("/")
         yield _readable(by_name(kind), kind, body.namespace, name)

@@ -97,12 +97,12 @@ class Bindings(BindingCycles):
         )
         self._cluster = cluster
         self._agenda = agenda
-        self._held = held
+        self._held_pods = held
         self._at_permit: dict[str, Binding] = {}
 
     def carry_on(self) -> None:
         """Bind, or take back, the pods at Permit that were decided about."""
-        for uid, status in self._held.take_decided():
+        for uid, status in self._held_pods.take_decided():
             binding = self._at_permit.pop(uid, None)
             if binding is None:
                 continue

@@ -75,7 +75,7 @@ class Moment(msgspec.Struct, frozen=True):
     order: list[str]
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class QuestionFrame(msgspec.Struct, frozen=True, kw_only=True):
     """The frame of a question.
 
     Parameters

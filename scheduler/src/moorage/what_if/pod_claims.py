@@ -61,14 +61,14 @@ class PodClaims:
         made = [
             PodResourceClaimStatus(name=entry, resource_claim_name=name)
             for entry in unmade(current)
-            if (name := self._made(current, entry))
+            if (name := self._new_claim(current, entry))
         ]
         if made:
             statuses = [*current.status.resource_claim_statuses, *made]
             status = msgspec.structs.replace(current.status, resource_claim_statuses=statuses)
             self._rehearsal.update_pod(msgspec.structs.replace(current, status=status))
 
-    def _made(self, pod: Pod, entry: str) -> str:
+    def _new_claim(self, pod: Pod, entry: str) -> str:
         """Make the claim of an entry, and return its name; "" without its template."""
         templates = self._rehearsal.objects.manifests.get(_TEMPLATES, {})
         text = templates.get((pod.namespace, template_of(pod, entry)))

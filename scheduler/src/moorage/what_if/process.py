@@ -26,7 +26,7 @@ from moorage.what_if.course import Step, try_steps
 from moorage.what_if.forks import forked, result_of
 from moorage.what_if.limits import Limits
 from moorage.what_if.lists import Objects
-from moorage.what_if.messages import Asked, First, Reply, Update
+from moorage.what_if.messages import First, QuestionFrame, Reply, Update
 from moorage.what_if.mirror import Mirror
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.wire import (
@@ -40,7 +40,7 @@ from moorage.what_if.world import World
 
 # Made here, since a fork that makes them needs 10 ms for it.
 _changes: Final = msgspec.json.Decoder(WhatIfBody).decode
-_counted: Final = msgspec.json.Decoder(CapacityBody).decode
+_capacity: Final = msgspec.json.Decoder(CapacityBody).decode
 # Of the time of a question, so that an answer that was cut short is still sent. The alarm that
 # ends a fork comes after all of the time.
 _SHARE: Final = 0.8
@@ -67,7 +67,7 @@ def serve(frames: BinaryIO, replies: BinaryIO, known: Known) -> None:
         return
     mirror = _mirror(msgspec.msgpack.decode(first, type=First), known)
     update = msgspec.msgpack.Decoder(Update).decode
-    asked = msgspec.msgpack.Decoder(Asked).decode
+    asked = msgspec.msgpack.Decoder(QuestionFrame).decode
     while (frame := _read(frames)) is not None:
         if frame:
             if isinstance(mirror, Mirror):
@@ -105,15 +105,15 @@ def _warm_up(config: LoadedConfiguration, registry: Registry) -> None:
     try_steps(World(objects=Objects(), registry=registry, config=config), steps)
 
 
-def _answer(mirror: Mirror, asked: Asked) -> Reply:
+def _answer(mirror: Mirror, asked: QuestionFrame) -> Reply:
     """Answer in a fork."""
     gc.freeze()
     return forked(lambda: _answered(mirror, asked), seconds_most=asked.seconds_most)
 
 
-def _answered(mirror: Mirror, asked: Asked) -> bytes:
+def _answered(mirror: Mirror, asked: QuestionFrame) -> bytes:
     if asked.only_names:
-        whole = _changes(asked.body) if asked.path == WHAT_IF else _counted(asked.body)
+        whole = _changes(asked.body) if asked.path == WHAT_IF else _capacity(asked.body)
         return msgspec.json.encode(names_in(whole))
     limits = Limits(SystemClock(), seconds=asked.seconds_most * _SHARE, memory_bytes=_MEMORY_BYTES)
 
@@ -133,7 +133,7 @@ def _answered(mirror: Mirror, asked: Asked) -> bytes:
             time=asked.time, scheduling=asked.scheduling, course=course, worse=course.worse
         )
     else:
-        body = _counted(asked.body)
+        body = _capacity(asked.body)
         found = capacity(body, branch, limits)
         answer = CapacityAnswer(time=asked.time, scheduling=asked.scheduling, capacity=found)
     return msgspec.json.encode(answer)

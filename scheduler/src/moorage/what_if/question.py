@@ -11,7 +11,7 @@ from moorage.base.clock import Clock, rfc3339_micro
 from moorage.base.errors import ApiError, UsageError
 from moorage.service.questions.question import BodyQuestion, Readable
 from moorage.service.scheduler import Scheduler
-from moorage.what_if.messages import LIMIT_REACHED, Asked, Reply
+from moorage.what_if.messages import LIMIT_REACHED, QuestionFrame, Reply
 from moorage.what_if.mirrored_state import MirroredState
 from moorage.what_if.wire import (
     CAPACITY,
@@ -52,7 +52,7 @@ def tried_questions(
     def asker(path: str, *, only_names: bool = False) -> Callable[[bytes], Awaitable[bytes]]:
         async def ask(body: bytes) -> bytes:
             def question() -> bytes:
-                asked = Asked(
+                asked = QuestionFrame(
                     path=path,
                     body=body,
                     moment=state.moment(),

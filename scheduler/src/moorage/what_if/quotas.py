@@ -89,11 +89,11 @@ class Quotas:
         status = quota.get("status") or {}
         used = _amounts(status.get("used") or {}, hard) if known is None else None
         if used is None:
-            used = self._counted(key[0], quota, hard)
+            used = self._usage_of(key[0], quota, hard)
         self._used[key] = hard, used
         return used
 
-    def _counted(self, namespace: str, quota: dict[str, Any], hard: Any) -> dict[str, int]:
+    def _usage_of(self, namespace: str, quota: dict[str, Any], hard: Any) -> dict[str, int]:
         """Add up the use of all known objects of a namespace."""
         total = dict.fromkeys(hard, 0)
         found = [("pods", to_dict(p)) for k, p in self._objects.pods.items() if k[0] == namespace]

@@ -64,7 +64,7 @@ class Workloads:
         self._bounds = bounds
         self._objects = rehearsal.objects
         self._sets = StatefulSets(rehearsal, bounds)
-        self._made = 0
+        self._pod_count = 0
 
     # --- looking --------------------------------------------------------------------------------
 
@@ -134,11 +134,12 @@ class Workloads:
         UsageError
             The changes make more pods than a what-if can place in some seconds.
         """
-        self._made += count
-        if self._made > MADE_MOST:
+        self._pod_count += count
+        if self._pod_count > MADE_MOST:
             raise UsageError(
-                f"the changes make {self._made} pods ({owner.name} {count} of them), and a what-if "
-                f"makes at most {MADE_MOST}; to see how many more fit, ask `moorage capacity`"
+                f"the changes make {self._pod_count} pods ({owner.name} {count} of them), and "
+                f"a what-if makes at most {MADE_MOST}; to see how many more fit, ask "
+                "`moorage capacity`"
             )
 
     def scale(self, kind: str, key: Key, replicas: int) -> None:

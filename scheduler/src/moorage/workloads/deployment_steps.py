@@ -47,7 +47,7 @@ class CreateSet(msgspec.Struct, frozen=True):
 class ChangeSet(msgspec.Struct, frozen=True):
     """Change a replica set by a merge patch; `scaled_from` where its size changes."""
 
-    found: Whole
+    replica_set: Whole
     changes: Json
     scaled_from: int | None = None
     scaled_to: int = 0
@@ -56,7 +56,7 @@ class ChangeSet(msgspec.Struct, frozen=True):
 class DeleteSet(msgspec.Struct, frozen=True):
     """Delete an old replica set beyond the history limit."""
 
-    found: Whole
+    replica_set: Whole
 
 
 class ChangeDeployment(msgspec.Struct, frozen=True):

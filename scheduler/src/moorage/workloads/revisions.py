@@ -29,6 +29,6 @@ class History(msgspec.Struct, frozen=True):
     every: list[Revision]
     update: Revision
 
-    def named(self, name: str) -> Revision:
+    def revision_named(self, name: str) -> Revision:
         """Return the revision of a name; the newest revision if no revision has the name."""
         return next((each for each in self.every if each.name == name), self.update)

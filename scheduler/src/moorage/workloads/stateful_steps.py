@@ -121,7 +121,7 @@ class _Planner:
             ordinal < ordinals(self._set).start + partition
         )
         name = str(self._set.status.get("currentRevision") or "")
-        revision = self._history.named(name) if kept else self._history.update
+        revision = self._history.revision_named(name) if kept else self._history.update
         self._plan.claims += claims_of(self._set, ordinal)
         self._plan.create.append(pod_of(self._set, ordinal, revision))
 
@@ -237,7 +237,7 @@ def pod_of(found: Whole, ordinal: int, revision: Revision) -> Json:
 def status_due(found: Whole, pods: Sequence[Pod], history: History, now_ns: int) -> Json:
     """Return the new status of a set with these pods."""
     update = history.update.name
-    current = history.named(str(found.status.get("currentRevision") or "")).name
+    current = history.revision_named(str(found.status.get("currentRevision") or "")).name
     created = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
     ready = [pod for pod in pods if pod.status.phase == "Running" and is_ready(pod)]
     updated = sum(revision_of(pod) == update for pod in created)

@@ -32,7 +32,7 @@ def converted(profile: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, A
     conversion = ProfileConversion("profiles[0]", remarks)
     conversion.arguments(profile.get("pluginConfig"))
     plugins = conversion.plugins(profile.get("plugins", {}))
-    told = [f"{each.kind} {each.path}" for each in remarks.found]
+    told = [f"{each.kind} {each.path}" for each in remarks.remarks]
     return plugins, conversion.plugin_config(), told
 
 

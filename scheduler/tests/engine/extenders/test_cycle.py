@@ -19,7 +19,7 @@ from moorage.api.pod import Pod
 from moorage.base.errors import ExtenderError, ExtenderSilentError
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.extenders.cycle import ExtendedCycle
-from moorage.engine.extenders.heard import Heard
+from moorage.engine.extenders.heard import ExtenderReplies
 from moorage.engine.sampling import Rotation
 from moorage.engine.select_node import smallest_name
 from moorage.framework.capabilities import Reads
@@ -205,7 +205,7 @@ BIG = 2**63
     )
 )
 def test_sums_of_scores_are_bounded_after_every_extender(answers):
-    heard, expected = Heard(), dict[str, int]()
+    heard, expected = ExtenderReplies(), dict[str, int]()
     for scores, factor in answers:
         heard.add_scores(scores, factor)
         for name, score in scores.items():

@@ -12,7 +12,7 @@ import pytest
 from moorage.base.errors import UsageError
 from moorage.observe.records.file import RecordFile, read_records
 from moorage.observe.records.record import Failure
-from moorage.observe.records.told import told
+from moorage.observe.records.told import shown_attempt
 from scheduler.tests.observe.records.build import record
 
 
@@ -27,7 +27,7 @@ def test_written_records_are_read_again(tmp_path: Path) -> None:
     file = RecordFile(path)
     file.add_record(first)
     file.flush()
-    assert list(read_records(path)) == [told(first)]
+    assert list(read_records(path)) == [shown_attempt(first)]
 
 
 def test_a_long_file_is_rotated_and_the_oldest_file_goes(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from moorage.engine.notes.filtered_nodes import MoreRejections
 from moorage.engine.notes.score_log import CHANGES_MAX, ScoreLog
 from moorage.observe.records.record import Failure
 from moorage.observe.records.ring import RecordRing
-from moorage.observe.records.told import told
+from moorage.observe.records.told import shown_attempt
 from scheduler.tests.observe.records.build import (
     answered,
     filtered,
@@ -140,7 +140,7 @@ def test_a_record_that_comes_after_its_filter_results_were_dropped_says_so() -> 
     ring.add(record(3, "p3", note=noted(first)))
     ring.add(record(4, "p4", note=noted(second)))
     found = [ring.of_pod(("default", f"p{number}"))[0] for number in (1, 3, 4)]
-    assert [told(each).filter_results for each in found] == ["dropped"] * 3
+    assert [shown_attempt(each).filter_results for each in found] == ["dropped"] * 3
     ring.validate()
 
 

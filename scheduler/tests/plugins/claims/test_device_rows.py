@@ -185,7 +185,7 @@ class Cluster:
         except AllocationError as error:
             return [str(error)]
         return [
-            plain(allocator.results(self.facts(row), demands, found.found[number]))
+            plain(allocator.results(self.facts(row), demands, found.solutions[number]))
             if outcome == ALLOCATED
             else INVALID_POOLS
             if outcome == INVALID_POOL

@@ -14,7 +14,7 @@ from moorage.base.clock import ManualClock
 from moorage.base.errors import NotFoundError
 from moorage.service.health import HealthServer, Listening
 from moorage.service.questions.pages import OPENAPI_PATH, question_pages
-from moorage.service.questions.question import Answer, Given, Parameter, Question
+from moorage.service.questions.question import Answer, Parameter, Question, QuestionParameters
 from moorage.service.questions.queue import queue_question
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
@@ -43,7 +43,7 @@ class WeightAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
     weights: tuple[Weight, ...]
 
 
-async def weigh(given: Given) -> WeightAnswer:
+async def weigh(given: QuestionParameters) -> WeightAnswer:
     if given["thing"] == "ghost":
         raise NotFoundError(404, "NotFound", "no such thing: ghost")
     return WeightAnswer(time="now", scheduling=True, weights=(Weight(3),))

@@ -32,7 +32,7 @@ from moorage.service.serving.rights import Rights
 from moorage.what_if.asked import capacity, what_if
 from moorage.what_if.body_names import names_in
 from moorage.what_if.limits import Limits
-from moorage.what_if.messages import Asked, First, Reply, Update
+from moorage.what_if.messages import First, QuestionFrame, Reply, Update
 from moorage.what_if.mirror import Mirror
 from moorage.what_if.mirrored_state import MirroredState
 from moorage.what_if.question import tried_questions
@@ -107,7 +107,7 @@ class Beside:
         mirror = Mirror(pickle.loads(first.config), in_tree_registry(), now_ns=first.now_ns)
         for frame in self._state.updates():
             mirror.take_changes(msgspec.msgpack.decode(frame, type=Update))
-        asked = msgspec.msgpack.decode(question(), type=Asked)
+        asked = msgspec.msgpack.decode(question(), type=QuestionFrame)
         kind = WhatIfBody if asked.path == WHAT_IF else CapacityBody
         body: Any = msgspec.json.decode(asked.body, type=kind)
 
@@ -394,14 +394,14 @@ PLAIN = {
     "OtherPods": {"requests"},
     "ClusterAnswer": {"version"},
     "DecisionLine": {"name", "uid", "scheduler_name", "time", "outcome", "end"},
-    "ToldAttempt": {"name", "uid", "scheduler_name", "time", "outcome", "end", "ended"}
+    "ShownAttempt": {"name", "uid", "scheduler_name", "time", "outcome", "end", "ended"}
     | {"waited_for", "victims_chosen_by", "pre_filter_plugins", "filter_results", "broken_by"},
-    "ToldStep": {"name", "code", "plugin"},
-    "ToldCause": {"time"},
-    "ToldRejection": {"plugin", "code"},
-    "ToldScore": {"plugin"},
-    "ToldExtender": {"extender"},
-    "ToldExtenderRejection": {"code"},
+    "ShownStep": {"name", "code", "plugin"},
+    "ShownCause": {"time"},
+    "ShownRejection": {"plugin", "code"},
+    "ShownScore": {"plugin"},
+    "ShownExtender": {"extender"},
+    "ShownExtenderRejection": {"code"},
     "Explanation": {"name", "uid", "source"},
     "Cause": {"plugins"},
     "NodeAnswer": {"rejections", "scores"},

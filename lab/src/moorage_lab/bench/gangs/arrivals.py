@@ -84,7 +84,7 @@ class _Bindings:
         Number of bound pods by job.
     last_ns
         When the last pod of a job was bound, monotonic nanoseconds, by job.
-    seen
+    digest
         SHA-256 of the bindings so far.
     """
 
@@ -94,7 +94,7 @@ class _Bindings:
         self._clock = clock
         self.bound: Counter[str] = Counter()
         self.last_ns: dict[str, int] = {}
-        self.seen = hashlib.sha256()
+        self.digest = hashlib.sha256()
 
     async def request(self, call: Call) -> Answer:
         if not call.path.endswith("/binding"):
@@ -107,7 +107,7 @@ class _Bindings:
             self.last_ns[_job_of(pod)] = self._clock.monotonic_ns()
             body = call.body if isinstance(call.body, bytes) else b"".join(call.body or ())
             node_name = msgspec.json.decode(body)["target"]["name"]
-            self.seen.update(f"{pod} {node_name}\n".encode())
+            self.digest.update(f"{pod} {node_name}\n".encode())
         return answer
 
     @asynccontextmanager
@@ -281,7 +281,7 @@ class ArrivalRun:
                 promises.start_checking(scheduler.core)
             await self._drive(cluster, promises.ending)
             self._decisions, self._checks = scheduler.facts.decisions, promises.checks
-            self._digest = bindings.seen.hexdigest()[:_DIGITS]
+            self._digest = bindings.digest.hexdigest()[:_DIGITS]
             now_ns = clock.monotonic_ns()
             for name, complete_ns in self._complete_ns.items():
                 started_ns = bindings.last_ns[name] if name in self._started else now_ns

@@ -36,7 +36,7 @@ class HandoverBook:
 
     def __init__(self, lease_seconds: float) -> None:
         self._lease_seconds = lease_seconds
-        self._held: list[tuple[float, str]] = []
+        self._holders: list[tuple[float, str]] = []
         self._renewed: dict[str, list[float]] = {}
         self._writes: list[AuditedCall] = []
         self.binds: list[Bind] = []
@@ -57,7 +57,7 @@ class HandoverBook:
     @property
     def holder(self) -> str:
         """The replica that wrote the lease last, "" for none."""
-        return self._held[-1][1] if self._held else ""
+        return self._holders[-1][1] if self._holders else ""
 
     def last_bind(self, replica: str, *, before: float) -> float | None:
         """Return the time of a replica's last binding before a time; None if there is none."""
@@ -82,10 +82,10 @@ class HandoverBook:
     def old_writes(self) -> list[str]:
         """Return the writes that arrived in the name of a lease that was over or taken."""
         found: list[str] = []
-        times = [at for at, _ in self._held]
+        times = [at for at, _ in self._holders]
         for call in self._writes:
             place = bisect_right(times, call.received)
-            holder = self._held[place - 1][1] if place else ""
+            holder = self._holders[place - 1][1] if place else ""
             renewals = self._renewed.get(call.user, [])
             mine = bisect_right(renewals, call.received)
             age = call.received - renewals[mine - 1] if mine else float("inf")
@@ -102,7 +102,7 @@ class HandoverBook:
             return
         self._renewed.setdefault(call.user, []).append(call.received)
         if self.holder != call.user:
-            self._held.append((call.answered, call.user))
+            self._holders.append((call.answered, call.user))
 
 
 def reversed_until(binds: list[Bind], after: float) -> Iterator[Bind]:

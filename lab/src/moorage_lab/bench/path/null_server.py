@@ -96,7 +96,7 @@ class NullServer:
         self._watch_pods: Callable[[bytes], None] | None = None
         self._script = Script(0, 0)
         self._created_ns: dict[str, int] = {}
-        self._made = 0
+        self._pod_count = 0
         self._version = 1
         self._began_ns = self._last_ns = 0
         self._latencies_ns: list[int] = []
@@ -141,7 +141,7 @@ class NullServer:
             self._watch_pods = send
 
     def _start(self, script: Script) -> None:
-        self._script, self._made = script, 0
+        self._script, self._pod_count = script, 0
         self._calls = dict.fromkeys(self._calls, 0)
         self._latencies_ns.clear()
         self._began_ns = self._clock.monotonic_ns()
@@ -151,10 +151,10 @@ class NullServer:
             self._fill()
 
     async def _come_steadily(self) -> None:
-        while self._made < self._script.pods:
+        while self._pod_count < self._script.pods:
             passed_ns = self._clock.monotonic_ns() - self._began_ns
             due = min(int(self._script.rate * passed_ns / NS_PER_SECOND), self._script.pods)
-            self._send_lines([self._new() for _ in range(due - self._made)])
+            self._send_lines([self._new() for _ in range(due - self._pod_count)])
             await aio.sleep(_TICK_SECONDS)
 
     def _fill(self) -> None:
@@ -162,8 +162,8 @@ class NullServer:
 
         The scheduler drops Events where too many wait, so a run without Events would look cheap.
         """
-        script, under_way = self._script, self._made - self._calls["events"]
-        count = 0 if script.rate else min(script.window - under_way, script.pods - self._made)
+        script, under_way = self._script, self._pod_count - self._calls["events"]
+        count = 0 if script.rate else min(script.window - under_way, script.pods - self._pod_count)
         self._send_lines([self._new() for _ in range(count)])
 
     def _send_lines(self, lines: list[bytes]) -> None:
@@ -172,8 +172,8 @@ class NullServer:
             self._watch_pods(b"".join(lines))
 
     def _new(self) -> bytes:
-        pod = self._pod(self._made)
-        self._made += 1
+        pod = self._pod(self._pod_count)
+        self._pod_count += 1
         self._created_ns[str(pod["metadata"]["name"])] = self._clock.monotonic_ns()
         return b'{"type":"ADDED","object":%s}\n' % encode(pod)
 

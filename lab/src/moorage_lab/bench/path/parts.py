@@ -115,7 +115,7 @@ class _Stepped(Coroutine[Any, Any, R]):
 
     def send(self, value: Any) -> Any:
         """Go on to the next wait."""
-        self._times.enter(self._part or self._named())
+        self._times.enter(self._part or self._part_of_task())
         try:
             return self._work.send(value)
         finally:
@@ -123,7 +123,7 @@ class _Stepped(Coroutine[Any, Any, R]):
 
     def throw(self, *error: Any) -> Any:
         """Go on to the next wait with an exception."""
-        self._times.enter(self._part or self._named())
+        self._times.enter(self._part or self._part_of_task())
         try:
             return self._work.throw(*error)
         finally:
@@ -136,7 +136,7 @@ class _Stepped(Coroutine[Any, Any, R]):
     def __await__(self) -> Any:
         return self._work.__await__()
 
-    def _named(self) -> str:
+    def _part_of_task(self) -> str:
         """Return the part, which the task's name tells; a loop may name a task after its start."""
         task = asyncio.current_task()
         name = "" if task is None else task.get_name()

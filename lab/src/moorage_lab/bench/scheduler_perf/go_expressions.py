@@ -138,10 +138,10 @@ class Evaluator:
             whole = re.fullmatch(r"[+-]?[\d_]+", token.text)
             return (int(token.text) if whole else float(token.text)), rest
         if token.kind == "name":
-            return self._named(token.text), rest
+            return self._value_of(token.text), rest
         raise DecodeError(f"unexpected {token.text!r} in an action")
 
-    def _named(self, name: str) -> Any:
+    def _value_of(self, name: str) -> Any:
         if name in _CONSTANTS:
             return _CONSTANTS[name]
         if name in FUNCTIONS:

@@ -66,10 +66,10 @@ def _lines(found: QuestionsResult) -> list[str]:
     return [
         f"{found.nodes} nodes, {found.pods} pods a run",
         f"without questions  {', '.join(f'{each:.0f}' for each in found.without)} pods/s",
-        f"with questions     {', '.join(f'{each:.0f}' for each in found.asked)} pods/s, "
+        f"with questions     {', '.join(f'{each:.0f}' for each in found.with_questions)} pods/s, "
         f"loss {found.loss_percent:.1f} %",
         f"scheduler's CPU    {_each(found.cpu_without)} ms a pod without, "
-        f"{_each(found.cpu_asked)} with",
+        f"{_each(found.cpu_with_questions)} with",
         f"{found.answers} answers meanwhile, median {found.median_ms:.0f} ms; the first, for which "
         f"the state is copied, {found.first_ms:.0f} ms",
         f"while no pod comes: one pod {found.quiet_ms:.0f} ms, a gang of 500 "

@@ -152,7 +152,7 @@ def simulate(  # noqa: PLR0913 - one parameter for each option
         known = replace(known, emulated_version=version)
     if oldest:
         known = replace(known, min_compatibility_version=oldest)
-    found = run(known, jobs=jobs, dask=dask, out=out, on_sweep=_told)
+    found = run(known, jobs=jobs, dask=dask, out=out, on_sweep=_progress_of)
     for line in found.left_out:
         show_note(f"{line}; it is left out")
     _write(found, out, form, report, plots)
@@ -245,7 +245,7 @@ def _names(configs: tuple[str, ...]) -> list[str]:
     ]
 
 
-def _told(sweep: Sweep) -> OnShare:
+def _progress_of(sweep: Sweep) -> OnShare:
     """Tell on standard error how far the runs are."""
     from moorage.base.clock import SystemClock
     from moorage.cli.render import show_note

@@ -13,7 +13,7 @@ from moorage_lab.fault_sim.history import History, Obj, name_of, node_of, nomina
 from moorage_lab.fault_sim.invariants.write_case import LONG_AGO_NS, WriteCase, placed
 
 # Where one of these is asked for, the nodes may be named before the search begins.
-_NAMED = ("affinity", "volumes", "resourceClaims", "schedulingGroup")
+_SEARCH_BEFORE = ("affinity", "volumes", "resourceClaims", "schedulingGroup")
 
 
 def not_in_rotation(case: WriteCase, fits: Callable[[WriteCase], bool]) -> Iterator[str]:
@@ -42,7 +42,7 @@ def not_in_rotation(case: WriteCase, fits: Callable[[WriteCase], bool]) -> Itera
 
 
 def _alike(one: Obj, other: Obj) -> bool:
-    return _request_of(one) == _request_of(other) and not set(_NAMED) & set(one["spec"])
+    return _request_of(one) == _request_of(other) and not set(_SEARCH_BEFORE) & set(one["spec"])
 
 
 def _request_of(pod: Obj) -> object:

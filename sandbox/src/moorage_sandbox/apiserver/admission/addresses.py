@@ -60,7 +60,7 @@ class ServiceAddresses:
     def load(self) -> None:
         """Make the objects that a restored store lacks, and remove those without a service."""
         for record in list(self._world.shelf(SERVICES.plural).records()):
-            for address in _held(record):
+            for address in _addresses_of(record):
                 self._take_address(address, record.key)
         for record in list(self._world.store.shelf(self._addresses.shelf).records()):
             obj = record.decode()
@@ -72,7 +72,7 @@ class ServiceAddresses:
     # --- addresses --------------------------------------------------------------------------
 
     def _service_written(self, served: Served, before: Record | None, after: Record | None) -> None:
-        had, has = _held(before), _held(after)
+        had, has = _addresses_of(before), _addresses_of(after)
         for address in had:
             if address not in has:
                 found = self._world.lookup(IP_ADDRESSES.plural, None, address)
@@ -110,7 +110,7 @@ class ServiceAddresses:
             return False
         key = (text(parent, "namespace"), text(parent, "name"))
         service = self._world.shelf(SERVICES.plural).get(key)
-        return text(address, "metadata", "name") in _held(service)
+        return text(address, "metadata", "name") in _addresses_of(service)
 
     def _address_written(self, served: Served, before: Record | None, after: Record | None) -> None:
         if after is not None or before is None:
@@ -180,7 +180,7 @@ class ServiceAddresses:
         return False
 
 
-def _held(service: Record | None) -> list[str]:
+def _addresses_of(service: Record | None) -> list[str]:
     """Return the addresses of a service in canonical form; none where there is no service."""
     if service is None:
         return []

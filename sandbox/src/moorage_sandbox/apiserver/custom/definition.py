@@ -22,11 +22,11 @@ from moorage.kinds.fields import (
     Rule,
     defaults,
     each,
-    kept,
-    named,
+    name_rule,
     needed,
     one_of,
     rules,
+    unchanging,
 )
 from moorage.kinds.kind import Column, Context, FieldError, Obj, invalid, required
 from moorage.kinds.served import ServedKind
@@ -173,7 +173,7 @@ def _list_kind(names: Json, where: str) -> list[FieldError]:
 
 
 _names = rules(
-    ("plural singular kind listKind", named(_lower, empty="required")),
+    ("plural singular kind listKind", name_rule(_lower, empty="required")),
     ("shortNames categories", _each_name),
     _list_kind,
 )
@@ -229,7 +229,7 @@ _version = rules(
     ("selectableFields", each(rules(("jsonPath", _path(simple_path))))),
     ("subresources.scale", lambda scale, where: _scale(scale, where) if scale else []),
 )
-_versions = each(_version, unique="name", key=named(dns_label_faults, empty="refused"))
+_versions = each(_version, unique="name", key=name_rule(dns_label_faults, empty="refused"))
 
 
 def _storage(versions: list[Json] | None, where: str) -> list[FieldError]:
@@ -301,7 +301,7 @@ KINDS = (
             ("spec.versions", _storage),
         ),
         check=_check,
-        change=kept("spec.group spec.scope spec.names.kind spec.names.plural"),
+        change=unchanging("spec.group spec.scope spec.names.kind spec.names.plural"),
         warn=_warnings,
         warn_of_new=_warn_of_formats,
     ),

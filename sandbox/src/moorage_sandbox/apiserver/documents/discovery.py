@@ -54,9 +54,9 @@ class Discovery:
     ) -> None:
         self._catalog = catalog
         self._git_version = git_version
-        self._asked = tuple(asked)
+        self._served = tuple(asked)
         self._computed = tuple(computed)
-        self._kept: dict[str, bytes] = {}
+        self._documents: dict[str, bytes] = {}
         # API version -> its kinds, and their OpenAPI document.
         self._openapi: dict[str, tuple[list[ServedKind], bytes]] = {}
         self._generation = -1
@@ -68,7 +68,7 @@ class Discovery:
         if self._generation == catalog.generation:
             return
         self._generation = catalog.generation
-        self._kept.clear()
+        self._documents.clear()
         self._makers = {
             "/version": partial(_version, self._git_version),
             "/api": lambda: {
@@ -91,7 +91,7 @@ class Discovery:
         self._makers["/"] = lambda: {"paths": sorted(path for path in self._makers if path != "/")}
 
     def _api_versions(self) -> list[str]:
-        more = (*(each.resource for each in self._asked), *self._computed)
+        more = (*(each.resource for each in self._served), *self._computed)
         versions = {*self._catalog.api_versions(), *(each.api_version for each in more)}
         return sorted(versions, key=version_rank)
 
@@ -111,12 +111,12 @@ class Discovery:
         return self._keep_document(path, self._makers[path]), JSON
 
     def _keep_document(self, path: str, make: Callable[[], Any]) -> bytes:
-        if path not in self._kept:
+        if path not in self._documents:
             made = make()
-            self._kept[path] = (
+            self._documents[path] = (
                 made if isinstance(made, bytes) else msgspec.json.encode(made) + b"\n"
             )
-        return self._kept[path]
+        return self._documents[path]
 
     def _aggregated(self, path: str) -> dict[str, Any]:
         """Build the document of all groups below a path (aggregated discovery)."""
@@ -205,7 +205,7 @@ class Discovery:
         return sorted(found, key=lambda kind: kind.resource.plural)
 
     def _all_kinds(self) -> tuple[ServedKind, ...]:
-        return (*self._catalog.kinds, *self._asked)
+        return (*self._catalog.kinds, *self._served)
 
 
 @lru_cache(maxsize=1024)

@@ -12,7 +12,7 @@ _SPECS = ("containers", "initContainers", "ephemeralContainers")
 _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 
 
-def asked_container(pod: Obj, query: Query) -> str:
+def requested_container(pod: Obj, query: Query) -> str:
     """Return the name of the container a call asks for.
 
     Raises

@@ -13,7 +13,7 @@ from moorage.base.clock import parse_rfc3339
 from moorage.kinds.kind import Obj
 from moorage.kinds.status import bad_request, method_not_allowed
 from moorage_sandbox.apiserver.catalog import Target
-from moorage_sandbox.apiserver.kubelet.containers import asked_container, spec_of, status_of
+from moorage_sandbox.apiserver.kubelet.containers import requested_container, spec_of, status_of
 from moorage_sandbox.apiserver.kubelet.log_options import LogOptions, read_log_options
 from moorage_sandbox.apiserver.verbs.reading import get_record
 from moorage_sandbox.apiserver.wire.requests import Query, Reply, Request
@@ -57,7 +57,7 @@ class PodLogs:
             raise method_not_allowed()
         options = read_log_options(query, target.name, self._world.clock.now_ns())
         pod = get_record(self._world.store, target).decode()
-        container = asked_container(pod, query)
+        container = requested_container(pod, query)
         if not pod["spec"].get("nodeName"):
             return Reply(status=200, body=b"", content_type=_TEXT)
         lines = _lines(pod, container, previous=options.previous)
@@ -121,17 +121,17 @@ def _lines(pod: Obj, container: str, *, previous: bool) -> list[Line]:
             raise bad_request(text)
         # A container that waits for its next run has not counted the restart yet.
         run = count + 1 if "waiting" in state else count
-        return _told(pod, container, run, ended, ended)
+        return _log_lines(pod, container, run, ended, ended)
     if "running" in state:
-        return _told(pod, container, count + 1, state["running"], None)
+        return _log_lines(pod, container, count + 1, state["running"], None)
     ended = state.get("terminated") or ended
     if not ended:
         reason = (state.get("waiting") or {}).get("reason") or "ContainerCreating"
         raise bad_request(f'container "{container}" in pod "{name}" is waiting to start: {reason}')
-    return _told(pod, container, count + 1, ended, ended)
+    return _log_lines(pod, container, count + 1, ended, ended)
 
 
-def _told(
+def _log_lines(
     pod: Obj, container: str, run: int, began: dict[str, Any], ended: dict[str, Any] | None
 ) -> list[Line]:
     meta = pod["metadata"]

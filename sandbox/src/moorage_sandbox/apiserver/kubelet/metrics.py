@@ -53,7 +53,7 @@ _TABLE: Final[Obj] = {
 _BATCH: Final = 100
 
 
-class _Asked(msgspec.Struct, frozen=True):
+class _Subject(msgspec.Struct, frozen=True):
     resource: ResourceType
     namespace: str
     name: str
@@ -80,7 +80,7 @@ class ResourceMetrics:
             400: a selector cannot be read. 404: no such node, or no running pod of this name.
             405: another method than GET, or a watch.
         """
-        asked = _asked(request.path)
+        asked = _subject_of(request.path)
         if asked is None:
             return None
         query = Query(request.query)
@@ -100,11 +100,11 @@ class ResourceMetrics:
         ]
         return Reply(status=200, body=self._list(asked.resource, chosen, table=table))
 
-    def _records(self, asked: _Asked) -> Iterable[Record]:
+    def _records(self, asked: _Subject) -> Iterable[Record]:
         stored = NODES if asked.resource is NODE_METRICS else PODS
         return self._world.store.shelf(stored.qualified).records(asked.namespace)
 
-    def _one(self, asked: _Asked) -> Obj:
+    def _one(self, asked: _Subject) -> Obj:
         stored = NODES if asked.resource is NODE_METRICS else PODS
         record = self._world.store.shelf(stored.qualified).get((asked.namespace, asked.name))
         if record is not None and asked.resource is NODE_METRICS:
@@ -147,10 +147,10 @@ class ResourceMetrics:
     def _node(self, record: Record, pods: list[Record]) -> Obj:
         usages = [found for found in map(pod_usage, pods) if found is not None]
         total = added([each for usage in usages for each in usage.values()])
-        return self._object(NODE_METRICS, record) | {"usage": _told(total)}
+        return self._object(NODE_METRICS, record) | {"usage": _usage_text(total)}
 
     def _pod(self, record: Record, usage: dict[str, Usage]) -> Obj:
-        containers = [{"name": name, "usage": _told(used)} for name, used in usage.items()]
+        containers = [{"name": name, "usage": _usage_text(used)} for name, used in usage.items()]
         return self._object(POD_METRICS, record) | {"containers": containers}
 
     def _object(self, resource: ResourceType, record: Record) -> Obj:
@@ -169,22 +169,22 @@ class ResourceMetrics:
         }
 
 
-def _asked(path: str) -> _Asked | None:
+def _subject_of(path: str) -> _Subject | None:
     """Return the subject of a path of the group; None for other paths and the group itself."""
     head, found, rest = path.partition(f"{_BASE}/")
     if head or not found:
         return None
     match rest.strip("/").split("/"):
         case ["nodes"]:
-            return _Asked(NODE_METRICS, "", "")
+            return _Subject(NODE_METRICS, "", "")
         case ["nodes", name]:
-            return _Asked(NODE_METRICS, "", name)
+            return _Subject(NODE_METRICS, "", name)
         case ["pods"]:
-            return _Asked(POD_METRICS, "", "")
+            return _Subject(POD_METRICS, "", "")
         case ["namespaces", namespace, "pods"]:
-            return _Asked(POD_METRICS, namespace, "")
+            return _Subject(POD_METRICS, namespace, "")
         case ["namespaces", namespace, "pods", name]:
-            return _Asked(POD_METRICS, namespace, name)
+            return _Subject(POD_METRICS, namespace, name)
     return None
 
 
@@ -229,12 +229,14 @@ def _itself(obj: Obj) -> Obj:
 def _row(obj: Obj) -> Obj:
     """Return a row of a Table; a pod uses what its containers use together."""
     usages = [obj["usage"]] if "usage" in obj else [each["usage"] for each in obj["containers"]]
-    total = _told(added([{each: parse_quantity(used[each]) for each in used} for used in usages]))
+    total = _usage_text(
+        added([{each: parse_quantity(used[each]) for each in used} for used in usages])
+    )
     cells = [obj["metadata"]["name"], total["cpu"], total["memory"], obj["window"]]
     return {"cells": cells, "object": partial_metadata(obj)}
 
 
-def _told(usage: Usage) -> dict[str, str]:
+def _usage_text(usage: Usage) -> dict[str, str]:
     return {
         "cpu": from_nano(usage["cpu"], binary=False),
         "memory": from_nano(usage["memory"], binary=True),

@@ -10,7 +10,7 @@ from typing import Final
 
 from moorage.kinds.status import StatusError, bad_request, method_not_allowed
 from moorage_sandbox.apiserver.catalog import Target
-from moorage_sandbox.apiserver.kubelet.containers import asked_container
+from moorage_sandbox.apiserver.kubelet.containers import requested_container
 from moorage_sandbox.apiserver.verbs.reading import get_record
 from moorage_sandbox.apiserver.wire.requests import Query, Request
 from moorage_sandbox.apiserver.world import World
@@ -33,7 +33,7 @@ def refuse_stream(world: World, target: Target, request: Request, query: Query) 
     pod = get_record(world.store, target).decode()
     about = f"pod {target.name}"
     if target.subresource != "portforward":
-        about = f"container {asked_container(pod, query)} of {about}"
+        about = f"container {requested_container(pod, query)} of {about}"
     node = pod["spec"].get("nodeName")
     if not node:
         raise bad_request(f"pod {target.name} does not have a host assigned")

@@ -62,7 +62,7 @@ def walk(message: str, data: bytes) -> None:
     open_messages = [(0, len(data), message)]
     while open_messages:
         place, end, name = open_messages.pop()
-        held = _held(name)
+        held = _content_of(name)
         while place < end:
             # Most numbers have one byte; a call for each would double the time.
             tag, place = (data[place], place + 1) if data[place] < 0x80 else _varint(data, place)
@@ -107,16 +107,16 @@ def _behind_number(data: bytes, place: int, wire_type: int) -> int:
 
 
 @cache
-def _held(name: str) -> Mapping[int, str]:
+def _content_of(name: str) -> Mapping[int, str]:
     """Return what each field of a message holds, or of the entries of a map (MESSAGE/NUMBER)."""
     full, _, number = name.partition("/")
     package = full.rpartition(".")[0]
     if number:
         (field,) = (each for each in facts.fields(full) if each.number == int(number))
-        return {1: _ONE, 2: _type_held(facts.value_type(field), package)}
+        return {1: _ONE, 2: _content_type(facts.value_type(field), package)}
     held = {}
     for field in facts.fields(full):
-        what = _type_held(field.type, package)
+        what = _content_type(field.type, package)
         if field.how == "m":
             what = f"{full}/{field.number}"
         elif field.how == "r" and what is _ONE:
@@ -125,5 +125,5 @@ def _held(name: str) -> Mapping[int, str]:
     return held
 
 
-def _type_held(type_name: str, package: str) -> str:
+def _content_type(type_name: str, package: str) -> str:
     return _ONE if type_name in facts.SCALARS else facts.full_name(type_name, package)

@@ -48,7 +48,7 @@ def acting_user(user: User, headers: Mapping[str, str], authorizer: Authorizer |
     StatusError
         400: groups without a user, unsupported headers, or no UTF-8. 403: the caller may not.
     """
-    impersonated = asked_for(headers)
+    impersonated = requested_user(headers)
     for header, value in headers.items():
         if header.startswith(IMPERSONATE) and readable(value) != value:
             raise bad_request(f"{header} is not UTF-8")
@@ -64,7 +64,7 @@ def acting_user(user: User, headers: Mapping[str, str], authorizer: Authorizer |
     return authenticated(impersonated)
 
 
-def asked_for(headers: Mapping[str, str]) -> User | None:
+def requested_user(headers: Mapping[str, str]) -> User | None:
     """Return the user that a call asks to act as; None without such a header."""
     name = headers.get(_USER_HEADER, "")
     if not name:

@@ -36,7 +36,7 @@ from moorage_sandbox.apiserver.world import World
 
 _SCALE, _ = subresource_body(DEPLOYMENTS, "scale")
 _NOT_NEGATIVE = "must be greater than or equal to 0"
-_KEPT = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+_METADATA_FIELDS = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
 class Scaler:
@@ -132,7 +132,7 @@ def _configuration(target: Target, paths: ScalePaths, request: Request) -> Obj:
     config: Obj = {
         "apiVersion": target.served.kind.resource.api_version,
         "kind": target.served.kind.resource.kind,
-        "metadata": {name: meta[name] for name in _KEPT[:-1] if meta.get(name)},
+        "metadata": {name: meta[name] for name in _METADATA_FIELDS[:-1] if meta.get(name)},
     }
     if "replicas" in (sent.get("spec") or {}):
         _put(config, paths.spec_replicas, replicas)
@@ -149,7 +149,7 @@ def _scale_of(obj: Obj, paths: ScalePaths) -> Obj:
     return {
         "kind": _SCALE.kind,
         "apiVersion": _SCALE.api_version,
-        "metadata": {name: meta[name] for name in _KEPT if meta.get(name)},
+        "metadata": {name: meta[name] for name in _METADATA_FIELDS if meta.get(name)},
         "spec": {} if wanted is None else {"replicas": wanted},
         "status": status,
     }

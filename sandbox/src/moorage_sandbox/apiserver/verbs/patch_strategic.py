@@ -248,7 +248,7 @@ class _Order(msgspec.Struct, frozen=True):
         The old list.
     patch
         Elements of the patch, without the deleted elements.
-    asked
+    element_order
         ``$setElementOrder`` for the list; None where the patch has none.
     key
         Merge key; empty for a list of scalars.
@@ -256,7 +256,7 @@ class _Order(msgspec.Struct, frozen=True):
 
     server: list[Any]
     patch: list[Any]
-    asked: Any
+    element_order: Any
     key: str
 
 
@@ -268,7 +268,7 @@ def _ordered(merged: list[Any], order: _Order) -> list[Any]:
     An element of the patch comes first, unless the server had the other element before it
     (normalizeElementOrder and mergeSortedSlice of apimachinery v1.36 pkg/util/strategicpatch).
     """
-    asked = order.asked if isinstance(order.asked, list) else order.patch
+    asked = order.element_order if isinstance(order.element_order, list) else order.patch
     wanted = _places(asked, order.key)
     missing = [name for name in _places(order.patch, order.key) if name not in wanted]
     if missing:

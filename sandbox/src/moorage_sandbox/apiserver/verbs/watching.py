@@ -158,7 +158,7 @@ class Watcher:
                 if plan.bookmarks and (ending or now >= bookmark_at):
                     # The log has no further changes, so every relevant version so far has been
                     # sent.
-                    reached_version = self._store.told_version
+                    reached_version = self._store.published_version
                     yield renderer.bookmark(reached_version, initial_events_end=False)
                     bookmark_at = now + BOOKMARK_SECONDS
                     if not ending:

@@ -334,10 +334,10 @@ def duplicate_fields(body: bytes, decoded: Any) -> list[str]:
     if body.count(b'"') == _encode(decoded).count(b'"'):
         return []
     tree = json.loads(body, object_pairs_hook=_Pairs)
-    return list(dict.fromkeys(_found(tree, "")))
+    return list(dict.fromkeys(_repeated_keys(tree, "")))
 
 
-def _found(value: Any, path: str) -> Iterator[str]:
+def _repeated_keys(value: Any, path: str) -> Iterator[str]:
     if isinstance(value, _Pairs):
         seen = set()
         for key, member in value:
@@ -345,7 +345,7 @@ def _found(value: Any, path: str) -> Iterator[str]:
             if key in seen:
                 yield where
             seen.add(key)
-            yield from _found(member, where)
+            yield from _repeated_keys(member, where)
     elif isinstance(value, list):
         for index, element in enumerate(value):
-            yield from _found(element, f"{path}[{index}]")
+            yield from _repeated_keys(element, f"{path}[{index}]")

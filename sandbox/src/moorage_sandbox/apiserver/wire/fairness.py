@@ -85,17 +85,17 @@ class FairMutex:
 
     def __init__(self) -> None:
         self._queue = FairQueue()
-        self._held = False
+        self._locked = False
 
     async def acquire(self, user: str) -> None:
         """Wait until the caller holds the lock."""
-        if self._held:
+        if self._locked:
             await self._queue.wait_turn(user, self.release)
-        self._held = True
+        self._locked = True
 
     def release(self) -> None:
         """Release the lock to the next call."""
-        self._held = self._queue.next() > 0
+        self._locked = self._queue.next() > 0
 
 
 class Fairness:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from moorage.kinds.kind import Obj
 from moorage.kinds.tree import Json, child, number, objects, strings, text
 from moorage_sandbox.apiserver.rbac.attributes import attributes_of
-from moorage_sandbox.apiserver.rbac.impersonation import ACCOUNT_PREFIX, asked_for
+from moorage_sandbox.apiserver.rbac.impersonation import ACCOUNT_PREFIX, requested_user
 from moorage_sandbox.apiserver.rbac.rules import Attributes, allows
 from moorage_sandbox.apiserver.wire.requests import AUTHENTICATED, Request, User
 from moorage_sandbox.apiserver.world import World
@@ -85,7 +85,7 @@ class FlowSchemas:
 
     def headers(self, request: Request) -> tuple[tuple[str, str], ...]:
         """Return the headers with the class of a call; none where no schema matches it."""
-        user = asked_for(request.headers) or request.user or _STRANGER
+        user = requested_user(request.headers) or request.user or _STRANGER
         wanted = attributes_of(request)
         schemas = sorted(self._world.stored_objects(SCHEMAS), key=_precedence)
         found = next((each for each in schemas if _matches(each, user, wanted)), None)

@@ -19,7 +19,7 @@ from moorage.client.requests import Selection
 
 _LOOK_SECONDS = 0.2
 
-Told = Callable[[ResourceType, str, str], None]
+DeletionListener = Callable[[ResourceType, str, str], None]
 """Called with the kind, the namespace and the name of each object that was deleted."""
 
 
@@ -66,7 +66,7 @@ class _Target(msgspec.Struct, frozen=True):
     name: str
 
 
-async def delete_objects(session: Session, deletion: Deletion, told: Told) -> None:
+async def delete_objects(session: Session, deletion: Deletion, told: DeletionListener) -> None:
     """Delete objects, print each one, and wait until they are gone if requested.
 
     Raises

@@ -17,7 +17,7 @@ from moorage.base.errors import UsageError
 from moorage.cli.kinds import named_kind
 from moorage.cli.render import Columns, yaml_text
 from moorage.cli.session import Session
-from moorage.cli.told_events import events_about, told
+from moorage.cli.told_events import events_about, reported_event
 from moorage.client.requests import Selection
 from moorage_sandbox.cli.apply.patch import LAST_APPLIED
 
@@ -190,7 +190,7 @@ def event_lines(events: Sequence[Obj], clock: Clock) -> list[str]:
         return [_line("Events", "<none>")]
     rows = []
     for event in events:
-        found = told(event)
+        found = reported_event(event)
         age = _age(found.last, clock)
         seen = f"{age} (x{found.count})" if found.count > 1 else age
         rows.append([found.type, found.reason, seen, found.source, found.message])

@@ -44,7 +44,7 @@ class GetQuery(msgspec.Struct, frozen=True, kw_only=True):
     watch: bool = False
 
     @property
-    def named(self) -> bool:
+    def names_objects(self) -> bool:
         """Whether objects are named one by one."""
         return len(self.words) > 1 or "/" in self.words[0]
 
@@ -56,9 +56,9 @@ class GetQuery(msgspec.Struct, frozen=True, kw_only=True):
         UsageError
             Options conflict; the message says what to leave out.
         """
-        if self.named and self.all_namespaces:
+        if self.names_objects and self.all_namespaces:
             raise UsageError("an object has one namespace: name it with -n, without -A")
-        if self.named and (self.selector or self.field_selector):
+        if self.names_objects and (self.selector or self.field_selector):
             raise UsageError("name objects, or select them with -l or --field-selector; not both")
         if self.watch and ("," in self.words[0] or len(self.words) > 2):
             raise UsageError("-w shows one kind, or one object")
@@ -165,7 +165,7 @@ class Getter:
             for obj in found:
                 click.echo(await self._name(obj))
         elif found or not missing:
-            one = self._query.named and len(wanted) == 1
+            one = self._query.names_objects and len(wanted) == 1
             value: Any = (
                 found[0]
                 if one

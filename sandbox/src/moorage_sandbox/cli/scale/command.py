@@ -68,7 +68,7 @@ def nodes(
         writes=True,
     )
     changed = (*resized.added, *resized.removed)
-    show(output, resized, text=_told(resized), names=[f"node/{name}" for name in changed])
+    show(output, resized, text=_changes_text(resized), names=[f"node/{name}" for name in changed])
 
 
 async def _resize(session: Session, count: int, shapes: list[Shape], *, force: bool) -> Resized:
@@ -79,7 +79,7 @@ async def _resize(session: Session, count: int, shapes: list[Shape], *, force: b
     return await resize(session.client, count, shapes=shapes, force=force)
 
 
-def _told(resized: Resized) -> str:
+def _changes_text(resized: Resized) -> str:
     changes = [("added", resized.added), ("removed", resized.removed)]
     told = "; ".join(f"{word} {len(names)}: {_span(names)}" for word, names in changes if names)
     return f"{resized.nodes} nodes, {told or 'as before'}"

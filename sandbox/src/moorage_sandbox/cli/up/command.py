@@ -332,7 +332,7 @@ def _parts(
 
 
 def _loop_parts(settings: ServerSettings, options: SchedulerOptions | None) -> Parts:
-    from moorage.cli.run.scheduler_options import Told
+    from moorage.cli.run.scheduler_options import StartListeners
     from moorage.cli.run.scheduling import schedule
     from moorage_sandbox.sandbox.processes.loop_parts import LoopParts
 
@@ -342,7 +342,7 @@ def _loop_parts(settings: ServerSettings, options: SchedulerOptions | None) -> P
         on_ready: Callable[[], None], told: Callable[[str], None]
     ) -> Coroutine[Any, Any, None]:
         assert options is not None, "without options nobody starts a scheduler"
-        return schedule(options, clock, Told(on_ready, told, told))
+        return schedule(options, clock, StartListeners(on_ready, told, told))
 
     return LoopParts(settings, scheduler, clock=clock)
 

@@ -41,7 +41,7 @@ def live_through(plan: UpPlan, parts: Parts, view: View, life: LifeOptions) -> N
         log=str(log_of(plan.kubeconfig).resolve()) if life["detach"] else "",
     )
     with hold(record) as held:
-        plan = msgspec.structs.replace(plan, held=held)
+        plan = msgspec.structs.replace(plan, record_lock=held)
         if not life["merge_kubeconfig"]:
             run_loop(up(plan, parts, view, clock=clock))
             return

@@ -19,7 +19,7 @@ import msgspec
 from moorage.base.clock import Clock
 from moorage.base.errors import LeaseLostError
 from moorage.base.importing import without_collecting
-from moorage.cli.run.scheduler_options import SchedulerOptions, Told
+from moorage.cli.run.scheduler_options import SchedulerOptions, StartListeners
 
 with without_collecting():
     from moorage.cli.options import log_from
@@ -38,7 +38,7 @@ def main() -> int:
 
 
 async def _schedule(settings: SchedulerSettings, clock: Clock) -> None:
-    told = Told(
+    told = StartListeners(
         ready=lambda: send_report(SchedulerReport(ready=True)),
         serving=lambda url: send_report(SchedulerReport(serving=url)),
         page=lambda link: send_report(SchedulerReport(page=link)),
@@ -46,7 +46,9 @@ async def _schedule(settings: SchedulerSettings, clock: Clock) -> None:
     await schedule_in_sandbox(settings.options, clock, told)
 
 
-async def schedule_in_sandbox(options: SchedulerOptions, clock: Clock, told: Told) -> None:
+async def schedule_in_sandbox(
+    options: SchedulerOptions, clock: Clock, told: StartListeners
+) -> None:
     """Schedule the pods of a sandbox until cancelled, also after a lost lease.
 
     The port of health checks and metrics stays the same. A page gets another login link, which is
@@ -71,23 +73,27 @@ async def schedule_in_sandbox(options: SchedulerOptions, clock: Clock, told: Tol
 class _First:
     """Passes on the first report of each sort: the address that it names stays the same."""
 
-    def __init__(self, told: Told) -> None:
-        self._told = told
+    def __init__(self, told: StartListeners) -> None:
+        self._listeners = told
         self.port = 0
 
-    def telling(self) -> Told:
+    def telling(self) -> StartListeners:
         """Return the functions that a scheduler calls; none once all has been reported."""
-        return Told() if self.port else Told(self._ready, self._serving, self._told.page)
+        return (
+            StartListeners()
+            if self.port
+            else StartListeners(self._ready, self._serving, self._listeners.page)
+        )
 
     def _ready(self) -> None:
-        if self._told.ready is not None:
-            self._told.ready()
-            self._told = msgspec.structs.replace(self._told, ready=None)
+        if self._listeners.ready is not None:
+            self._listeners.ready()
+            self._listeners = msgspec.structs.replace(self._listeners, ready=None)
 
     def _serving(self, url: str) -> None:
         self.port = urlsplit(url).port or 0
-        if self._told.serving is not None:
-            self._told.serving(url)
+        if self._listeners.serving is not None:
+            self._listeners.serving(url)
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ class Autoscaler:
         # The last plan that creates no nodes, and what it was made from.
         self._planned: tuple[tuple[int, tuple[str, ...]], Growth] | None = None
         # Uid of a pod -> the reasons that its last Event gave.
-        self._told: dict[str, str] = {}
+        self._last_reasons: dict[str, str] = {}
 
     async def run(self) -> None:
         """Watch the cluster and change it until cancelled.
@@ -203,16 +203,16 @@ class Autoscaler:
         text = f"pod triggered scale-up: [{' '.join(changes)}]"
         for new in growth.nodes:
             for pod in new.pods:
-                self._told.pop(pod.uid, None)
+                self._last_reasons.pop(pod.uid, None)
                 self._emit_event(reference(pod), "TriggeredScaleUp", text)
 
     def _tell_refused(self, growth: Growth) -> None:
         told = {pod.uid: reasons for pod, reasons in growth.refused}
         for pod, reasons in growth.refused:
-            if self._told.get(pod.uid) != reasons:
+            if self._last_reasons.get(pod.uid) != reasons:
                 text = f"pod didn't trigger scale-up: {reasons}"
                 self._emit_event(reference(pod), "NotTriggerScaleUp", text)
-        self._told = told
+        self._last_reasons = told
 
     def _emit_event(self, regarding: ObjectReference, reason: str, text: str) -> None:
         self._recorder.record_event(

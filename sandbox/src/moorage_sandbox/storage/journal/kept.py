@@ -42,7 +42,7 @@ from moorage_sandbox.storage.journal.mark import (
 )
 from moorage_sandbox.storage.journal.reading import (
     Entries,
-    Kept,
+    JournalContent,
     SnapshotReader,
     load,
     log_groups,
@@ -138,7 +138,7 @@ class Journal:
                 raise
             salvaged = salvage(self._files, damage)
             self.report = salvaged.report
-            self._begin(salvaged.kept, salvaged.kept.version)
+            self._begin(salvaged.content, salvaged.content.version)
             salvaged.set_aside(self._files)
             self._clear()
             return
@@ -151,7 +151,7 @@ class Journal:
         else:
             self._clear()
 
-    def _go_on(self, kept: Kept) -> None:
+    def _go_on(self, kept: JournalContent) -> None:
         """Open the end of the chain for writing."""
         if not kept.mark.clean:
             # Some of the versions set aside may have been given out and lost; no version is given
@@ -163,7 +163,7 @@ class Journal:
         self._log_bytes_max = max(LOG_BYTES, kept.snapshot_bytes)
         self._set_mark(clean=False, ceiling=kept.version + VERSIONS_AHEAD)
 
-    def _without_room(self, kept: Kept, error: OSError) -> None:
+    def _without_room(self, kept: JournalContent, error: OSError) -> None:
         """Take over what is kept although the disk is full; writes are refused until it is not.
 
         Raises
@@ -221,13 +221,13 @@ class Journal:
             raise NoRoomError(f"{self._files.where}: {os.strerror(errno.ENOSPC)}") from error
         self._clear()
 
-    def _begin(self, kept: Kept, version: int) -> None:
+    def _begin(self, kept: JournalContent, version: int) -> None:
         """Write everything again: some of the read data may be in the system's memory only."""
         self._take_over(kept, version)
         entries = [entry for _, entry in sorted(kept.entries.items())]
         self._write_all(kept.mark.log + 1, entries)
 
-    def _take_over(self, kept: Kept, version: int) -> None:
+    def _take_over(self, kept: JournalContent, version: int) -> None:
         self._mark, self._chain, self._entries = kept.mark, kept.chain, kept.entries
         self._version, self._moment_ns = version, kept.moment_ns
         self._log_bytes, self._snapshot_bytes = kept.log_bytes, kept.snapshot_bytes

@@ -38,7 +38,7 @@ Entries = dict[tuple[str, str, str], Entry]
 """Key -> object."""
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class JournalContent(msgspec.Struct, frozen=True, kw_only=True):
     """The content of a journal.
 
     Parameters
@@ -66,7 +66,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     snapshot_bytes: int
 
 
-def load(files: Files, *, served: bool = False) -> Kept | None:
+def load(files: Files, *, served: bool = False) -> JournalContent | None:
     """Return the content of a journal; None without a journal.
 
     Parameters
@@ -101,7 +101,7 @@ def load(files: Files, *, served: bool = False) -> Kept | None:
             log_bytes += group.size
             state = _State(Chain(group.sequence, group.digest), group.version, group.moment_ns)
             apply(entries, group)
-    kept = Kept(
+    kept = JournalContent(
         entries=entries,
         mark=mark,
         version=state.version,
@@ -256,7 +256,7 @@ def _checked(files: Files, group: Group, name: str) -> Opening:
     return opening
 
 
-def _check_end(files: Files, kept: Kept) -> None:
+def _check_end(files: Files, kept: JournalContent) -> None:
     """Compare the end of the chain with the mark and the progress."""
     mark, sequence = kept.mark, kept.chain.sequence
     missing = mark.sequence - sequence

@@ -29,7 +29,7 @@ from moorage_sandbox.storage.journal.mark import (
     read_progress,
     snapshot_name,
 )
-from moorage_sandbox.storage.journal.reading import Entries, Kept, apply
+from moorage_sandbox.storage.journal.reading import Entries, JournalContent, apply
 
 # How far the versions are set ahead where no file says which versions were given out: more than a
 # server gives out in a day.
@@ -48,7 +48,7 @@ class Salvaged(msgspec.Struct, frozen=True, kw_only=True):
 
     Parameters
     ----------
-    kept
+    content
         Objects, and the version to go on from.
     report
         Lines for people.
@@ -58,7 +58,7 @@ class Salvaged(msgspec.Struct, frozen=True, kw_only=True):
         Names of the damaged files.
     """
 
-    kept: Kept
+    content: JournalContent
     report: list[str]
     folder: str
     damaged: list[str]
@@ -140,7 +140,7 @@ class _Salvage:
             f"resourceVersions go on above {version}; the damaged files are in "
             f"{self._files.where}/{folder}"
         )
-        kept = Kept(
+        kept = JournalContent(
             entries=self._entries,
             mark=Mark(
                 format=FORMAT,
@@ -158,7 +158,7 @@ class _Salvage:
             log_bytes=0,
             snapshot_bytes=0,
         )
-        return Salvaged(kept=kept, report=self._report, folder=folder, damaged=self._damaged)
+        return Salvaged(content=kept, report=self._report, folder=folder, damaged=self._damaged)
 
     def _read_mark(self) -> Mark | None:
         try:

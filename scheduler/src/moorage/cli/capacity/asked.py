@@ -12,7 +12,7 @@ from moorage.base.clock import NS_PER_SECOND, Clock, SystemClock
 from moorage.base.errors import UsageError
 from moorage.cli.manifests import read_manifests
 from moorage.cli.render import show_note
-from moorage.cli.what_if.source import Source, asked_of_scheduler, load
+from moorage.cli.what_if.source import Source, ask_scheduler, load
 from moorage.nodeshapes.shapes import parse_shape, shaped_nodes
 from moorage.what_if.asked import capacity
 from moorage.what_if.limits import Limits
@@ -63,7 +63,7 @@ def title_of(like: str, pod_file: str, mix: str) -> str:
     return f"mixes of {mix}" if mix else f"pods like {pod_file}" * bool(pod_file)
 
 
-def found_out(source: Source, body: CapacityBody) -> tuple[Capacity, str]:
+def answer_capacity(source: Source, body: CapacityBody) -> tuple[Capacity, str]:
     """Return the answer, and where it comes from, in words.
 
     Raises
@@ -71,7 +71,7 @@ def found_out(source: Source, body: CapacityBody) -> tuple[Capacity, str]:
     MoorageError
         The pods cannot be counted, or there is nobody to ask and nothing to compute from.
     """
-    asked = asked_of_scheduler(
+    asked = ask_scheduler(
         source,
         CAPACITY,
         lambda manifests: msgspec.structs.replace(body, objects=manifests),

@@ -64,7 +64,7 @@ def capacity(
 ) -> None:
     """Count how many more pods fit, and the nodes that would place the pods that wait."""
     from moorage.base.errors import UsageError
-    from moorage.cli.capacity.asked import body_of, found_out, title_of
+    from moorage.cli.capacity.asked import answer_capacity, body_of, title_of
     from moorage.cli.capacity.text import report
     from moorage.cli.render import show
     from moorage.cli.what_if.source import source_of
@@ -75,7 +75,7 @@ def capacity(
     body = body_of(
         like, pod_file or mix, whole=bool(mix), shapes=shapes, namespace=source.chosen_namespace
     )
-    answer, told = found_out(source, msgspec.structs.replace(body, most=most))
+    answer, told = answer_capacity(source, msgspec.structs.replace(body, most=most))
     found = {
         "asked": title_of(like, pod_file, mix),
         "room": answer.room,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moorage.cli.asked_scheduler import AskedScheduler, scheduler_options
+from moorage.cli.asked_scheduler import QuestionTarget, scheduler_options
 from moorage.cli.command_group import CommandGroup
 from moorage.cli.completing import complete_objects
 from moorage.cli.options import (
@@ -93,13 +93,13 @@ def pod(  # noqa: PLR0913 - one parameter an option
 
     First comes one sentence. Then come the suggestions, and a table of nodes, the best node first.
     """
-    from moorage.cli.explain.source import Wanted, found_out
+    from moorage.cli.explain.source import Wanted, find_explanation
     from moorage.cli.explain.text import report
     from moorage.cli.render import show
 
     named, attempt = name.removeprefix("pod/"), reached.pop("attempt")
     records, wide = reached.pop("records"), output == "wide"
-    to = AskedScheduler(**reached)
+    to = QuestionTarget(**reached)
     if attempt is not None or records is not None:
         from moorage.cli.explain.recorded import record_of, record_text
 
@@ -118,5 +118,5 @@ def pod(  # noqa: PLR0913 - one parameter an option
         plugins=plugins,
         to=to,
     )
-    found = found_out(wanted)
+    found = find_explanation(wanted)
     show(output, found, text=lambda: report(found, wide=wide))

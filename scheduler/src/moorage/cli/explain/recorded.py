@@ -10,17 +10,17 @@ import msgspec
 
 from moorage.base.errors import MoorageError, UsageError
 from moorage.cli.render import Columns
-from moorage.observe.records.told import ToldAttempt, ToldNode
+from moorage.observe.records.told import ShownAttempt, ShownNode
 
 if TYPE_CHECKING:
-    from moorage.cli.asked_scheduler import AskedScheduler
+    from moorage.cli.asked_scheduler import QuestionTarget
 
 _NODES_MAX: Final = 10
 
 
 def record_of(
-    to: AskedScheduler, pod: tuple[str, str], attempt: int, *, file: Path | None
-) -> ToldAttempt:
+    to: QuestionTarget, pod: tuple[str, str], attempt: int, *, file: Path | None
+) -> ShownAttempt:
     """Return the record of an attempt of a pod, from a file, or else from the scheduler.
 
     Parameters
@@ -46,7 +46,7 @@ def record_of(
     return of_scheduler(to, *pod, attempt)
 
 
-def of_scheduler(to: AskedScheduler, namespace: str, name: str, attempt: int) -> ToldAttempt:
+def of_scheduler(to: QuestionTarget, namespace: str, name: str, attempt: int) -> ShownAttempt:
     """Ask a running scheduler for the record of an attempt.
 
     Parameters
@@ -62,7 +62,7 @@ def of_scheduler(to: AskedScheduler, namespace: str, name: str, attempt: int) ->
     from moorage.cli.ask import SchedulerLink, run_asking
     from moorage.service.questions.records import RecordsAnswer
 
-    async def work(link: SchedulerLink) -> ToldAttempt:
+    async def work(link: SchedulerLink) -> ShownAttempt:
         wanted = {"pod": f"{namespace}/{name}"}
         number = attempt
         if number < 0:
@@ -74,7 +74,7 @@ def of_scheduler(to: AskedScheduler, namespace: str, name: str, attempt: int) ->
     return run_asking(work, to)
 
 
-def of_file(path: Path, namespace: str, name: str, attempt: int) -> ToldAttempt:
+def of_file(path: Path, namespace: str, name: str, attempt: int) -> ShownAttempt:
     """Return the record of an attempt from a file that ``moorage run --record`` wrote.
 
     Raises
@@ -93,7 +93,7 @@ def of_file(path: Path, namespace: str, name: str, attempt: int) -> ToldAttempt:
     return _chosen(newest, attempt, f"{namespace}/{name}")
 
 
-def _chosen(found: Sequence[ToldAttempt], attempt: int, pod: str) -> ToldAttempt:
+def _chosen(found: Sequence[ShownAttempt], attempt: int, pod: str) -> ShownAttempt:
     if attempt < 0:
         if len(found) >= -attempt:
             return found[attempt]
@@ -105,7 +105,7 @@ def _chosen(found: Sequence[ToldAttempt], attempt: int, pod: str) -> ToldAttempt
     raise MoorageError(f"attempt {attempt} of pod {pod} is not on record; on record: {numbers}")
 
 
-def record_text(found: ToldAttempt, *, node: str, every: bool, wide: bool) -> str:
+def record_text(found: ShownAttempt, *, node: str, every: bool, wide: bool) -> str:
     """Return a record for people: what happened, the best nodes, the nodes that were rejected.
 
     Parameters
@@ -129,7 +129,7 @@ def record_text(found: ToldAttempt, *, node: str, every: bool, wide: bool) -> st
     return "\n".join(lines)
 
 
-def _head(found: ToldAttempt) -> Iterator[str]:
+def _head(found: ShownAttempt) -> Iterator[str]:
     pod = f"pod {found.namespace}/{found.name}, attempt {found.attempt}, {found.time}"
     if found.node:
         why = f"total {found.total}" if found.total is not None else "the only feasible node"
@@ -159,7 +159,7 @@ def _head(found: ToldAttempt) -> Iterator[str]:
         yield f"  {found.end} {found.ended}{told}"
 
 
-def _scores(best: Sequence[ToldNode], *, wide: bool) -> list[str]:
+def _scores(best: Sequence[ShownNode], *, wide: bool) -> list[str]:
     plugins = [each.plugin for each in best[0].scores]
     table = Columns(["node", "total", *plugins])
     rows = []
@@ -172,7 +172,7 @@ def _scores(best: Sequence[ToldNode], *, wide: bool) -> list[str]:
     return table.lines(rows)
 
 
-def _rejected(found: ToldAttempt, node: str, *, every: bool) -> Iterator[str]:
+def _rejected(found: ShownAttempt, node: str, *, every: bool) -> Iterator[str]:
     if found.filter_results == "dropped":
         yield ""
         yield "The rejected nodes are not on record any more, to stay within --records-bytes."
@@ -182,7 +182,7 @@ def _rejected(found: ToldAttempt, node: str, *, every: bool) -> Iterator[str]:
         yield from ("", *lines) if lines else ()
 
 
-def _extenders(found: ToldAttempt, node: str, *, every: bool) -> Iterator[str]:
+def _extenders(found: ShownAttempt, node: str, *, every: bool) -> Iterator[str]:
     for each in found.extenders:
         yield ""
         yield f"extender {each.extender}"

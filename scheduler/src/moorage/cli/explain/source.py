@@ -24,7 +24,7 @@ from moorage.base.errors import (
 )
 from moorage.base.files import DATA_BYTES_MAX, read_file, read_stream
 from moorage.cli.ask import SchedulerLink, is_sandbox, run_asking
-from moorage.cli.asked_scheduler import AskedScheduler
+from moorage.cli.asked_scheduler import QuestionTarget
 from moorage.cli.cluster_choice import choose_cluster
 from moorage.cli.render import show_note
 from moorage.cli.served_configuration import (
@@ -37,7 +37,7 @@ from moorage.client.transport import Answer, Call
 from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration
 from moorage.explain.answer import Explanation
-from moorage.explain.explaining import asked_for, explain_named
+from moorage.explain.explaining import effort_of, explain_by_name
 from moorage.explain.question import ExplanationAnswer
 from moorage.plugins.from_outside import with_plugins
 from moorage.what_if.lists import KINDS, Objects, read_objects
@@ -80,10 +80,10 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     dump: Path | None = None
     config: Path | None = None
     plugins: Sequence[str] = ()
-    to: AskedScheduler
+    to: QuestionTarget
 
 
-def found_out(wanted: Wanted) -> Explanation:
+def find_explanation(wanted: Wanted) -> Explanation:
     """Return the answer of the scheduler that is named, or of the sandbox's, or computed afresh.
 
     Raises
@@ -102,10 +102,10 @@ def found_out(wanted: Wanted) -> Explanation:
         reads_objects = wanted.thorough or wanted.to.kubeconfig or wanted.to.context
         if reads_objects:
             check_same_cluster(wanted.to)
-        return _afresh(wanted) if wanted.thorough else _asked(wanted)
+        return _afresh(wanted) if wanted.thorough else _ask_scheduler(wanted)
     if not computed and is_sandbox(wanted.to):
         try:
-            return _asked(wanted)
+            return _ask_scheduler(wanted)
         except NotFoundError:
             pass  # a scheduler does not know the pods that have ended
         except UsageError:
@@ -115,7 +115,7 @@ def found_out(wanted: Wanted) -> Explanation:
     return _afresh(wanted)
 
 
-def _asked(wanted: Wanted) -> Explanation:
+def _ask_scheduler(wanted: Wanted) -> Explanation:
     """Ask a running scheduler."""
     namespace = wanted.namespace or namespace_of(wanted.to)
     given = {"pod": f"{namespace}/{wanted.name}"}
@@ -136,7 +136,7 @@ def _asked(wanted: Wanted) -> Explanation:
         ) from error
 
 
-def namespace_of(to: AskedScheduler) -> str:
+def namespace_of(to: QuestionTarget) -> str:
     """Return the namespace of the context, "default" where there is none."""
     try:
         by_address = to.scheduler.startswith("http")
@@ -161,10 +161,10 @@ def _afresh(wanted: Wanted) -> Explanation:
         show_note(f"{each.text}; it is left out")
     if wanted.node and wanted.node not in objects.nodes:
         raise UsageError(f'node "{wanted.node}" not found')
-    effort = asked_for(node=wanted.node, every=wanted.every, thorough=wanted.thorough)
+    effort = effort_of(node=wanted.node, every=wanted.every, thorough=wanted.thorough)
     served = _configuration(wanted)
     world = world_over(objects, served.config, (*served.plugins, *wanted.plugins))
-    found = explain_named(world, namespace, wanted.name, effort)
+    found = explain_by_name(world, namespace, wanted.name, effort)
     return msgspec.structs.replace(found, source=f"{found.source} By {served.title}.")
 
 

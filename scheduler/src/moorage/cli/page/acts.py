@@ -152,7 +152,7 @@ class SandboxActs:
             "spec": {"containers": [{**container, "resources": {"requests": requests}}]},
         }
         names = [_name(await self._create(PODS, pod)) for _ in range(wanted.count)]
-        return _told({"created": names})
+        return _json_answer({"created": names})
 
     async def _create(self, resource: ResourceType, obj: dict[str, Any]) -> dict[str, Any]:
         made: Any = await self._client.create(
@@ -165,7 +165,7 @@ class SandboxActs:
     async def _cordon(self, body: bytes) -> Answered:
         wanted = _read(body, Cordon)
         await self._set_cordon(wanted.node, on=wanted.on)
-        return _told({"node": wanted.node, "cordoned": wanted.on})
+        return _json_answer({"node": wanted.node, "cordoned": wanted.on})
 
     async def _set_cordon(self, node: str, *, on: bool) -> None:
         change = msgspec.json.encode({"spec": {"unschedulable": on or None}})
@@ -180,7 +180,7 @@ class SandboxActs:
         resources = {**DEFAULT_RESOURCES, **{name: each for name, each in given.items() if each}}
         shapes = (Shape(resources=_checked(resources)),)
         names = await create_nodes(self._client, new_nodes(shapes, wanted.count, first=first))
-        return _told({"added": names})
+        return _json_answer({"added": names})
 
     async def _apply_suggestion(self, body: bytes) -> Answered:
         """Apply a suggestion; what may be refused comes before what cannot be undone."""
@@ -205,7 +205,7 @@ class SandboxActs:
             await self._set_cordon(wanted.uncordon, on=False)
         if replacement is not None:
             await replacement.carry_out()
-        return _told({"done": wanted.text})
+        return _json_answer({"done": wanted.text})
 
     async def _replacement(self, wanted: Suggestion) -> PodReplacement:
         """Return the replacement of the pod by its changed form, which the server has checked."""
@@ -256,5 +256,5 @@ def _name(made: dict[str, Any]) -> str:
     return str(made["metadata"]["name"])
 
 
-def _told(found: object) -> Answered:
+def _json_answer(found: object) -> Answered:
     return Answered(msgspec.json.encode(found))

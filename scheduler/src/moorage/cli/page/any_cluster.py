@@ -14,8 +14,8 @@ from moorage.base.clock import Clock, SystemClock
 from moorage.base.errors import KubeconfigError, UsageError
 from moorage.base.process import Ending, run_loop, until_ended
 from moorage.base.rng import Streams
-from moorage.cli.ask import found_scheduler, is_sandbox
-from moorage.cli.asked_scheduler import AskedScheduler
+from moorage.cli.ask import find_scheduler, is_sandbox
+from moorage.cli.asked_scheduler import QuestionTarget
 from moorage.cli.cluster_choice import choose_cluster
 from moorage.cli.page.objects import WithObjects
 from moorage.cli.page.remote import Remote, by_lease
@@ -44,7 +44,7 @@ class Wanted(msgspec.Struct, frozen=True):
     address: str
     config: Path | None
     plugins: Sequence[str]
-    to: AskedScheduler
+    to: QuestionTarget
 
 
 def show_cluster(wanted: Wanted) -> None:
@@ -106,7 +106,7 @@ async def _served(wanted: Wanted, loaded: LoadedConfiguration, clock: Clock) -> 
 
 async def _of_scheduler(wanted: Wanted) -> None:
     """Serve the answers of the scheduler that is named, or of the sandbox's."""
-    access, path, title = found_scheduler(wanted.to)
+    access, path, title = find_scheduler(wanted.to)
     transport = HttpTransport(access, user_agent=_AGENT)
     try:
         async with _api_server(wanted.to) as server:
@@ -119,7 +119,7 @@ async def _of_scheduler(wanted: Wanted) -> None:
 
 
 @asynccontextmanager
-async def _api_server(to: AskedScheduler) -> AsyncIterator[Transport | None]:
+async def _api_server(to: QuestionTarget) -> AsyncIterator[Transport | None]:
     """Open the way to the API server; None where no kubeconfig is found."""
     try:
         access = choose_cluster(to.kubeconfig, to.context).access
@@ -148,8 +148,8 @@ async def _shown(
     plan = msgspec.structs.replace(plan, watches=watches)
     if watches:
         show_note(f"watching {access.server}: no scheduler of moorage is asked")
-    await serve_page(plan, source, on_page=_told)
+    await serve_page(plan, source, on_page=_show_link)
 
 
-def _told(link: str) -> None:
+def _show_link(link: str) -> None:
     click.echo(f"page at {link} (the link works once)")

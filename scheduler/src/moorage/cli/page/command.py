@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from moorage.cli.asked_scheduler import AskedScheduler, scheduler_options
+from moorage.cli.asked_scheduler import QuestionTarget, scheduler_options
 from moorage.cli.options import config_option, kubeconfig_option, log_from, plugin_option
 from moorage.cli.run.scheduler_options import PAGE
 
@@ -49,4 +49,4 @@ def dashboard(*, address: str, config: Path | None, plugins: tuple[str, ...], **
     from moorage.cli.page.any_cluster import Wanted, show_cluster
 
     log_from(logging.WARNING)
-    show_cluster(Wanted(address, config, plugins, AskedScheduler(**asked)))
+    show_cluster(Wanted(address, config, plugins, QuestionTarget(**asked)))

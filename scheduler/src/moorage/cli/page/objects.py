@@ -10,7 +10,7 @@ import msgspec
 from moorage.api.quantity import parse_quantity
 from moorage.api.resources import ELASTIC_QUOTAS, RESOURCE_QUOTAS
 from moorage.base.errors import ApiError, NotFoundError, UsageError
-from moorage.cli.told_events import ToldEvent, events_about, told
+from moorage.cli.told_events import ReportedEvent, events_about, reported_event
 from moorage.client.writes import Client
 from moorage.dashboard.source import Answered, Source
 
@@ -37,7 +37,7 @@ class QuotaAmount(msgspec.Struct, frozen=True, kw_only=True):
     part: float | None
 
 
-class ToldQuota(msgspec.Struct, frozen=True, kw_only=True):
+class ShownQuota(msgspec.Struct, frozen=True, kw_only=True):
     """A quota of a namespace, ResourceQuota or ElasticQuota."""
 
     kind: str
@@ -74,17 +74,17 @@ class WithObjects:
             return _refused(error.code, str(error))
         return await self._source.ask(path, query, body)
 
-    async def _events(self, pod: str) -> list[ToldEvent]:
+    async def _events(self, pod: str) -> list[ReportedEvent]:
         """Return the newest Events about a pod, the newest first."""
         namespace, slash, name = pod.partition("/")
         if not (namespace and slash and name) or "/" in name:
             raise UsageError(f"pod: {pod!r}: write NAMESPACE/NAME")
         found = await events_about(self._client, "Pod", name, namespace=namespace)
-        return [told(each) for each in reversed(found[-_EVENTS_MOST:])]
+        return [reported_event(each) for each in reversed(found[-_EVENTS_MOST:])]
 
-    async def _quotas(self) -> list[ToldQuota]:
+    async def _quotas(self) -> list[ShownQuota]:
         """Return the quotas of every namespace."""
-        found: list[ToldQuota] = []
+        found: list[ShownQuota] = []
         listed: Any = await self._client.list(RESOURCE_QUOTAS)
         for each in listed["items"]:
             status = each.get("status") or {}
@@ -103,9 +103,9 @@ class WithObjects:
 
 def _quota(
     kind: str, quota: Any, *, most: Mapping[str, Any], guaranteed: Mapping[str, Any]
-) -> ToldQuota:
+) -> ShownQuota:
     used = (quota.get("status") or {}).get("used") or {}
-    return ToldQuota(
+    return ShownQuota(
         kind=kind,
         namespace=quota["metadata"]["namespace"],
         name=quota["metadata"]["name"],

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moorage.cli.asked_scheduler import AskedScheduler, scheduler_options
+from moorage.cli.asked_scheduler import QuestionTarget, scheduler_options
 from moorage.cli.options import kubeconfig_option, output_option
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def queue(
                 return
             await aio.sleep(_WATCH_SECONDS)
 
-    run_asking(work, AskedScheduler(**asked))
+    run_asking(work, QuestionTarget(**asked))
 
 
 def _show(body: bytes, namespace: str, output: Form) -> None:

@@ -82,7 +82,7 @@ class _Reviews:
     def __init__(
         self, given: Mapping[str, Any], clock: Clock, streams: Streams, facts: AccessFacts
     ) -> None:
-        self._given = given
+        self._flags = given
         self._clock = clock
         self._rng = streams.stream("reviews of callers")
         self._facts = facts
@@ -110,7 +110,7 @@ class _Reviews:
 
     def authorizer(self) -> Authorizer:
         """Return what decides about calls."""
-        paths = self._given.get("authorization-always-allow-paths", ALWAYS_ALLOWED).split(",")
+        paths = self._flags.get("authorization-always-allow-paths", ALWAYS_ALLOWED).split(",")
         reviewer = None
         if self._authorization is not None:
             reviewer = Reviewer(
@@ -129,7 +129,7 @@ class _Reviews:
         )
 
     def _ttl_ns(self, flag: str) -> int:
-        return parse_duration(self._given.get(flag, _TTL))
+        return parse_duration(self._flags.get(flag, _TTL))
 
 
 def _transport(given: Mapping[str, Any], subject: str, clock: Clock) -> Transport | None:

@@ -18,7 +18,7 @@ from moorage.cli.options import (
     seed_option,
 )
 from moorage.cli.render import show_note
-from moorage.cli.run.flags import RunCommand, given_flags, kube_scheduler_flags, warnings
+from moorage.cli.run.flags import RunCommand, flags_of, kube_scheduler_flags, warnings
 from moorage.cli.run.scheduler_options import PAGE, RECORDS_BYTES, SchedulerOptions
 
 _EPILOG = """
@@ -96,7 +96,7 @@ def run(
         from moorage.cli.run.scheduling import schedule, write_config
 
     own = {name: flags.pop(name) for name in ("records_bytes", "record", "page")}
-    given = given_flags(flags)
+    given = flags_of(flags)
     log_format = given.get("logging-format", "text")
     log_from(level_of(verbose), log_format=log_format, klog=True)
     for line in warnings(given, has_config=config is not None):

@@ -407,7 +407,7 @@ def _level(letters: int, level: int) -> int:
     return min(max(level, (0, 2, 5, 10)[min(letters, 3)]), 10)
 
 
-def given_flags(values: Mapping[str, Any]) -> dict[str, Any]:
+def flags_of(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the flags that were given, by name, and refuse forbidden ones.
 
     Parameters

@@ -32,7 +32,7 @@ Signature = tuple[int, int, int] | None
 class Read(NamedTuple):
     """A configuration as it was read, and with its plugins from outside."""
 
-    given: LoadedConfiguration
+    file_config: LoadedConfiguration
     config: LoadedConfiguration
     registry: Registry
 
@@ -130,7 +130,7 @@ class Reloading:
             _log.exception("reload broke")
             self._refuse([f"{type(problem).__name__}: {problem}"])
         else:
-            self._in_force(read.given)
+            self._in_force(read.file_config)
             self._reload.put_in_force(prepared, read.registry)
 
     def _refuse(self, faults: Sequence[str]) -> None:

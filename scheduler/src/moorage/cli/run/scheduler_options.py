@@ -17,7 +17,7 @@ PAGE: Final = "127.0.0.1:10270"
 """The address of the page unless told otherwise."""
 
 
-class Told(msgspec.Struct, frozen=True):
+class StartListeners(msgspec.Struct, frozen=True):
     """The functions that a starting scheduler calls; None where nobody is told.
 
     Parameters
@@ -36,7 +36,7 @@ class Told(msgspec.Struct, frozen=True):
     page: Callable[[str], None] | None = None
 
 
-NOBODY: Final = Told()
+NOBODY: Final = StartListeners()
 
 
 class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):

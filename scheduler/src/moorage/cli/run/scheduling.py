@@ -25,7 +25,7 @@ from moorage.cli.run.flags import values_in_force
 from moorage.cli.run.overrides import with_flags
 from moorage.cli.run.recording import Recording
 from moorage.cli.run.reloading import Read, Reloading, WatchedFiles, watched_files
-from moorage.cli.run.scheduler_options import NOBODY, SchedulerOptions, Told
+from moorage.cli.run.scheduler_options import NOBODY, SchedulerOptions, StartListeners
 from moorage.cli.run.serving import Begun, health_server, metric_pages, port_of
 from moorage.cli.run.start_line import tell_start
 from moorage.client.auth import ServerAccess, is_server_url, without_user
@@ -53,7 +53,7 @@ from moorage.service.plugin_watch import PluginWatch
 from moorage.service.scheduler import Scheduler
 
 
-async def schedule(options: SchedulerOptions, clock: Clock, told: Told = NOBODY) -> None:
+async def schedule(options: SchedulerOptions, clock: Clock, told: StartListeners = NOBODY) -> None:
     """Schedule the pods of a server until cancelled.
 
     Parameters
@@ -137,7 +137,7 @@ async def _reloaded(
         found = with_plugins(given, options.plugins, containment=containment)
         return Read(given, found.config, found.registry)
 
-    reloading = Reloading(begun.scheduler.parts.reload, read, files, begun.now_given)
+    reloading = Reloading(begun.scheduler.parts.reload, read, files, begun.replace_config)
     reloading.listen()
     await reloading.run()
 
@@ -160,7 +160,7 @@ async def _served(
     server: HealthServer | None,
     beside: Sequence[Coroutine[Any, Any, None]],
     shown: Callable[[Callable[[str], None] | None], Coroutine[Any, Any, None]],
-    told: Told,
+    told: StartListeners,
 ) -> None:
     """Run a scheduler, do other work beside it, and serve its port while it runs."""
     # kube-scheduler's own debugging signal: compare the cache with the API and log differences.
@@ -189,7 +189,7 @@ async def _tell(
     scheduler: Scheduler,
     server: HealthServer | None,
     shown: Callable[[Callable[[str], None] | None], Coroutine[Any, Any, None]],
-    told: Told,
+    told: StartListeners,
 ) -> None:
     await scheduler.ready.wait()
     if told.ready is not None:

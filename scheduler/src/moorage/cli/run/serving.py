@@ -119,20 +119,20 @@ class Begun(msgspec.Struct):
     ----------
     scheduler
         The scheduler.
-    given, plugins
+    file_config, plugins
         The configuration in force, before ``--plugin`` changed it, and the values of ``--plugin``.
     on_change
         Called when a reload puts another configuration in force.
     """
 
     scheduler: Scheduler
-    given: LoadedConfiguration
+    file_config: LoadedConfiguration
     plugins: tuple[str, ...] = ()
     on_change: list[Callable[[], None]] = []
 
-    def now_given(self, config: LoadedConfiguration) -> None:
+    def replace_config(self, config: LoadedConfiguration) -> None:
         """Note the configuration that a reload puts in force."""
-        self.given = config
+        self.file_config = config
         for call in self.on_change:
             call()
 
@@ -190,9 +190,9 @@ def health_server(
     tried, process = trying(begun, clock)
     queries = answers_of(scheduler, clock, tried, begun)
     pages = {"/configz": configz, "/metrics/slis": slis, "/version": version, **pages}
-    if begun.given.gates(COMPONENT_FLAGZ):
+    if begun.file_config.gates(COMPONENT_FLAGZ):
         pages["/flagz"] = flagz(flags)
-    if begun.given.gates(COMPONENT_STATUSZ):
+    if begun.file_config.gates(COMPONENT_STATUSZ):
         pages["/statusz"] = statusz(clock, [*(f"/{path}" for path in checks), *pages, *queries])
     return HealthServer(
         port.listening,
@@ -223,7 +223,9 @@ def metric_pages(scheduler: Scheduler, metrics: Exposition) -> dict[str, PageMak
 
 def trying(begun: Begun, clock: Clock) -> tuple[list[BodyQuestion], AnsweringProcess]:
     """Return the questions that try changes, and the process that answers them, to be closed."""
-    state = MirroredState(begun.scheduler, clock, config=lambda: begun.given, plugins=begun.plugins)
+    state = MirroredState(
+        begun.scheduler, clock, config=lambda: begun.file_config, plugins=begun.plugins
+    )
     process = AnsweringProcess(CODE, state)
     begun.on_change.append(process.renew)
     return tried_questions(begun.scheduler, clock, state, process), process
@@ -259,7 +261,7 @@ def questions_of(scheduler: Scheduler, clock: Clock, begun: Begun | None) -> lis
         explain_question(scheduler, clock),
     ]
     if begun is not None:
-        given = configuration_question(scheduler, clock, lambda: begun.given, begun.plugins)
+        given = configuration_question(scheduler, clock, lambda: begun.file_config, begun.plugins)
         questions.append(given)
     return questions
 

@@ -108,11 +108,11 @@ def pair_source(given: Mapping[str, Any], clock: Clock) -> PairSource:
         return FilePair(Path(certificate), Path(key), flags=flags)
     address, folder = given.get("bind-address", ""), given.get("cert-dir", "")
     if not folder:
-        return MadePair(_made(clock, address))
+        return MadePair(_new_pair(clock, address))
     files = Path(folder) / f"{_FILE}.crt", Path(folder) / f"{_FILE}.key"
     there = [os.access(file, os.R_OK) for file in files]
     if not any(there):
-        _write(_made(clock, address), *files)
+        _write(_new_pair(clock, address), *files)
     elif not all(there):
         absent = files[there.index(False)]
         raise UsageError(
@@ -157,7 +157,7 @@ def _write(made: Pair, certificate: Path, key: Path) -> None:
         raise UsageError(f"--cert-dir {certificate.parent}: {error.strerror}") from error
 
 
-def _made(clock: Clock, address: str) -> Pair:
+def _new_pair(clock: Clock, address: str) -> Pair:
     """Return a new certificate, followed by that of the authority that signed it."""
     from moorage.base.certificates import Authority
 

@@ -22,7 +22,7 @@ from moorage.what_if import change
 from moorage.what_if.course import Reconfigure, Step
 from moorage.what_if.fullness import ZONE
 
-_COUNTED: Final = re.compile(r"([0-9]+)x(.+)", re.DOTALL)
+_COPIES: Final = re.compile(r"([0-9]+)x(.+)", re.DOTALL)
 _TAINT: Final = re.compile(r"([^=]+)=([^=:]+)(?:=([^:]*))?:(NoSchedule|PreferNoSchedule|NoExecute)")
 _SCALE: Final = re.compile(r"([^/=]+)/([^/=]+)=([0-9]+)")
 _PRIORITY: Final = re.compile(r"pod[=/]([^:]+):(-?[0-9]+)")
@@ -99,7 +99,7 @@ class Reading:
         return [Reconfigure(known.config, known.registry)]
 
     def _add(self, text: str) -> Sequence[Step]:
-        counted = _COUNTED.fullmatch(text)
+        counted = _COPIES.fullmatch(text)
         # A number of more digits than Python converts is too many as well.
         digits, shape_text = (counted[1], counted[2]) if counted else ("1", text)
         count = int(digits[:_DIGITS_MOST])

@@ -17,7 +17,7 @@ from moorage.api.codec import decode_untyped
 from moorage.api.resources import ResourceType
 from moorage.base.errors import ApiError, MoorageError, UsageError
 from moorage.cli.ask import SchedulerLink, is_sandbox, run_asking
-from moorage.cli.asked_scheduler import AskedScheduler
+from moorage.cli.asked_scheduler import QuestionTarget
 from moorage.cli.explain.source import (
     namespace_of,
     objects_of_file,
@@ -81,7 +81,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         The namespace of names without one; empty for that of the context.
     """
 
-    to: AskedScheduler
+    to: QuestionTarget
     dump: Path | None = None
     running_config: Path | None = None
     seed: int | None = None
@@ -129,12 +129,12 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
 def source_of(given: dict[str, Any]) -> Source:
     """Take the options of `moorage.cli.what_if.options` out of all that a command was given."""
-    to = AskedScheduler(**{name: given.pop(name) for name in AskedScheduler.__struct_fields__})
+    to = QuestionTarget(**{name: given.pop(name) for name in QuestionTarget.__struct_fields__})
     names = (name for name in Source.__struct_fields__ if name != "to")
     return Source(to=to, **{name: given.pop(name) for name in names})
 
 
-def asked_of_scheduler(
+def ask_scheduler(
     source: Source,
     path: str,
     body: Callable[[tuple[Manifest, ...]], msgspec.Struct],

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from moorage.base.clock import SystemClock
-from moorage.cli.what_if.source import Source, asked_of_scheduler, load
+from moorage.cli.what_if.source import Source, ask_scheduler, load
 from moorage.what_if.change import Apply, Change, Delete, Scale
 from moorage.what_if.consequences import ChangeComparison
 from moorage.what_if.course import Reconfigure, Step, try_steps
@@ -42,7 +42,7 @@ def tried(source: Source, steps: Sequence[Step]) -> Tried:
         A change cannot be made, or there is nobody to ask and nothing to compute from.
     """
     changes: list[Change] = [each for each in steps if not isinstance(each, Reconfigure)]
-    asked = asked_of_scheduler(
+    asked = ask_scheduler(
         source,
         WHAT_IF,
         lambda manifests: WhatIfBody(tuple(changes), manifests),

@@ -55,7 +55,7 @@ def convert_text(text: str, *, source: str = "") -> Converted:
             faults.append(_unknown(version, kind))
     if faults or not documents:
         raise ConfigError(faults or ["the file is empty"], source=source)
-    return Converted(found, tuple(remarks.found))
+    return Converted(found, tuple(remarks.remarks))
 
 
 def convert_flags(
@@ -81,7 +81,7 @@ def convert_flags(
     remarks = Remarks()
     head = {"apiVersion": f"{GROUP}/{PAST_VERSIONS[0]}", "kind": KIND}
     if policy is None:
-        return Converted([convert_version({**head, **flags}, remarks)], tuple(remarks.found))
+        return Converted([convert_version({**head, **flags}, remarks)], tuple(remarks.remarks))
     documents = parse_documents(policy, source=source)
     if len(documents) != 1 or not _is_policy(documents[0]):
         raise ConfigError(["expected one document of kind Policy"], source=source)
@@ -92,7 +92,7 @@ def convert_flags(
         found["profiles"] = [{"schedulerName": name, **profile}]
     if lock := flags.get("leaderElection"):
         found["leaderElection"] = leader_election(lock, remarks)
-    return Converted([found], tuple(remarks.found))
+    return Converted([found], tuple(remarks.remarks))
 
 
 def _is_policy(document: object) -> bool:

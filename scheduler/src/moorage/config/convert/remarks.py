@@ -33,15 +33,15 @@ class Remarks:
     """Collects remarks in the order in which they are made."""
 
     def __init__(self) -> None:
-        self.found: list[Remark] = []
+        self.remarks: list[Remark] = []
 
     def dropped(self, path: str, value: object, why: str) -> None:
         """Remark that a value is not in the new file."""
-        self.found.append(Remark("dropped", path, f"{_short(value)}: {why}"))
+        self.remarks.append(Remark("dropped", path, f"{_short(value)}: {why}"))
 
     def changed(self, path: str, text: str) -> None:
         """Remark that something has another form."""
-        self.found.append(Remark("changed", path, text))
+        self.remarks.append(Remark("changed", path, text))
 
 
 def objects(path: str, given: Any, remarks: Remarks) -> Iterator[tuple[str, Mapping[str, Any]]]:

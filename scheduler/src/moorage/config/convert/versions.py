@@ -64,7 +64,7 @@ def convert_version(body: Mapping[str, Any], remarks: Remarks) -> dict[str, Any]
         for index, profile in enumerate(_profiles(body))
     ]
     for profile, told in profiles:
-        remarks.found += told.found
+        remarks.remarks += told.remarks
         if profile:
             found.setdefault("profiles", []).append(profile)
     return found

@@ -27,7 +27,7 @@ from moorage.engine.answers import Rejection, Rows
 from moorage.engine.attempt import WHOLE, Attempt, CycleError, Scope
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, failed
-from moorage.engine.extenders.heard import Heard
+from moorage.engine.extenders.heard import ExtenderReplies
 from moorage.engine.notes.attempt_note import NOTHING_FOUND
 from moorage.engine.search import Search, diagnose
 from moorage.framework.diagnosis import NO_NODES
@@ -64,13 +64,13 @@ class ExtendedCycle(Cycle):
 
     async def decide_asking(self, pod: PodInfo, scope: Scope = WHOLE) -> Decision:
         """Choose a node that the extenders accept, or say why there is no such node."""
-        heard = Heard()
+        heard = ExtenderReplies()
         try:
             for _ in range(_ROUNDS):
                 if self.snapshot.num_nodes == 0:
                     return failed(self.begin(pod, scope), unresolvable(NO_NODES))
                 start = self._sampler.rotation.start
-                heard = Heard()
+                heard = ExtenderReplies()
                 await self._ask_extenders(pod, scope, heard)
                 # From here on nothing is awaited while there is a node to choose.
                 self._sampler.rotation.start = start
@@ -85,7 +85,7 @@ class ExtendedCycle(Cycle):
         except CycleError as broken:
             return self._noted(failed(self.begin(pod, scope), broken.status), heard)
 
-    def _noted(self, decision: Decision, heard: Heard) -> Decision:
+    def _noted(self, decision: Decision, heard: ExtenderReplies) -> Decision:
         """Return a decision whose note has the extenders' answers, if notes are written."""
         if self._notes is None:
             return decision
@@ -98,12 +98,12 @@ class ExtendedCycle(Cycle):
 
     # -- asking --------------------------------------------------------------------------------
 
-    async def _ask_extenders(self, pod: PodInfo, scope: Scope, heard: Heard) -> None:
+    async def _ask_extenders(self, pod: PodInfo, scope: Scope, heard: ExtenderReplies) -> None:
         """Search, and ask the extenders about the feasible nodes: the nominated node first."""
         search = self.search(self.begin(pod, scope))
         if search.nominated_row is not None:
             name = self.snapshot.names[search.nominated_row]
-            heard.asked = (name,)
+            heard.nodes_sent = (name,)
             try:
                 heard.passed = await self._ask_filters(pod.pod, (name,), heard)
             except ExtenderError as problem:
@@ -113,15 +113,17 @@ class ExtendedCycle(Cycle):
                 return
             search = self.search(self.begin(pod, scope), shortcut=False)
         rows = self.in_order(search, search.answers.feasible(search.view, search.filtered))
-        heard.asked = tuple(map(self.snapshot.names.__getitem__, rows.tolist()))
+        heard.nodes_sent = tuple(map(self.snapshot.names.__getitem__, rows.tolist()))
         try:
-            heard.passed = await self._ask_filters(pod.pod, heard.asked, heard)
+            heard.passed = await self._ask_filters(pod.pod, heard.nodes_sent, heard)
         except ExtenderError as problem:
             raise CycleError(error(str(problem))) from problem
         if len(heard.passed) > 1:
             await self._ask_scores(pod.pod, heard)
 
-    async def _ask_filters(self, pod: Pod, names: Sequence[str], heard: Heard) -> tuple[str, ...]:
+    async def _ask_filters(
+        self, pod: Pod, names: Sequence[str], heard: ExtenderReplies
+    ) -> tuple[str, ...]:
         """Ask one extender after another, each about the nodes the previous extender accepted."""
         left = tuple(names)
         for extender in self.profile.extenders:
@@ -150,7 +152,7 @@ class ExtendedCycle(Cycle):
                 left = tuple(name for name in left if name in accepted)
         return left
 
-    async def _ask_scores(self, pod: Pod, heard: Heard) -> None:
+    async def _ask_scores(self, pod: Pod, heard: ExtenderReplies) -> None:
         """Ask all extenders at once; an extender that fails adds no score."""
         _, nodes = self._still_there(heard.passed, heard)
 
@@ -169,7 +171,7 @@ class ExtendedCycle(Cycle):
             await self.together([ask(extender) for extender in scoring])
 
     def _still_there(
-        self, names: tuple[str, ...], heard: Heard
+        self, names: tuple[str, ...], heard: ExtenderReplies
     ) -> tuple[tuple[str, ...], list[Node]]:
         """Leave out the nodes that are gone, and return the objects of the others."""
         rows = heard.rows_of(names, self.snapshot.table)
@@ -179,18 +181,18 @@ class ExtendedCycle(Cycle):
 
     # -- deciding ------------------------------------------------------------------------------
 
-    def _accepted(self, rows: Rows, heard: Heard) -> Rows:
+    def _accepted(self, rows: Rows, heard: ExtenderReplies) -> Rows:
         if not len(rows):
             return rows
         accepted = heard.rows_of(heard.passed, self.snapshot.table)
         return rows if len(accepted) == self.snapshot.num_nodes else rows[np.isin(rows, accepted)]
 
-    def _moved(self, rows: Rows, heard: Heard) -> bool:
+    def _moved(self, rows: Rows, heard: ExtenderReplies) -> bool:
         """Whether extenders were not asked about a feasible row, or an accepted node is gone."""
-        asked = frozenset(heard.asked)
+        asked = frozenset(heard.nodes_sent)
         return bool(heard.only) or any(self.snapshot.names[row] not in asked for row in rows)
 
-    def choose(self, search: Search, rows: Rows, heard: Heard) -> Decision:
+    def choose(self, search: Search, rows: Rows, heard: ExtenderReplies) -> Decision:
         """Score the rows that every extender accepted, and take the best.
 
         Raises
@@ -209,7 +211,7 @@ class ExtendedCycle(Cycle):
             total_n = total_n + np.array(added, np.int64)
         return self.select(search, rows, total_n)
 
-    async def _turned_away(self, search: Search, heard: Heard) -> Decision:
+    async def _turned_away(self, search: Search, heard: ExtenderReplies) -> Decision:
         diagnosed = self._with_statuses(search, heard)
         diagnosis = diagnose(diagnosed)
         if diagnosed is not search:
@@ -220,7 +222,7 @@ class ExtendedCycle(Cycle):
             after = await self._post_filter_asking(diagnosed, heard)
         return self.decision_of(diagnosed, Rejection(diagnosis, after))
 
-    def _with_statuses(self, search: Search, heard: Heard) -> Search:
+    def _with_statuses(self, search: Search, heard: ExtenderReplies) -> Search:
         """Put the statuses with which extenders rejected feasible rows into the filter result.
 
         Preemption cannot help on a row without a reason, and such a row counts in no reason.
@@ -240,7 +242,9 @@ class ExtendedCycle(Cycle):
 
     # -- preemption ----------------------------------------------------------------------------
 
-    async def _post_filter_asking(self, search: Search, heard: Heard) -> PostFilterOutcome:
+    async def _post_filter_asking(
+        self, search: Search, heard: ExtenderReplies
+    ) -> PostFilterOutcome:
         """Run PostFilter; where it finds candidates, let the extenders narrow them down.
 
         The plugin that finds them is asked twice, every other one at most once.
@@ -261,7 +265,7 @@ class ExtendedCycle(Cycle):
         return outcome
 
     async def _narrow(
-        self, pod: Pod, narrowing: Narrowing, asking: Sequence[Extender], heard: Heard
+        self, pod: Pod, narrowing: Narrowing, asking: Sequence[Extender], heard: ExtenderReplies
     ) -> None:
         victims: Victims = {
             each.node_name: (tuple(info.pod for info in each.victims), each.violations)

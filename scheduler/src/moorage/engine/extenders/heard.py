@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from moorage.engine.notes.extender_answers import Asked
+from moorage.engine.notes.extender_answers import ExtenderNote
 from moorage.framework.extender import Extender
 from moorage.framework.status import Status
 from moorage.snapshot.table import NodeTable
@@ -14,12 +14,12 @@ from moorage.snapshot.table import NodeTable
 _SCORE_BOUND: Final = 2**61
 
 
-class Heard:
+class ExtenderReplies:
     """The answers of the extenders in one round.
 
     Attributes
     ----------
-    asked
+    nodes_sent
         Names of the nodes that passed the Filters.
     passed
         Names of the nodes that every extender accepted, in the order asked.
@@ -35,12 +35,12 @@ class Heard:
     """
 
     def __init__(self) -> None:
-        self.asked: tuple[str, ...] = ()
+        self.nodes_sent: tuple[str, ...] = ()
         self.passed: tuple[str, ...] = ()
         self.statuses: dict[str, Status] = {}
         self.scores: dict[str, int] = {}
         self.only = ""
-        self.answers: dict[str, Asked] = {}
+        self.answers: dict[str, ExtenderNote] = {}
         self._rows: tuple[tuple[str, ...], int, list[int]] = ((), -1, [])
 
     def rows_of(self, names: tuple[str, ...], table: NodeTable) -> list[int]:
@@ -55,11 +55,11 @@ class Heard:
             self._rows = names, table.columns.structure, rows
         return rows
 
-    def replies_of(self, extender: Extender) -> Asked:
+    def replies_of(self, extender: Extender) -> ExtenderNote:
         """Return what takes down the answers of an extender."""
         found = self.answers.get(extender.name)
         if found is None:
-            found = self.answers[extender.name] = Asked(extender.name, extender.weight)
+            found = self.answers[extender.name] = ExtenderNote(extender.name, extender.weight)
         return found
 
     def add_scores(self, scores: Mapping[str, int], factor: int) -> None:

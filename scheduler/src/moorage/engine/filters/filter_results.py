@@ -214,7 +214,7 @@ class FilterResults:
         return self._frozen
 
     @property
-    def held(self) -> int:
+    def array_sets(self) -> int:
         """Number of sets of three whole arrays in memory, unsettled answers included."""
         return 1 + len(self._unwritten)
 

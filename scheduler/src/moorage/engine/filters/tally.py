@@ -31,9 +31,9 @@ class Tally:
     __slots__ = ("_pending", "_plugins", "_reasons", "diagnosed")
 
     def __init__(self, plugin_n: CodeArray, code_n: CodeArray, reason_n: ReasonArray) -> None:
-        self._plugins = _counted(plugin_n)
-        self._reasons = _counted(reason_n)
-        self._pending = _counted(plugin_n[code_n == Code.PENDING])
+        self._plugins = _counts_by_id(plugin_n)
+        self._reasons = _counts_by_id(reason_n)
+        self._pending = _counts_by_id(plugin_n[code_n == Code.PENDING])
         self.diagnosed: tuple[PreFilterOutcome, Diagnosis] | None = None
 
     def move(self, before: RowResult, after: RowResult) -> None:
@@ -65,6 +65,6 @@ class Tally:
         return count_reasons((reasons.reasons(i), count) for i, count in counts if i and count)
 
 
-def _counted(ids_n: CodeArray | ReasonArray) -> dict[int, int]:
+def _counts_by_id(ids_n: CodeArray | ReasonArray) -> dict[int, int]:
     counts = np.bincount(ids_n)
     return {int(i): int(counts[i]) for i in np.flatnonzero(counts)}

@@ -121,7 +121,7 @@ class AskingGroupCycle:
                     decision = await Apart(asking, tried)
                 if not tried.add(decision):
                     break
-            return tried.found()
+            return tried.group_decision()
 
     def _now(self, key: GroupKey, name: str, *, preferred: bool) -> Placement:
         """Return a placement with the rows that it has now."""
@@ -147,7 +147,7 @@ class AskingGroupCycle:
             for member in found.members:
                 if not tried.add(self._again(member, within)):
                     raise ClusterMovedError
-            again = tried.found()
+            again = tried.group_decision()
         if again.outcome is not found.outcome:
             raise ClusterMovedError
         return msgspec.structs.replace(

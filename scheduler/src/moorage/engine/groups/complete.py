@@ -155,17 +155,17 @@ class CompleteSearch:
                     if decision.outcome is not Outcome.BIND:
                         refused.append((pod, decision))
                     elif not tried.add(decision):
-                        return tried.found()
+                        return tried.group_decision()
                 if len(refused) == len(waiting):
                     break
                 waiting = [pod for pod, _ in refused]
             for _, decision in refused:
                 if not tried.add(decision):
-                    return tried.found()
+                    return tried.group_decision()
             for pod in pods:
                 if pod.uid not in places and not tried.add(self._cycle.decide(pod, _ALONE)):
                     break
-            return tried.found()
+            return tried.group_decision()
 
     def _at(self, pod: PodInfo, row: int) -> Decision:
         within = self._snapshot.rows([row])

@@ -246,7 +246,7 @@ class GroupCycle:
                 if not tried.add(decision or self.cycle.decide(pod)):
                     break
                 yield tried
-            kept = tried.found()
+            kept = tried.group_decision()
         if kept.outcome not in {GroupOutcome.PLACED, GroupOutcome.PREEMPTING}:
             return found
         rejected = found.outcome is GroupOutcome.REJECTED
@@ -285,7 +285,7 @@ class GroupCycle:
                 if not tried.add(self.cycle.decide(pod, scopes.get(pod.uid, scope))):
                     break
                 yield tried
-            return tried.found()
+            return tried.group_decision()
 
     # -- making room for the whole group -------------------------------------------------------
 

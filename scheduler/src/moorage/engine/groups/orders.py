@@ -46,7 +46,7 @@ class OtherOrders:
         self._kinds = {info.uid: kind_of(info) for info in pods}
         unlike = len({*self._kinds.values()}) > 1
         self._left = min(count, MEMBERS_MAX // len(pods)) if unlike else 0
-        self._seen = {self._signature(pods)}
+        self._signatures = {self._signature(pods)}
         self._by_size = [*_by_size(snapshot, pods)] if self._left else []
 
     def after(self, found: GroupDecision) -> Sequence[PodInfo] | None:
@@ -61,8 +61,8 @@ class OtherOrders:
             return None
         for order in (*self._by_size[:1], _failed_first(found), *self._by_size[1:]):
             signature = self._signature(order)
-            if signature not in self._seen:
-                self._seen.add(signature)
+            if signature not in self._signatures:
+                self._signatures.add(signature)
                 self._left -= 1
                 return order
         return None

@@ -54,13 +54,13 @@ class _Tried(NamedTuple):
     """A placement, and the decision within it; None where too few pods could have a place."""
 
     placement: Placement
-    found: GroupDecision | None
+    decision: GroupDecision | None
     pods: int
     """Members with a place; without a decision, a number that is not exceeded."""
 
     @property
     def fits(self) -> bool:
-        return self.found is not None and self.found.outcome is not GroupOutcome.REJECTED
+        return self.decision is not None and self.decision.outcome is not GroupOutcome.REJECTED
 
 
 class _Bound(NamedTuple):
@@ -234,7 +234,7 @@ class Choice:
             self._tried.append(_Tried(self._current, None, bound.pods))
         # A group that fits nowhere is tried once for its reasons, where most pods could fit.
         others = [each for each in self._tried if not each.placement.preferred]
-        if not others or any(each.found is not None for each in self._tried):
+        if not others or any(each.decision is not None for each in self._tried):
             return None
         most = max(others, key=lambda each: each.pods)
         self._tried.remove(most)
@@ -325,7 +325,7 @@ class Choice:
             best, status = self._owner.best(self._key, filled)
             if not status.ok:
                 return GroupDecision(GroupOutcome.BROKEN, status)
-        found = fitting[best].found
+        found = fitting[best].decision
         assert found is not None, "a placement without a decision fits"
         return found
 
@@ -338,15 +338,15 @@ class Choice:
             return others
         most = max(each.pods for each in preferred)
         for other in others:
-            placed = other.found is not None and other.found.outcome is GroupOutcome.PLACED
+            placed = other.decision is not None and other.decision.outcome is GroupOutcome.PLACED
             if placed and other.pods > most:
                 return others
         return [each for each in preferred if each.pods == most]
 
     def _filled(self, placement: Placement, tried: _Tried) -> FilledPlacement:
-        assert tried.found is not None, "a placement without a decision fits"
+        assert tried.decision is not None, "a placement without a decision fits"
         row_of = self._owner.snapshot.row_of
-        rows = [(each, row_of(each.node_name)) for each in tried.found.members]
+        rows = [(each, row_of(each.node_name)) for each in tried.decision.members]
         return FilledPlacement(
             placement, tuple((each.decision.pod, row) for each, row in rows if row is not None)
         )
@@ -356,12 +356,12 @@ class Choice:
     def _none_fits(self) -> GroupDecision:
         """Return the rejection: for people, the placement that takes the most pods."""
         domains = [each for each in self._tried if not each.placement.preferred]
-        decided = [each for each in domains if each.found is not None]
+        decided = [each for each in domains if each.decision is not None]
         best = max(decided, key=lambda each: each.pods)
         told = decided[0] if self._owner.as_upstream(self._key) else best
-        assert told.found is not None, "a placement without a decision was decided"
-        assert best.found is not None, "a placement without a decision was decided"
-        found = msgspec.structs.replace(told.found, detail=self._detail(domains, best.found))
+        assert told.decision is not None, "a placement without a decision was decided"
+        assert best.decision is not None, "a placement without a decision was decided"
+        found = msgspec.structs.replace(told.decision, detail=self._detail(domains, best.decision))
         if not self._owner.as_upstream(self._key):
             return found
         text = (
@@ -380,7 +380,7 @@ class Choice:
         wanted = "a pod" if self._missing == 1 else f"{self._missing} pods"
         ranked = sorted(domains, key=lambda each: (-each.pods, each.placement.name))
         listed = [
-            f"{each.placement.name} takes {'at most ' if each.found is None else ''}{each.pods}"
+            f"{each.placement.name} takes {'at most ' if each.decision is None else ''}{each.pods}"
             for each in ranked[:_DOMAINS_NAMED]
         ]
         if len(ranked) > _DOMAINS_NAMED:

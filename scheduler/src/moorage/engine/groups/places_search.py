@@ -130,17 +130,17 @@ class FailedSearches:
     """
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[GroupKey, Problem], bool] = {}
+        self._results: dict[tuple[GroupKey, Problem], bool] = {}
 
     def result(self, key: GroupKey, problem: Problem) -> bool | None:
         """Return whether a search proved that there are no places; None for a new problem."""
-        return self._kept.get((key, problem))
+        return self._results.get((key, problem))
 
     def keep(self, key: GroupKey, problem: Problem, *, proved: bool) -> None:
         """Keep the end of a search, and forget the oldest where there are too many."""
-        self._kept[key, problem] = proved
-        if len(self._kept) > _FAILURES_MOST:
-            del self._kept[next(iter(self._kept))]
+        self._results[key, problem] = proved
+        if len(self._results) > _FAILURES_MOST:
+            del self._results[next(iter(self._results))]
 
 
 _FAILURES_MOST: Final = 256

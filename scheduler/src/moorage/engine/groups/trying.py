@@ -76,7 +76,7 @@ class MembersOnTrial:
         self._bounded = bounded
         self._structure = snapshot.table.columns.structure
         self._members: list[Member] = []
-        self._held: list[tuple[Decision, str]] = []
+        self._placements: list[tuple[Decision, str]] = []
         self._suspended: list[tuple[Decision, str]] = []
         self._preempting = False
         self._outcome = GroupOutcome.REJECTED
@@ -116,9 +116,9 @@ class MembersOnTrial:
     @property
     def placed(self) -> int:
         """Number of members with a place."""
-        return len(self._held)
+        return len(self._placements)
 
-    def found(self) -> GroupDecision:
+    def group_decision(self) -> GroupDecision:
         """Return the decision about the group with the members tried so far."""
         status = unschedulable(GROUP_UNSCHEDULABLE)
         if self._outcome is GroupOutcome.BROKEN:
@@ -136,9 +136,9 @@ class MembersOnTrial:
         """Take every member off its node, the last one first, and undo the trial."""
         if self._trial is None:
             return
-        for decision, node_name in reversed(self._held):
+        for decision, node_name in reversed(self._placements):
             self._unreserve(decision, node_name)
-        self._held, self._suspended = [], self._held
+        self._placements, self._suspended = [], self._placements
         self._trial.undo()
         self._trial = None
 
@@ -177,7 +177,7 @@ class MembersOnTrial:
             if permit.ok or permit.code is Code.WAIT:
                 return Member(decision, node_name, permit)
             status = permit
-        self._held.pop()
+        self._placements.pop()
         self._unreserve(decision, node_name)
         self._open_trial.remove_pod(pod.uid)
         for victim, its_row in gone:
@@ -208,7 +208,7 @@ class MembersOnTrial:
         gone = list(self._victims_of(decision))
         for victim, _ in gone:
             self._open_trial.remove_pod(victim.uid)
-        self._held.append((decision, node_name))
+        self._placements.append((decision, node_name))
         self._open_trial.add_pod(decision.pod, row)
         self._groups.assume(decision.pod.uid)
         decision.state.write(GROUP_PHASE, ON_TRIAL)

@@ -147,7 +147,7 @@ class NoteWriter:
         self._structure = -1
         self._names = NodeNames(())
         # The parts that notes share, by identity of the frozen filter result; and the newest part.
-        self._kept: dict[int, ShapeNote] = {}
+        self._shape_notes: dict[int, ShapeNote] = {}
         self._last = ShapeNote(FilteredNodes(self._names, None, None, self._texts), (), None)
         # Rejections that notes share, by their rows: spreading rejects few different sets of rows.
         self._rejections: dict[bytes, MoreRejections] = {}
@@ -228,16 +228,16 @@ class NoteWriter:
 
     def _shared(self, frozen: FilterResults, scores: ScoreNotes) -> ShapeNote:
         """Return what attempts share from now on: until a row changes, or the log of scores."""
-        found = self._kept.get(id(frozen))
+        found = self._shape_notes.get(id(frozen))
         if found is not None and found.filtered.filtered is frozen:
             if found.log is scores.log and found.cached is scores.cached:
                 return found
             filtered = found.filtered
         else:
-            if len(self._kept) >= _KEPT_MAX:
-                self._kept.clear()
+            if len(self._shape_notes) >= _KEPT_MAX:
+                self._shape_notes.clear()
             filtered = FilteredNodes(self._names_by_row(), None, frozen, self._texts)
-        made = self._kept[id(frozen)] = ShapeNote.from_results(filtered, scores)
+        made = self._shape_notes[id(frozen)] = ShapeNote.from_results(filtered, scores)
         return made
 
     def _recorded(

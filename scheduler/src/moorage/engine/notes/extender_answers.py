@@ -50,7 +50,7 @@ class ExtenderAnswer(msgspec.Struct, frozen=True, gc=False):
         return _BYTES + texts + errors + nodes + _SCORE_BYTES * len(self.scores)
 
 
-class Asked:
+class ExtenderNote:
     """Takes down the answers of one extender.
 
     Parameters

@@ -105,7 +105,7 @@ class FilteredNodes(msgspec.Struct, gc=False):
         """Memory of the arrays, bytes, without the names."""
         size = _EMPTY_BYTES if self.rows is None else _EMPTY_BYTES + self.rows.nbytes
         if self.filtered is not None:
-            return size + len(self.filtered.plugin_n) * _ROW_BYTES * self.filtered.held
+            return size + len(self.filtered.plugin_n) * _ROW_BYTES * self.filtered.array_sets
         return size if self.passed_bits is None else size + len(self.passed_bits)
 
     @property

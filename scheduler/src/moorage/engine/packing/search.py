@@ -116,8 +116,8 @@ class Search:
         # One more dimension counts members, for the node of those that go without a place.
         self._demands: list[Amounts] = [(*each.demand, 1) for each in problem.members]
         self._left: Counts = tuple(each.count for each in problem.members)
-        self._given = _by_room(problem)
-        self._nodes = _counting(problem, self._given)
+        self._rooms = _by_room(problem)
+        self._nodes = _counting(problem, self._rooms)
         self._order = _by_pressure(problem)
         self._slots = [
             [
@@ -168,7 +168,7 @@ class Search:
     def _fillings(self, taken: Sequence[tuple[int, Counts]]) -> Fillings:
         """Return the sets of members on nodes; those without a place are left out."""
         return tuple(
-            Filling(self._given[at], counts) for at, counts in taken if at < len(self._given)
+            Filling(self._rooms[at], counts) for at, counts in taken if at < len(self._rooms)
         )
 
     def _frame(self, left: Counts, nodes: Counts) -> _Frame:

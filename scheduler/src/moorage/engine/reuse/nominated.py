@@ -26,7 +26,7 @@ _CHANGED_SHARE = 4
 _PRIORITIES_MOST = 4
 
 
-class _Kept:
+class _PriorityResult:
     """The filter result for one priority.
 
     Parameters
@@ -80,27 +80,27 @@ class _Kept:
 class NominatedCache:
     """The filter result of one shape beside nominated pods, by priority."""
 
-    __slots__ = ("_kept",)
+    __slots__ = ("_by_priority",)
 
     def __init__(self) -> None:
-        self._kept: dict[int, _Kept] = {}
+        self._by_priority: dict[int, _PriorityResult] = {}
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._by_priority)
 
     def follow(self, changes: Changes) -> None:
         """Note the changed rows; a filter result is brought up to date when it is asked for."""
-        for kept in self._kept.values():
+        for kept in self._by_priority.values():
             kept.due.update(changes.rows)
 
     def forget(self) -> None:
         """Forget every filter result."""
-        self._kept.clear()
+        self._by_priority.clear()
 
     @property
     def nbytes(self) -> int:
         """Memory of the filter results, bytes."""
-        return sum(kept.filtered.nbytes for kept in self._kept.values())
+        return sum(kept.filtered.nbytes for kept in self._by_priority.values())
 
     def judge(self, attempt: Attempt, filtered: FilterResults, *, is_kept: bool) -> FilterResults:
         """Return the filter result on every row beside nominated pods; not to be changed.
@@ -126,7 +126,7 @@ class NominatedCache:
             both = filtered.copy()
             filter_nominated(attempt, snapshot.all(), both)
             return both
-        kept = self._kept.get(pod.priority)
+        kept = self._by_priority.get(pod.priority)
         if kept is not None and kept.base is filtered and kept.level is level:
             rows = kept.take_due() if kept.by_sums == by_sums else None
             if rows is not None and len(rows) * _CHANGED_SHARE <= snapshot.num_nodes:
@@ -134,16 +134,16 @@ class NominatedCache:
                 return kept.filtered
         both = filtered.copy()
         filter_beside_sums(attempt, by_sums, snapshot.all(), both)
-        self._keep_level(pod.priority, _Kept(filtered, level, by_sums, both))
+        self._keep_level(pod.priority, _PriorityResult(filtered, level, by_sums, both))
         return both
 
-    def _keep_level(self, priority: int, kept: _Kept) -> None:
-        if priority not in self._kept and len(self._kept) >= _PRIORITIES_MOST:
-            self._kept.clear()
-        self._kept[priority] = kept
+    def _keep_level(self, priority: int, kept: _PriorityResult) -> None:
+        if priority not in self._by_priority and len(self._by_priority) >= _PRIORITIES_MOST:
+            self._by_priority.clear()
+        self._by_priority[priority] = kept
 
 
-def _follow(kept: _Kept, attempt: Attempt, rows: Sequence[int]) -> None:
+def _follow(kept: _PriorityResult, attempt: Attempt, rows: Sequence[int]) -> None:
     """Judge the changed rows again."""
     if not rows or _follow_in_scalars(kept, attempt, rows):
         return
@@ -153,7 +153,7 @@ def _follow(kept: _Kept, attempt: Attempt, rows: Sequence[int]) -> None:
     kept.filtered.put_rows(at, part)
 
 
-def _follow_in_scalars(kept: _Kept, attempt: Attempt, rows: Sequence[int]) -> bool:
+def _follow_in_scalars(kept: _PriorityResult, attempt: Attempt, rows: Sequence[int]) -> bool:
     """Judge a few rows again without arrays; False when that takes arrays.
 
     In that case all changed rows are judged again in arrays.

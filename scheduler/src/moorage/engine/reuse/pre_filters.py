@@ -70,7 +70,7 @@ class PreFilterPlugins:
         names = profile.asked_afresh
         self.afresh = [plugin for plugin in profile.pre_filters if plugin.name in names]
         self.afresh_names = frozenset(plugin.name for plugin in self.afresh)
-        self.kept = len(profile.pre_filters) - len(self.afresh)
+        self.cached_count = len(profile.pre_filters) - len(self.afresh)
         self.all_skip = (True,) * len(self.afresh)
         self.skip_of = {each.name: (None, SKIP.by(each.name)) for each in self.afresh}
         """The answer of each plugin asked afresh that is known to skip."""
@@ -199,7 +199,7 @@ class PreFilterCache:
         for name in self._written.keys() - asked:
             for key in self._written[name]:
                 state.delete(key)
-        if len(self._answers) == self._plugins.kept:
+        if len(self._answers) == self._plugins.cached_count:
             self._lets_every_node = all(map(_is_plain, self._answers.values()))
         return outcome
 

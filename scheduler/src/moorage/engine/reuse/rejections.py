@@ -48,25 +48,25 @@ class RejectionCache:
         The PostFilter plugins of the profile.
     """
 
-    __slots__ = ("_kept", "_plugins")
+    __slots__ = ("_plugins", "_rejections")
 
     def __init__(self, plugins: RejectionPlugins) -> None:
         self._plugins = plugins
-        self._kept: dict[Hashable, Rejection] = {}
+        self._rejections: dict[Hashable, Rejection] = {}
 
     def follow(self, changes: Changes) -> None:
         """Forget every rejection where a row changed: a rejection depends on all rows."""
         if changes.rows:
-            self._kept.clear()
+            self._rejections.clear()
 
     def forget(self) -> None:
         """Forget every rejection."""
-        self._kept.clear()
+        self._rejections.clear()
 
     @property
     def nbytes(self) -> int:
         """Memory of the rejections, bytes."""
-        return len(self._kept) * _REJECTION_BYTES
+        return len(self._rejections) * _REJECTION_BYTES
 
     def key(self, attempt: Attempt, outcome: PreFilterOutcome) -> Hashable | None:
         """Return the key shared by pods that are rejected alike; None for a pod with no such key.
@@ -104,13 +104,13 @@ class RejectionCache:
 
     def find(self, key: Hashable) -> Rejection | None:
         """Return why a pod with this key was rejected, if a pod was since a row changed last."""
-        return self._kept.get(key)
+        return self._rejections.get(key)
 
     def keep(self, key: Hashable, rejection: Rejection) -> None:
         """Keep a rejection, unless PostFilter named a node."""
         result = None if rejection.after is None else rejection.after.result
         if result is not None and (result.nominated_node or result.victims):
             return
-        if len(self._kept) >= _KEPT_MOST:
+        if len(self._rejections) >= _KEPT_MOST:
             self.forget()
-        self._kept[key] = rejection
+        self._rejections[key] = rejection

@@ -38,7 +38,7 @@ class ScalarFilters:
         """
         state, pod, skipped = attempt.state, attempt.pod, attempt.state.skip_filter
         try:
-            for forms in self._unskipped.get(skipped) or self._asked(skipped):
+            for forms in self._unskipped.get(skipped) or self._without_skipped(skipped):
                 judge = forms.judge_row
                 said = None if judge is None else judge(state, pod, row, NOTHING_MORE)
                 if said is None or said[0]:
@@ -51,7 +51,7 @@ class ScalarFilters:
         """Return the result of the plugins on one row; None where a plugin did not answer."""
         state, pod, skipped = attempt.state, attempt.pod, attempt.state.skip_filter
         try:
-            for forms in self._unskipped.get(skipped) or self._asked(skipped):
+            for forms in self._unskipped.get(skipped) or self._without_skipped(skipped):
                 judge = forms.judge_row
                 said = None if judge is None else judge(state, pod, row, NOTHING_MORE)
                 if said is None:
@@ -64,7 +64,7 @@ class ScalarFilters:
             return None
         return PASSES
 
-    def _asked(self, skipped: frozenset[str]) -> tuple[FilterForms, ...]:
+    def _without_skipped(self, skipped: frozenset[str]) -> tuple[FilterForms, ...]:
         """Return the plugins that an attempt does not skip."""
         found = tuple(each for each in self._filters if each.name not in skipped)
         self._unskipped[skipped] = found

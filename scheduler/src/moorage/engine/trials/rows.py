@@ -45,7 +45,7 @@ class FilterResult:
         self, profile: Profile, found: FilterResults, alone: NDArray[np.bool_] | None
     ) -> None:
         self._profile = profile
-        self._found = found
+        self._results = found
         self.alone = alone
         self.passed: NDArray[np.bool_] = found.passed
         if alone is not None:
@@ -55,7 +55,7 @@ class FilterResult:
 
     def status(self, position: int) -> Status:
         """Return the status of one row."""
-        status = self._found.status(self._profile, position)
+        status = self._results.status(self._profile, position)
         return status if status.ok or status.rejected else broken_filter(status)
 
 
@@ -89,7 +89,7 @@ class TriedRows:
     ) -> None:
         self._attempt = attempt
         self._view = view
-        self._seen = seen
+        self._pods_seen = seen
         self._by_sums = seen.by_sums
         self._nominated = nominated
         self._by_node = by_node
@@ -103,7 +103,7 @@ class TriedRows:
 
     def judge(self) -> FilterResult:
         """Run every Filter on the rows as they are now; only pods of lower priority are gone."""
-        at, seen, view = self._attempt, self._seen, self._view
+        at, seen, view = self._attempt, self._pods_seen, self._view
         if self._by_node is None:
             found = self._pass(seen.by_node, view)
         else:
@@ -152,7 +152,7 @@ class TriedRows:
 
     def _alone(self, found: FilterResults) -> NDArray[np.bool_] | None:
         """Return the rows where a Filter sees a pod of lower priority, or one nominated first."""
-        at, seen, rows = self._attempt, self._seen, self._view.row_numbers()
+        at, seen, rows = self._attempt, self._pods_seen, self._view.row_numbers()
         alone = seen.below(rows, at.pod.priority)
         if alone is None:
             return None

@@ -98,7 +98,7 @@ class SearchWhatIf:
         self._attempt = attempt = search.attempt
         self._known = search.known
         self._statuses = statuses
-        self._seen = attempt.profile.pods_seen(attempt.state.skip_filter)
+        self._pods_seen = attempt.profile.pods_seen(attempt.state.skip_filter)
         self._level: tuple[NominatedLevel, int | None] | None = None
 
     def rows_with(self, code: Code) -> Rows:
@@ -130,7 +130,7 @@ class SearchWhatIf:
 
     def independent(self, rows: Rows) -> bool:
         """Whether most of these rows can be tried at once; told from some of them."""
-        seen = self._seen
+        seen = self._pods_seen
         if seen is None:
             return False
         some = rows[:: len(rows) // _ROWS_LOOKED_AT + 1]
@@ -140,7 +140,7 @@ class SearchWhatIf:
     @property
     def alike(self) -> object | None:
         """An object equal for attempts whose Filters answer alike about a row."""
-        return self._known if self._seen is not None and self._seen.are_reused else None
+        return self._known if self._pods_seen is not None and self._pods_seen.are_reused else None
 
     def nominated(self) -> tuple[NominatedLevel, int | None]:
         """Return the pods nominated first, as sums, and the row the pod itself is nominated to."""
@@ -151,7 +151,7 @@ class SearchWhatIf:
     @contextmanager
     def on_rows(self, rows: Rows) -> Iterator[TriedRows]:
         """Open a trial on many rows at once, where the rows are independent."""
-        assert self._seen is not None, "rows depend on one another"
+        assert self._pods_seen is not None, "rows depend on one another"
         snapshot, pod = self._attempt.snapshot, self._attempt.pod
         view = NodeView.spanning(snapshot.num_nodes, rows)
         resources = frozenset(pod.part(RESOURCES).value.filter)
@@ -161,14 +161,14 @@ class SearchWhatIf:
                 self._attempt,
                 view,
                 sums,
-                self._seen,
+                self._pods_seen,
                 nominated=self._nominated(rows),
                 by_node=by_node,
             )
 
     def on_sums(self, row: int) -> ScalarTrial | None:
         """Open a trial on one row by its sums; None where arrays are needed."""
-        seen, by_node = self._seen, None if self._known is None else self._known.by_node
+        seen, by_node = self._pods_seen, None if self._known is None else self._known.by_node
         if seen is None or not seen.only_sums or by_node is None:
             return None
         level, own = self.nominated()

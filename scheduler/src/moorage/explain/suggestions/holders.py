@@ -14,7 +14,7 @@ from typing import Final
 from moorage.api.devices import ResourceClaim
 from moorage.explain.answer import Suggestion
 from moorage.explain.causes import Reach
-from moorage.explain.devices import given_back, rows_near
+from moorage.explain.devices import released_devices, rows_near
 from moorage.explain.suggestions.budgets import eviction_text, is_protected
 from moorage.explain.suggestions.ranked import AGAINST_BUDGET, EVICT, WAIT, RankedSuggestion
 from moorage.explain.trying import Trying
@@ -81,7 +81,7 @@ def _tried(
     node_name = snapshot.table.node_of_pod(user.uid)
     near = rows_near(snapshot, claims) if claims else None
     with ExitStack() as undone:
-        undone.enter_context(given_back(snapshot, claims))
+        undone.enter_context(released_devices(snapshot, claims))
         undone.enter_context(snapshot.trial()).remove_pod(user.uid)
         rows = trying.rows_of(trying.pod, near)
         if not len(rows):

@@ -36,7 +36,7 @@ _EMPTIED_MOST: Final = 8
 class Pairs(NamedTuple):
     """The pairs that were found, and how many first changes were tried of how many."""
 
-    found: list[RankedSuggestion]
+    suggestions: list[RankedSuggestion]
     tried: int
     of: int
 

@@ -68,7 +68,7 @@ def find_suggestions(trying: Trying, *, preempts: bool, pair_nodes_most: int) ->
     if preempts:
         return Suggestions((), _untried(trying))
     pairs = find_pairs(trying, kinds, nodes_most=pair_nodes_most)
-    return Suggestions(_chosen(pairs.found), (*_untried(trying), *_about(pairs)))
+    return Suggestions(_chosen(pairs.suggestions), (*_untried(trying), *_about(pairs)))
 
 
 def _untried(trying: Trying) -> tuple[str, ...]:
@@ -82,7 +82,9 @@ def _about(pairs: Pairs) -> tuple[str, ...]:
     """Return a note about pairs: whether some help, and how many were not tried."""
     if not pairs.of:
         return ()
-    helps = "No single change helps" if pairs.found else "No change helps, single or in a pair"
+    helps = (
+        "No single change helps" if pairs.suggestions else "No change helps, single or in a pair"
+    )
     if pairs.tried == pairs.of:
         return (f"{helps}; each first change was tried with others.",)
     tried = f"{pairs.tried} of {pairs.of} first changes were tried with others"

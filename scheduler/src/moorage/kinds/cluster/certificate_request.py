@@ -15,7 +15,7 @@ from moorage.api.resources import ResourceType
 from moorage.kinds import status
 from moorage.kinds.built_in import resource_type
 from moorage.kinds.cells import AGE, NAME, NONE, column, human_duration, name_of
-from moorage.kinds.fields import given, kept, rules, within
+from moorage.kinds.fields import if_present, rules, unchanging, within
 from moorage.kinds.kind import (
     Context,
     FieldError,
@@ -169,7 +169,7 @@ _new = rules(
     ("spec.request", _request),
     ("spec.signerName", _signer),
     ("spec.usages", _usages),
-    ("spec.expirationSeconds", given(within(_SECONDS_MIN, None, _least))),
+    ("spec.expirationSeconds", if_present(within(_SECONDS_MIN, None, _least))),
 )
 
 
@@ -224,7 +224,7 @@ KINDS = (
         name_rule=path_segment_name,
         parts={"approval": Part(take=_take_approval, check=_check_conditions)},
         check=lambda new, old: _new(new, "") if old is None else [],
-        change=kept("spec"),
+        change=unchanging("spec"),
         check_status=_check_conditions,
     ),
 )

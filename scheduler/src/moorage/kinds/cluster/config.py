@@ -13,7 +13,7 @@ import msgspec
 
 from moorage.api import resources
 from moorage.kinds.cells import AGE, NAME, column
-from moorage.kinds.fields import Rule, defaults, kept, rules, selectable
+from moorage.kinds.fields import Rule, defaults, rules, selectable, unchanging
 from moorage.kinds.kind import FieldError, Obj, forbidden, invalid, required
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, attach, child, items, text
@@ -62,7 +62,7 @@ def _sealed(new: Obj, old: Obj) -> list[FieldError]:
 
 
 def _secret_change(new: Obj, old: Obj) -> list[FieldError]:
-    return kept("type")(new, old) + _sealed(new, old)
+    return unchanging("type")(new, old) + _sealed(new, old)
 
 
 # Type of a secret -> the keys its data must have.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moorage.api import resources
 from moorage.kinds.cells import AGE, NAME, column
-from moorage.kinds.fields import defaults, given, rules, within
+from moorage.kinds.fields import defaults, if_present, rules, within
 from moorage.kinds.served import ServedKind
 
 KINDS = (
@@ -16,7 +16,7 @@ KINDS = (
         columns=(NAME, column("Holder", "spec.holderIdentity", "Who holds the lease"), AGE),
         defaults=defaults(unset={"spec": {}}),
         rules=rules(
-            ("spec.leaseDurationSeconds", given(within(1, None, "must be greater than 0"))),
+            ("spec.leaseDurationSeconds", if_present(within(1, None, "must be greater than 0"))),
             ("spec.leaseTransitions", within(0)),
         ),
     ),

@@ -10,7 +10,7 @@ from typing import Any
 from moorage.api import resources
 from moorage.kinds import status
 from moorage.kinds.cells import AGE, NAME, column, count, flag
-from moorage.kinds.fields import defaults, kept, one_of, rules
+from moorage.kinds.fields import defaults, one_of, rules, unchanging
 from moorage.kinds.kind import Context, FieldError, forbidden
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, number, text
@@ -70,7 +70,7 @@ def _fixed_value(field: str, value: Any) -> FieldError:
     return forbidden(field, "may not be changed in an update.")
 
 
-_value_change, _policy_change = kept("value", _fixed_value), kept("preemptionPolicy")
+_value_change, _policy_change = unchanging("value", _fixed_value), unchanging("preemptionPolicy")
 
 
 KINDS = (

@@ -11,7 +11,7 @@ from typing import Any
 from moorage.api import resources
 from moorage.api.names import dns_subdomain_faults
 from moorage.kinds.cells import AGE, CREATED, NAME, column, reference, wide
-from moorage.kinds.fields import Rule, each, given, kept, named, needed, rules
+from moorage.kinds.fields import Rule, each, if_present, name_rule, needed, rules, unchanging
 from moorage.kinds.kind import FieldError, Obj, invalid, not_supported, required
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, objects, strings, text
@@ -68,7 +68,7 @@ def _subject(subject: Json, where: str, *, namespaced: bool) -> list[FieldError]
     errors = [] if text(subject, "name") else [required(f"{where}.name")]
     kind, group = text(subject, "kind"), text(subject, "apiGroup")
     if kind == "ServiceAccount":
-        errors += named(dns_subdomain_faults)(subject.get("name"), f"{where}.name")
+        errors += name_rule(dns_subdomain_faults)(subject.get("name"), f"{where}.name")
         errors += _among("")(group, f"{where}.apiGroup")
         if not namespaced and not text(subject, "namespace"):
             errors.append(required(f"{where}.namespace"))
@@ -97,7 +97,7 @@ def _role(resource: resources.ResourceType, *, namespaced: bool) -> ServedKind:
         name_rule=path_segment_name,
         rules=rules(
             ("rules", each(partial(_rule, namespaced=namespaced))),
-            ("aggregationRule", given(_aggregation)),
+            ("aggregationRule", if_present(_aggregation)),
         ),
     )
 
@@ -125,10 +125,12 @@ def _binding(resource: resources.ResourceType, *kinds: str, namespaced: bool) ->
         rules=rules(
             ("roleRef.apiGroup", _among(_GROUP)),
             ("roleRef.kind", _among(*kinds)),
-            ("roleRef.name", named(path_segment_name, empty="required")),
+            ("roleRef.name", name_rule(path_segment_name, empty="required")),
             ("subjects", each(partial(_subject, namespaced=namespaced))),
         ),
-        change=kept("roleRef", lambda field, value: invalid(field, value, "cannot change roleRef")),
+        change=unchanging(
+            "roleRef", lambda field, value: invalid(field, value, "cannot change roleRef")
+        ),
     )
 
 

@@ -11,7 +11,7 @@ from moorage.api.resources import ResourceType
 from moorage.kinds import status
 from moorage.kinds.built_in import resource_type
 from moorage.kinds.cells import AGE, NAME, column, name_of
-from moorage.kinds.fields import kept, named, rules
+from moorage.kinds.fields import name_rule, rules, unchanging
 from moorage.kinds.kind import Context, FieldError, Obj, duplicate
 from moorage.kinds.metadata import check_labels
 from moorage.kinds.pod.spec import check_tolerations
@@ -99,13 +99,13 @@ KINDS = (
             AGE,
         ),
         rules=rules(
-            ("handler", named(dns_label_faults, empty="required")),
+            ("handler", name_rule(dns_label_faults, empty="required")),
             lambda obj, where: check_limits(child(obj, "overhead").get("podFixed"), "overhead"),
             ("scheduling.nodeSelector", check_labels),
             ("scheduling.tolerations", check_tolerations),
             ("scheduling.tolerations", _unique),
         ),
-        change=kept("handler"),
+        change=unchanging("handler"),
         warn=_warn,
     ),
 )

@@ -16,7 +16,7 @@ from moorage.kinds.devices.shared_rules import (
     members,
     pool_name,
 )
-from moorage.kinds.fields import Rule, driver_name, given, needed, one_of, rules
+from moorage.kinds.fields import Rule, driver_name, if_present, needed, one_of, rules
 from moorage.kinds.kind import FieldError, Obj, forbidden, invalid
 from moorage.kinds.metadata import immutable
 from moorage.kinds.tree import Json, child, objects, text
@@ -48,7 +48,7 @@ _device = rules(
     ("driver", driver_name),
     ("pool", pool_name),
     ("device", device_name),
-    ("shareID", given(_share)),
+    ("shareID", if_present(_share)),
 )
 
 

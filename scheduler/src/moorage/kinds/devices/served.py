@@ -29,7 +29,7 @@ from moorage.kinds.devices.shared_rules import (
 )
 from moorage.kinds.devices.slices import RESOURCE_SLICE
 from moorage.kinds.devices.taint_rules import DEVICE_TAINT_RULE
-from moorage.kinds.fields import kept, named, one_of, rules, within
+from moorage.kinds.fields import name_rule, one_of, rules, unchanging, within
 from moorage.kinds.kind import Context, FieldError, Obj, forbidden, invalid, required
 from moorage.kinds.metadata import check_template_metadata
 from moorage.kinds.served import ServedKind
@@ -83,7 +83,7 @@ def _expressions(spec: Json | None, where: str) -> list[FieldError]:
 
 _selectors = rules(("selectors", members(_expression, LIST_MAX)))
 _wanted = rules(
-    ("deviceClassName", named(dns_subdomain_faults, empty="required")),
+    ("deviceClassName", name_rule(dns_subdomain_faults, empty="required")),
     _selectors,
     ("allocationMode", one_of("All", "ExactCount")),
     _count,
@@ -197,7 +197,7 @@ KINDS = (
         settle=_check_admin_of_status,
         open_status=(),
         check=check_changed_spec(rules(("spec", _claim))),
-        change=kept("spec"),
+        change=unchanging("spec"),
         check_status=check_claim_status,
     ),
     ServedKind(
@@ -211,6 +211,6 @@ KINDS = (
         check=check_changed_spec(
             rules(("spec.metadata", check_template_metadata), ("spec.spec", _claim))
         ),
-        change=kept("spec"),
+        change=unchanging("spec"),
     ),
 )

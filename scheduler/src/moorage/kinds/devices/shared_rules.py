@@ -11,7 +11,7 @@ from typing import Any
 
 from moorage.api.names import c_identifier_faults, dns_label_faults, dns_subdomain_faults
 from moorage.base.clock import rfc3339
-from moorage.kinds.fields import Rule, driver_name, duplicates, named, one_of, rules
+from moorage.kinds.fields import Rule, driver_name, duplicates, name_rule, one_of, rules
 from moorage.kinds.kind import (
     Context,
     FieldError,
@@ -32,8 +32,8 @@ _IDENTIFIER_LENGTH_MAX = 32
 _POOL_LENGTH_MAX = 253
 _EFFECTS = ("NoExecute", "NoSchedule", "None")
 
-device_name: Rule = named(dns_label_faults, empty="refused")
-required_label: Rule = named(dns_label_faults, empty="required")
+device_name: Rule = name_rule(dns_label_faults, empty="refused")
+required_label: Rule = name_rule(dns_label_faults, empty="required")
 
 
 def members(rule: Rule, most: int, key: Callable[[Any], Any] | None = None) -> Rule:

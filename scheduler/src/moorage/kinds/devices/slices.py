@@ -25,7 +25,7 @@ from moorage.kinds.devices.shared_rules import (
     required_label,
     set_time_added,
 )
-from moorage.kinds.fields import driver_name, kept, named, rules, selectable, within
+from moorage.kinds.fields import driver_name, name_rule, rules, selectable, unchanging, within
 from moorage.kinds.kind import (
     Context,
     FieldError,
@@ -55,7 +55,7 @@ _VERSION = re.compile(
     r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)"
     rf"(-{_IDENTIFIER}(\.{_IDENTIFIER})*)?(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?"
 )
-_node_name = named(dns_subdomain_faults, empty="refused")
+_node_name = name_rule(dns_subdomain_faults, empty="refused")
 
 
 def _places(owner: Json, where: str, faults: dict[str, str]) -> tuple[list[str], list[FieldError]]:
@@ -364,6 +364,6 @@ RESOURCE_SLICE = ServedKind(
     on_update=lambda new, old, ctx: _set_times(new, ctx),
     counts_generations=True,
     check=check_changed_spec(rules(("spec", _slice))),
-    change=kept("spec.pool.name spec.driver spec.nodeName"),
+    change=unchanging("spec.pool.name spec.driver spec.nodeName"),
 )
 """The kind ResourceSlice."""

@@ -18,7 +18,7 @@ from moorage.kinds.devices.shared_rules import (
     pool_name,
     set_time_added,
 )
-from moorage.kinds.fields import driver_name, given, rules
+from moorage.kinds.fields import driver_name, if_present, rules
 from moorage.kinds.kind import Context, Obj
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import child, text
@@ -39,7 +39,9 @@ def _complete(new: Obj, old: Obj, ctx: Context) -> None:
 
 
 _selector = rules(
-    ("driver", given(driver_name)), ("pool", given(pool_name)), ("device", given(device_name))
+    ("driver", if_present(driver_name)),
+    ("pool", if_present(pool_name)),
+    ("device", if_present(device_name)),
 )
 
 DEVICE_TAINT_RULE = ServedKind(
@@ -52,7 +54,7 @@ DEVICE_TAINT_RULE = ServedKind(
     open_status=(),
     check=check_changed_spec(
         rules(
-            ("spec.deviceSelector", given(_selector)),
+            ("spec.deviceSelector", if_present(_selector)),
             ("spec.taint", lambda taint, where: check_taint(taint or {}, where)),
         )
     ),

@@ -90,12 +90,12 @@ class Field(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
         """Form of the JSON value."""
         if self.list is not None:
             return "list"
-        return "map" if self.map is not None else _named(self.type, self.format, self.ref)[0]
+        return "map" if self.map is not None else _type_name(self.type, self.format, self.ref)[0]
 
     @property
     def name(self) -> str:
         """Name of a scalar (``int32``, ``Quantity``, ...), or full name of a definition."""
-        return _named(self.type, self.format, self.ref)[1]
+        return _type_name(self.type, self.format, self.ref)[1]
 
     @property
     def element(self) -> Field:
@@ -117,7 +117,7 @@ class Field(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
 
 
 @cache
-def _named(type_: str, format_: str, ref: str) -> tuple[Shape, str]:
+def _type_name(type_: str, format_: str, ref: str) -> tuple[Shape, str]:
     """Return the shape and the name of a type; a list or map has no name."""
     if not ref:
         return "scalar", _SCALARS.get((type_, format_), "")

@@ -21,7 +21,7 @@ from moorage.base.rng import from_random
 from moorage.kinds import status
 from moorage.kinds.built_in import resource_type
 from moorage.kinds.cells import AGE, NAME, NONE, column
-from moorage.kinds.fields import given, kept, needed, rules
+from moorage.kinds.fields import if_present, needed, rules, unchanging
 from moorage.kinds.kind import Context, FieldError, Obj, invalid, required
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import (
@@ -247,9 +247,9 @@ KINDS = (
         counts_generations=True,
         rules=rules(
             ("spec.parentRef", needed()),
-            ("spec.parentRef", given(rules(("resource name", needed())))),
+            ("spec.parentRef", if_present(rules(("resource name", needed())))),
         ),
-        change=kept("spec.parentRef"),
+        change=unchanging("spec.parentRef"),
     ),
     ServedKind(
         resource=SERVICE_CIDRS,

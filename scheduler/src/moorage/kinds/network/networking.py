@@ -18,14 +18,14 @@ from moorage.kinds.fields import (
     defaults,
     each,
     each_one_of,
-    given,
-    kept,
-    named,
+    if_present,
+    name_rule,
     needed,
     one_of,
     port,
     port_of_service,
     rules,
+    unchanging,
 )
 from moorage.kinds.kind import (
     FieldError,
@@ -114,22 +114,22 @@ def _backend(found: Json | None, field: str) -> list[FieldError]:
     if service is None:
         return [invalid(field, "", "resource or service backend is required")]
     where = f"{field}.service"
-    errors = named(service_name, empty="required")(service.get("name"), f"{where}.name")
+    errors = name_rule(service_name, empty="required")(service.get("name"), f"{where}.name")
     numbered, called = number(service, "port", "number"), text(service, "port", "name")
     if numbered and called:
         return [*errors, invalid(field, "", "cannot set both port name & port number")]
     if not numbered and not called:
         return [*errors, required(field, "port name or number is required")]
-    faults = named(port_name)(called, f"{where}.port.name")
-    return errors + faults + named(port_number)(numbered, f"{where}.port.number")
+    faults = name_rule(port_name)(called, f"{where}.port.name")
+    return errors + faults + name_rule(port_number)(numbered, f"{where}.port.number")
 
 
 _http = rules(("paths", needed()), ("paths", each(_path)))
 _ingress = rules(
     _some_backend,
-    ("defaultBackend", given(_backend)),
-    ("ingressClassName", given(named(dns_subdomain_faults, empty="refused"))),
-    ("rules", each(rules(("host", _host), ("http", given(_http))))),
+    ("defaultBackend", if_present(_backend)),
+    ("ingressClassName", if_present(name_rule(dns_subdomain_faults, empty="refused"))),
+    ("rules", each(rules(("host", _host), ("http", if_present(_http))))),
 )
 
 
@@ -210,10 +210,10 @@ def _subset_addresses(subset: Json, field: str) -> list[FieldError]:
     ]
 
 
-_endpoint = rules(("hostname", given(named(dns_label_faults, empty="refused"))))
+_endpoint = rules(("hostname", if_present(name_rule(dns_label_faults, empty="refused"))))
 _subset = rules(
     _subset_addresses,
-    ("addresses notReadyAddresses", each(rules(("hostname", named(dns_label_faults))))),
+    ("addresses notReadyAddresses", each(rules(("hostname", name_rule(dns_label_faults))))),
     ("ports", each(rules(("port", port_of_service)))),
 )
 
@@ -316,7 +316,7 @@ INGRESS_CLASS = ServedKind(
     defaults=defaults(unset={"spec?.parameters?.scope": "Cluster"}),
     counts_generations=True,
     rules=rules(("spec.controller", needed()), ("spec.parameters", _some_parameters)),
-    change=kept("spec.controller"),
+    change=unchanging("spec.controller"),
 )
 NETWORK_POLICY = ServedKind(
     resource=resources.NETWORK_POLICIES,
@@ -349,7 +349,7 @@ ENDPOINT_SLICE = ServedKind(
         _addresses,
         ("endpoints", each(_endpoint)),
     ),
-    change=kept("addressType"),
+    change=unchanging("addressType"),
 )
 ENDPOINTS = ServedKind(
     resource=resources.ENDPOINTS,

@@ -28,7 +28,7 @@ DEFAULT_TOLERATION_SECONDS = 300
 _TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 # The resources that decide about the quality of service.
-_COUNTED = ("cpu", "memory")
+_QOS_RESOURCES = ("cpu", "memory")
 GATED_MESSAGE = "Scheduling is blocked due to non-empty scheduling gates"
 
 
@@ -187,19 +187,19 @@ def qos_class(spec: Json) -> str:
     limits: Amounts = {}
     guaranteed = True
     for owner in owners:
-        add(requests, _counted(owner, "requests"))
-        limited = _counted(owner, "limits")
+        add(requests, _qos_amounts(owner, "requests"))
+        limited = _qos_amounts(owner, "limits")
         add(limits, limited)
-        guaranteed = guaranteed and len(limited) == len(_COUNTED)
+        guaranteed = guaranteed and len(limited) == len(_QOS_RESOURCES)
     if not requests and not limits:
         return "BestEffort"
     same = all(limits.get(name) == nano for name, nano in requests.items())
     return "Guaranteed" if guaranteed and same and len(requests) == len(limits) else "Burstable"
 
 
-def _counted(owner: Json, part: str) -> Amounts:
+def _qos_amounts(owner: Json, part: str) -> Amounts:
     found = amounts(child(owner, "resources", part))
-    return {name: nano for name, nano in found.items() if name in _COUNTED and nano > 0}
+    return {name: nano for name, nano in found.items() if name in _QOS_RESOURCES and nano > 0}
 
 
 def admit_account(pod: Json, ctx: Context, resource: ResourceType) -> None:

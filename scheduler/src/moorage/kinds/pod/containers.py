@@ -9,8 +9,8 @@ from moorage.kinds.fields import (
     PROTOCOLS,
     duplicates,
     each,
-    given,
-    named,
+    if_present,
+    name_rule,
     one_of,
     rules,
     sole,
@@ -33,7 +33,7 @@ from moorage.kinds.values.quantities import (
 RESTART_POLICIES = ("Always", "Never", "OnFailure")
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 
-_label = named(dns_label_faults, empty="required")
+_label = name_rule(dns_label_faults, empty="required")
 _HANDLER = ("must specify a handler type", "may not specify more than 1 handler type")
 _probe = rules(
     sole(("exec", "grpc", "httpGet", "tcpSocket"), *_HANDLER),
@@ -45,10 +45,10 @@ _probe = rules(
 _probe_once = rules(_probe, ("successThreshold", within(1, 1, "must be 1")))
 _handler = sole(("exec", "httpGet", "sleep", "tcpSocket"), *_HANDLER)
 _probes = rules(
-    ("livenessProbe", given(_probe_once)),
-    ("readinessProbe", given(_probe)),
-    ("startupProbe", given(_probe_once)),
-    ("lifecycle.postStart lifecycle.preStop", given(_handler)),
+    ("livenessProbe", if_present(_probe_once)),
+    ("readinessProbe", if_present(_probe)),
+    ("startupProbe", if_present(_probe_once)),
+    ("lifecycle.postStart lifecycle.preStop", if_present(_handler)),
 )
 
 
@@ -224,8 +224,8 @@ def _resize_policies(policies: Any, field: str, *, never: bool) -> list[FieldErr
 
 
 _port = rules(
-    ("containerPort", named(port_number, empty="required")),
-    ("hostPort", named(port_number)),
+    ("containerPort", name_rule(port_number, empty="required")),
+    ("hostPort", name_rule(port_number)),
     ("protocol", one_of(*PROTOCOLS, empty="required")),
 )
 

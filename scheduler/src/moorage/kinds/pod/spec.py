@@ -15,8 +15,8 @@ from moorage.api.names import dns_label_faults, dns_subdomain_faults, label_valu
 from moorage.kinds.fields import (
     Rule,
     each,
-    given,
-    named,
+    if_present,
+    name_rule,
     needed,
     one_of,
     rules,
@@ -230,8 +230,8 @@ def _claim(claim: Json, where: str) -> list[FieldError]:
     return errors
 
 
-_claim_name = named(dns_label_faults, empty="required")
-_subdomain = named(dns_subdomain_faults, empty="refused")
+_claim_name = name_rule(dns_label_faults, empty="required")
+_subdomain = name_rule(dns_subdomain_faults, empty="refused")
 
 
 check_pod_spec = rules(
@@ -242,13 +242,13 @@ check_pod_spec = rules(
         "dnsPolicy",
         one_of("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None", empty="accepted"),
     ),
-    ("preemptionPolicy", given(one_of("Never", "PreemptLowerPriority", empty="required"))),
-    ("nodeName serviceAccountName priorityClassName", named(dns_subdomain_faults)),
-    ("runtimeClassName", given(_subdomain)),
-    ("hostname subdomain", named(dns_label_faults)),
+    ("preemptionPolicy", if_present(one_of("Never", "PreemptLowerPriority", empty="required"))),
+    ("nodeName serviceAccountName priorityClassName", name_rule(dns_subdomain_faults)),
+    ("runtimeClassName", if_present(_subdomain)),
+    ("hostname subdomain", name_rule(dns_label_faults)),
     (
         "activeDeadlineSeconds",
-        given(within(1, INT32_MAX, f"must be between 1 and {INT32_MAX}, inclusive")),
+        if_present(within(1, INT32_MAX, f"must be between 1 and {INT32_MAX}, inclusive")),
     ),
     ("nodeSelector", check_labels),
     ("affinity", check_affinity),
@@ -259,7 +259,7 @@ check_pod_spec = rules(
     check_pod_level_resources,
     ("overhead", check_limits),
     ("resourceClaims", each(_claim, unique="name", key=_claim_name)),
-    ("schedulingGroup.podGroupName", given(_subdomain)),
+    ("schedulingGroup.podGroupName", if_present(_subdomain)),
 )
 """Check the spec of a pod or of a pod template."""
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from moorage.api.names import dns_label_faults, dns_subdomain_faults
-from moorage.kinds.fields import driver_name, each, given, named, needed, rules, sole
+from moorage.kinds.fields import driver_name, each, if_present, name_rule, needed, rules, sole
 from moorage.kinds.kind import FieldError, Obj, invalid, required
 from moorage.kinds.tree import Json, child, objects, text
 from moorage.kinds.values.quantities import check_quantity
 from moorage.kinds.volumes.volume_rules import check_claim_template, host_path, nfs_share
 
 _UNIQUE = "must be unique"
-_name = named(dns_label_faults, empty="required")
+_name = name_rule(dns_label_faults, empty="required")
 
 
 def _mountable_volumes(spec: Json) -> dict[str, bool]:
@@ -148,11 +148,11 @@ check_volumes = each(
             skipped=("name",),
         ),
         _first_source,
-        ("emptyDir.sizeLimit", given(check_quantity)),
-        ("ephemeral.volumeClaimTemplate", given(check_claim_template)),
-        ("csi", given(rules(("driver", driver_name)))),
-        ("hostPath", given(host_path)),
-        ("nfs", given(nfs_share)),
+        ("emptyDir.sizeLimit", if_present(check_quantity)),
+        ("ephemeral.volumeClaimTemplate", if_present(check_claim_template)),
+        ("csi", if_present(rules(("driver", driver_name)))),
+        ("hostPath", if_present(host_path)),
+        ("nfs", if_present(nfs_share)),
     ),
     unique="name",
     key=_name,

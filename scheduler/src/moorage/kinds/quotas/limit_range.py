@@ -13,7 +13,7 @@ from moorage.api import resources
 from moorage.api.names import qualified_name_faults
 from moorage.api.quantity import NANO, canonical, from_nano, parse_quantity
 from moorage.kinds.cells import CREATED, NAME, column
-from moorage.kinds.fields import each, named, rules
+from moorage.kinds.fields import each, name_rule, rules
 from moorage.kinds.kind import FieldError, forbidden, invalid, required
 from moorage.kinds.quotas.usage import pod_totals
 from moorage.kinds.served import ServedKind
@@ -251,7 +251,7 @@ KINDS = (
         rules=rules(
             (
                 "spec.limits",
-                each(_item, unique="type", key=named(_type_faults, empty="refused")),
+                each(_item, unique="type", key=name_rule(_type_faults, empty="refused")),
             )
         ),
     ),

@@ -9,7 +9,7 @@ from typing import Any
 
 from moorage.api import resources
 from moorage.kinds.cells import AGE, NAME, column
-from moorage.kinds.fields import defaults, kept, rules
+from moorage.kinds.fields import defaults, rules, unchanging
 from moorage.kinds.kind import FieldError, Obj, invalid, not_supported, required
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, child, objects, text
@@ -140,6 +140,6 @@ KINDS = (
         ),
         defaults=defaults(unset={"spec": {}, "status": {}}),
         rules=rules(("spec.hard", _hard), ("spec", _scopes), ("spec", _selectors)),
-        change=kept("spec.scopes spec.scopeSelector"),
+        change=unchanging("spec.scopes spec.scopeSelector"),
     ),
 )

@@ -13,7 +13,7 @@ from moorage.api.quantity import NANO
 from moorage.kinds.pod.containers import container_totals
 from moorage.kinds.pod.spec import affinity_terms
 from moorage.kinds.tree import Json, child, number, objects, text
-from moorage.kinds.values.quantities import COUNTED, Amounts, amounts, nano_of
+from moorage.kinds.values.quantities import COUNTABLE_RESOURCES, Amounts, amounts, nano_of
 
 _PODS = "pods"
 # Resources that a quota may name without a prefix; they mean requests.
@@ -48,7 +48,7 @@ def usage(shelf: str, obj: Json) -> Amounts:
         The object.
     """
     found: Amounts = {f"count/{shelf}": NANO}
-    if shelf in COUNTED and shelf != _PODS:
+    if shelf in COUNTABLE_RESOURCES and shelf != _PODS:
         found[shelf] = NANO
     special = _SPECIAL.get(shelf)
     if special is not None:

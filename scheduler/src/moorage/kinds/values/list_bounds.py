@@ -40,7 +40,7 @@ class ListBound(msgspec.Struct, frozen=True):
     fault: Callable[[str, Any, int], FieldError]
 
 
-def _counted(where: str, found: Any, most: int) -> FieldError:
+def _count_error(where: str, found: Any, most: int) -> FieldError:
     return too_many(where, len(found), most)
 
 
@@ -49,7 +49,7 @@ def _said(words: str) -> Callable[[str, Any, int], FieldError]:
 
 
 def _bound(
-    path: str, most: int, fault: Callable[[str, Any, int], FieldError] = _counted
+    path: str, most: int, fault: Callable[[str, Any, int], FieldError] = _count_error
 ) -> ListBound:
     return ListBound(tuple(path.split(".")), most, fault)
 

@@ -79,7 +79,7 @@ def check_size(value: Any, field: str) -> list[FieldError]:
     return errors or ([] if nano_of(value) else [invalid(field, str(value), NOT_ZERO)])
 
 
-COUNTED = frozenset(
+COUNTABLE_RESOURCES = frozenset(
     {
         "configmaps",
         "persistentvolumeclaims",
@@ -91,7 +91,7 @@ COUNTED = frozenset(
     }
 )
 """Kinds that a quota may count by their bare name, besides ``count/<resource>``."""
-COUNTS = COUNTED | {"services.loadbalancers", "services.nodeports"}
+COUNTS = COUNTABLE_RESOURCES | {"services.loadbalancers", "services.nodeports"}
 """Names without a slash whose amounts are integers."""
 _OF_CONTAINERS = frozenset({"cpu", "memory", "ephemeral-storage"})
 _STANDARD = (

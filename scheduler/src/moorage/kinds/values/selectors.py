@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.api.names import dns_subdomain_faults, label_value_faults, qualified_name_faults
-from moorage.kinds.fields import Rule, duplicates, each, given, named, rules
+from moorage.kinds.fields import Rule, duplicates, each, if_present, name_rule, rules
 from moorage.kinds.kind import (
     FieldError,
     duplicate,
@@ -23,7 +23,7 @@ from moorage.kinds.tree import Json, items, objects, strings, text
 TAINT_EFFECTS = ("NoExecute", "NoSchedule", "PreferNoSchedule")
 _BAD_OPERATOR = "not a valid selector operator"
 
-label_name: Rule = named(qualified_name_faults, empty="refused")
+label_name: Rule = name_rule(qualified_name_faults, empty="refused")
 
 
 def _operator(entry: Json, field: str, *, numeric: bool = False) -> list[FieldError]:
@@ -133,4 +133,4 @@ def _topology(entry: Json, field: str) -> list[FieldError]:
     return errors + label_name(entry.get("key"), f"{field}.key")
 
 
-node_selector: Rule = given(check_node_selector)
+node_selector: Rule = if_present(check_node_selector)

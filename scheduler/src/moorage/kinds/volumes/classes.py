@@ -14,11 +14,11 @@ from moorage.kinds.cells import AGE, NAME, column, flag, name_of
 from moorage.kinds.fields import (
     defaults,
     driver_name,
-    kept,
-    named,
+    name_rule,
     needed,
     one_of,
     rules,
+    unchanging,
 )
 from moorage.kinds.kind import (
     Column,
@@ -58,8 +58,8 @@ def _closed(name: str, value: Any) -> FieldError:
     return forbidden(name, f"updates to {name} are forbidden.")
 
 
-_class_closed = kept("parameters provisioner reclaimPolicy", _closed)
-_class_kept = kept("volumeBindingMode")
+_class_closed = unchanging("parameters provisioner reclaimPolicy", _closed)
+_class_kept = unchanging("volumeBindingMode")
 
 
 def _class_change(new: Obj, old: Obj) -> list[FieldError]:
@@ -151,7 +151,7 @@ VOLUME_ATTRIBUTES_CLASS = ServedKind(
         ("parameters", _parameters),
         ("parameters", needed("must contain at least one key/value pair")),
     ),
-    change=kept("driverName parameters", _closed),
+    change=unchanging("driverName parameters", _closed),
 )
 VOLUME_ATTACHMENT = ServedKind(
     resource=resources.VOLUME_ATTACHMENTS,
@@ -170,10 +170,10 @@ VOLUME_ATTACHMENT = ServedKind(
     rules=rules(
         ("spec.attacher", driver_name),
         ("spec.source", _source),
-        ("spec.nodeName", named(dns_subdomain_faults, empty="refused")),
+        ("spec.nodeName", name_rule(dns_subdomain_faults, empty="refused")),
         _attachment_status,
     ),
-    change=kept("spec"),
+    change=unchanging("spec"),
     check_status=lambda new, old: _attachment_status(new, ""),
 )
 KINDS = (

@@ -14,11 +14,11 @@ from moorage.kinds.fields import (
     duplicates,
     each,
     each_one_of,
-    given,
-    kept,
-    named,
+    if_present,
+    name_rule,
     one_of,
     rules,
+    unchanging,
     within,
 )
 from moorage.kinds.kind import FieldError, Obj, duplicate, invalid, required
@@ -122,7 +122,7 @@ CSI_NODE = ServedKind(
 
 
 def _csi_driver_change(new: Obj, old: Obj) -> list[FieldError]:
-    errors = kept("spec.volumeLifecycleModes")(new, old)
+    errors = unchanging("spec.volumeLifecycleModes")(new, old)
     after = child(new, "spec").get("attachRequired")
     if after != child(old, "spec").get("attachRequired"):
         # The path is upstream's.
@@ -164,7 +164,7 @@ CSI_DRIVER = ServedKind(
         ("spec.volumeLifecycleModes", each_one_of("Ephemeral", "Persistent")),
         (
             "spec.nodeAllocatableUpdatePeriodSeconds",
-            given(within(10, None, "must be greater than or equal to 10 seconds")),
+            if_present(within(10, None, "must be greater than or equal to 10 seconds")),
         ),
     ),
     change=_csi_driver_change,
@@ -180,10 +180,10 @@ CSI_STORAGE_CAPACITY = ServedKind(
     ),
     rules=rules(
         ("nodeTopology", check_label_selector),
-        ("storageClassName", named(dns_subdomain_faults, empty="refused")),
-        ("capacity", given(check_quantity)),
+        ("storageClassName", name_rule(dns_subdomain_faults, empty="refused")),
+        ("capacity", if_present(check_quantity)),
     ),
-    change=kept("nodeTopology storageClassName"),
+    change=unchanging("nodeTopology storageClassName"),
     warn=_warn_of_capacity,
 )
 KINDS = (CSI_NODE, CSI_DRIVER, CSI_STORAGE_CAPACITY)

@@ -20,13 +20,13 @@ from moorage.kinds.fields import (
     driver_name,
     each_one_of,
     each_value,
-    given,
-    kept,
-    named,
+    if_present,
+    name_rule,
     needed,
     one_of,
     rules,
     sole,
+    unchanging,
 )
 from moorage.kinds.kind import FieldError, Obj, forbidden, invalid, not_supported, required
 from moorage.kinds.metadata import check_template_metadata, immutable
@@ -69,7 +69,7 @@ def _one_pod(modes: list[str] | None, where: str) -> list[FieldError]:
     return []
 
 
-_subdomain = named(dns_subdomain_faults)
+_subdomain = name_rule(dns_subdomain_faults)
 _common = rules(
     ("accessModes", each_one_of(*ACCESS_MODES)),
     ("accessModes", _one_pod),
@@ -91,10 +91,10 @@ def sources_of(spec: Json) -> Json:
 
 
 _a_source = sole(None, "must specify a volume type", "may not specify more than 1 volume type")
-_secret = given(
+_secret = if_present(
     rules(
-        ("name", named(dns_subdomain_faults, empty="required")),
-        ("namespace", named(dns_label_faults, empty="required")),
+        ("name", name_rule(dns_subdomain_faults, empty="required")),
+        ("namespace", name_rule(dns_label_faults, empty="required")),
     )
 )
 
@@ -211,7 +211,7 @@ def check_volume_change(new: Obj, old: Obj) -> list[FieldError]:
     if sources != were:
         detail = "spec.persistentvolumesource is immutable after creation"
         errors.append(forbidden("spec.persistentvolumesource", detail))
-    errors += kept("volumeMode")(spec, before)
+    errors += unchanging("volumeMode")(spec, before)
     affinity, name = before.get("nodeAffinity"), "volumeAttributesClassName"
     if affinity is not None and spec.get("nodeAffinity") != affinity:
         errors.append(immutable("nodeAffinity", spec.get("nodeAffinity")))
@@ -235,7 +235,7 @@ def _data_source(source: Json, where: str) -> list[FieldError]:
         detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
         errors.append(invalid(where, kind, detail))
     errors += _subdomain(group, f"{where}.apiGroup")
-    return errors + named(dns_label_faults)(text(source, "namespace"), f"{where}.namespace")
+    return errors + name_rule(dns_label_faults)(text(source, "namespace"), f"{where}.namespace")
 
 
 def _sources_agree(spec: Json, where: str) -> list[FieldError]:
@@ -255,7 +255,7 @@ check_claim_spec: Rule = rules(
     ("selector", check_label_selector),
     _common,
     _storage,
-    ("dataSource dataSourceRef", given(_data_source)),
+    ("dataSource dataSourceRef", if_present(_data_source)),
     _sources_agree,
     ("volumeAttributesClassName", _subdomain),
 )
@@ -288,7 +288,7 @@ def check_claim_change(new: Obj, old: Obj) -> list[FieldError]:
     if now < was and now <= granted:
         detail = "field can not be less than status.capacity"
         errors.append(forbidden("spec.resources.requests.storage", detail))
-    errors += kept("volumeMode")(child(new, "spec"), child(old, "spec"))
+    errors += unchanging("volumeMode")(child(new, "spec"), child(old, "spec"))
     return errors + _check_attributes_change(new, old)
 
 

@@ -32,11 +32,11 @@ from moorage.kinds.fields import (
     Default,
     Rule,
     defaults,
-    kept,
-    named,
+    name_rule,
     one_of,
     rules,
     selectable,
+    unchanging,
     within,
 )
 from moorage.kinds.kind import FieldError, Obj, forbidden, invalid, required
@@ -136,7 +136,7 @@ def _rolling(strategy: str, values: Json) -> Default:
     return fill_in
 
 
-_service_name = named(dns_label_faults)
+_service_name = name_rule(dns_label_faults)
 
 
 def _new_stateful_set(obj: Obj, old: Obj | None) -> list[FieldError]:
@@ -202,7 +202,7 @@ def _revision(new: Obj, old: Obj | None) -> list[FieldError]:
         return faults
     if new.get("data") is None:
         return [required("data", "data is mandatory")]
-    return kept("data")(new, old) if old is not None else []
+    return unchanging("data")(new, old) if old is not None else []
 
 
 def _template_containers(obj: Obj, key: str) -> str:
@@ -244,7 +244,7 @@ _REPLICAS = (
     IMAGES,
 )
 _READY = column("Ready", _ready, "Pods that are ready, of those there should be")
-_SELECTOR_KEPT = kept("spec.selector")
+_SELECTOR_KEPT = unchanging("spec.selector")
 _BY_REPLICAS = selectable(
     more={"status.replicas": lambda obj: str(number(obj, "status", "replicas"))}
 )

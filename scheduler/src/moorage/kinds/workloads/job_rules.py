@@ -14,8 +14,8 @@ from moorage.kinds.fields import (
     Rule,
     duplicates,
     each,
-    given,
-    named,
+    if_present,
+    name_rule,
     one_of,
     rules,
     within,
@@ -140,7 +140,7 @@ _valid_action: Rule = one_of("Count", "FailIndex", "FailJob", "Ignore", empty="r
 _valid_operator: Rule = one_of("In", "NotIn", empty="required")
 _pod_conditions: Rule = each(
     rules(
-        ("type", named(qualified_name_faults, empty="refused")),
+        ("type", name_rule(qualified_name_faults, empty="refused")),
         ("status", one_of("False", "True", "Unknown", empty="required")),
     ),
     most=_RULES_MAX,
@@ -243,7 +243,7 @@ check_job_spec: Rule = rules(
         within(0),
     ),
     _limited,
-    ("managedBy", given(_manager)),
+    ("managedBy", if_present(_manager)),
     ("completionMode", one_of(_INDEXED, "NonIndexed", empty="absent")),
     _of_mode,
     _failure_policy,

@@ -25,7 +25,7 @@ from moorage.kinds.cells import (
     timed,
     wide,
 )
-from moorage.kinds.fields import defaults, kept, one_of, rules, selectable, within
+from moorage.kinds.fields import defaults, one_of, rules, selectable, unchanging, within
 from moorage.kinds.kind import Column, Context, FieldError, Obj, invalid, not_supported, required
 from moorage.kinds.pod.defaults import default_template
 from moorage.kinds.pod.spec import INT32_MAX
@@ -154,12 +154,12 @@ def _selector(spec: Json, where: str) -> list[FieldError]:
     return [required(f"{where}.selector")] if selector is None else matches_template(spec, selector)
 
 
-_job_kept = kept(
+_job_kept = unchanging(
     "spec.selector spec.completionMode spec.podFailurePolicy "
     "spec.backoffLimitPerIndex spec.managedBy spec.successPolicy"
 )
-_job_completions_kept = kept("spec.completions")
-_job_template_kept = kept("spec.template")
+_job_completions_kept = unchanging("spec.completions")
+_job_template_kept = unchanging("spec.template")
 
 
 def _job_completions(new: Obj, old: Obj) -> list[FieldError]:

@@ -11,7 +11,7 @@ from moorage.api.names import dns_label_faults, qualified_name_faults
 from moorage.api.resources import ResourceType
 from moorage.kinds import status
 from moorage.kinds.cells import AGE, NAME, NONE, column, count, name_of
-from moorage.kinds.fields import defaults, each, kept, named, one_of, rules, within
+from moorage.kinds.fields import defaults, each, name_rule, one_of, rules, unchanging, within
 from moorage.kinds.kind import Context, FieldError, Obj, invalid, required
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, attach, child, condition, number, objects, text
@@ -48,7 +48,7 @@ def _policy(policy: Json | None, where: str) -> list[FieldError]:
     return within(1)(least, f"{where}.gang.minCount") if found == ["gang"] else []
 
 
-_topology = each(rules(("key", named(qualified_name_faults, empty="refused"))), most=1)
+_topology = each(rules(("key", name_rule(qualified_name_faults, empty="refused"))), most=1)
 _spec = rules(
     ("schedulingPolicy", _policy),
     ("disruptionMode", one_of("Pod", "PodGroup")),
@@ -60,7 +60,7 @@ def _templates(templates: list[Json] | None, where: str) -> list[FieldError]:
     return [] if templates else [required(where, "must have at least one item")]
 
 
-_template = rules(("name", named(dns_label_faults, empty="refused")), _spec)
+_template = rules(("name", name_rule(dns_label_faults, empty="refused")), _spec)
 
 
 def _policy_of(obj: Obj) -> str:
@@ -98,7 +98,7 @@ KINDS = (
         on_create=_prepare,
         counts_generations=True,
         rules=rules(("spec", _spec)),
-        change=kept("spec"),
+        change=unchanging("spec"),
     ),
     ServedKind(
         resource=resources.WORKLOADS,
@@ -114,6 +114,6 @@ KINDS = (
             ("spec.podGroupTemplates", _templates),
             ("spec.podGroupTemplates", each(_template, most=_TEMPLATES_MAX)),
         ),
-        change=kept("spec.podGroupTemplates"),
+        change=unchanging("spec.podGroupTemplates"),
     ),
 )

@@ -11,7 +11,7 @@ import msgspec
 
 from moorage.base.errors import UsageError
 from moorage.observe.records.record import AttemptRecord
-from moorage.observe.records.told import ToldAttempt, told
+from moorage.observe.records.told import ShownAttempt, shown_attempt
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class RecordFile:
 
     def add_record(self, record: AttemptRecord) -> None:
         """Take the record of an ended attempt; `flush` writes it."""
-        self._lines.append(msgspec.json.encode(told(record)) + b"\n")
+        self._lines.append(msgspec.json.encode(shown_attempt(record)) + b"\n")
 
     def flush(self) -> None:
         """Write what was put. Lines that cannot be written are counted, and lost."""
@@ -117,7 +117,7 @@ def _numbered(path: Path, number: int) -> Path:
     return path.with_name(f"{path.name}.{number}") if number else path
 
 
-def read_records(path: Path) -> Iterator[ToldAttempt]:
+def read_records(path: Path) -> Iterator[ShownAttempt]:
     """Yield the records of a file and of the older files beside it, oldest first.
 
     Raises
@@ -137,8 +137,8 @@ def read_records(path: Path) -> Iterator[ToldAttempt]:
             raise UsageError(f"cannot read records from {each}: {error.strerror}") from error
 
 
-def _decoded(line: bytes, path: Path, number: int) -> ToldAttempt:
+def _decoded(line: bytes, path: Path, number: int) -> ShownAttempt:
     try:
-        return msgspec.json.decode(line, type=ToldAttempt)
+        return msgspec.json.decode(line, type=ShownAttempt)
     except msgspec.MsgspecError as error:
         raise UsageError(f"{path}:{number}: this line is no record: {error}") from error

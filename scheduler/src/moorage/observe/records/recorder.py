@@ -78,11 +78,11 @@ class Recorder:
         history = histories.get(queued.uid)
         if history is None:
             before: tuple[HistoryEntry, ...] | TwoEntries = ()
-        elif queued.attempts == 1 and len(history.kept) < _FEW:
-            kept = history.kept
+        elif queued.attempts == 1 and len(history.newest) < _FEW:
+            kept = history.newest
             before = TwoEntries(kept[0], kept[1]) if len(kept) == _TWO else tuple(kept)
         else:
-            before = _since_last_attempt(history.kept)
+            before = _since_last_attempt(history.newest)
         record = AttemptRecord(
             self._number,
             queued.uid,

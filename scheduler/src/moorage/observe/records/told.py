@@ -14,7 +14,7 @@ from moorage.framework.extender import SCORE_FACTOR
 from moorage.observe.records.record import AttemptRecord
 
 
-class ToldCause(msgspec.Struct, frozen=True, rename="camel"):
+class ShownCause(msgspec.Struct, frozen=True, rename="camel"):
     """Something that happened to a pod between two attempts.
 
     Parameters
@@ -32,7 +32,7 @@ class ToldCause(msgspec.Struct, frozen=True, rename="camel"):
     cause: Prose
 
 
-class ToldRejection(msgspec.Struct, frozen=True, rename="camel"):
+class ShownRejection(msgspec.Struct, frozen=True, rename="camel"):
     """Nodes that one plugin rejected alike.
 
     Parameters
@@ -53,7 +53,7 @@ class ToldRejection(msgspec.Struct, frozen=True, rename="camel"):
     nodes: tuple[NodeName, ...]
 
 
-class ToldScore(msgspec.Struct, frozen=True, rename="camel"):
+class ShownScore(msgspec.Struct, frozen=True, rename="camel"):
     """The score that one plugin gave one node.
 
     Parameters
@@ -75,7 +75,7 @@ class ToldScore(msgspec.Struct, frozen=True, rename="camel"):
     weighted: int
 
 
-class ToldNode(msgspec.Struct, frozen=True, rename="camel"):
+class ShownNode(msgspec.Struct, frozen=True, rename="camel"):
     """One of the best nodes.
 
     Parameters
@@ -90,10 +90,10 @@ class ToldNode(msgspec.Struct, frozen=True, rename="camel"):
 
     node: NodeName
     total: int
-    scores: tuple[ToldScore, ...]
+    scores: tuple[ShownScore, ...]
 
 
-class ToldExtenderScore(msgspec.Struct, frozen=True, rename="camel"):
+class ShownExtenderScore(msgspec.Struct, frozen=True, rename="camel"):
     """The score that one extender gave one node.
 
     Parameters
@@ -109,7 +109,7 @@ class ToldExtenderScore(msgspec.Struct, frozen=True, rename="camel"):
     weighted: int
 
 
-class ToldExtenderRejection(msgspec.Struct, frozen=True, rename="camel"):
+class ShownExtenderRejection(msgspec.Struct, frozen=True, rename="camel"):
     """Nodes that an extender rejected alike.
 
     Parameters
@@ -125,7 +125,7 @@ class ToldExtenderRejection(msgspec.Struct, frozen=True, rename="camel"):
     nodes: tuple[NodeName, ...]
 
 
-class ToldExtender(msgspec.Struct, frozen=True, rename="camel"):
+class ShownExtender(msgspec.Struct, frozen=True, rename="camel"):
     """The answers of one extender in an attempt.
 
     Parameters
@@ -141,12 +141,12 @@ class ToldExtender(msgspec.Struct, frozen=True, rename="camel"):
     """
 
     extender: str
-    rejections: tuple[ToldExtenderRejection, ...]
-    scores: tuple[ToldExtenderScore, ...]
+    rejections: tuple[ShownExtenderRejection, ...]
+    scores: tuple[ShownExtenderScore, ...]
     errors: tuple[Prose, ...]
 
 
-class ToldStep(msgspec.Struct, frozen=True, rename="camel"):
+class ShownStep(msgspec.Struct, frozen=True, rename="camel"):
     """A step of an attempt after its decision.
 
     Parameters
@@ -201,7 +201,7 @@ class AttemptHead(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     outcome: str
 
 
-class ToldAttempt(AttemptHead, frozen=True, kw_only=True, rename="camel"):
+class ShownAttempt(AttemptHead, frozen=True, kw_only=True, rename="camel"):
     """The findings of one attempt, and its end.
 
     Parameters
@@ -252,7 +252,7 @@ class ToldAttempt(AttemptHead, frozen=True, kw_only=True, rename="camel"):
         When the attempt ended; empty before.
     """
 
-    before: tuple[ToldCause, ...]
+    before: tuple[ShownCause, ...]
     waited_for: tuple[str, ...]
     node: NodeName
     total: int | None
@@ -266,12 +266,12 @@ class ToldAttempt(AttemptHead, frozen=True, kw_only=True, rename="camel"):
     victims_chosen_by: str = ""
     pre_filter_plugins: tuple[str, ...]
     filter_results: str
-    rejections: tuple[ToldRejection, ...] | None
+    rejections: tuple[ShownRejection, ...] | None
     passed: int | None
-    best: tuple[ToldNode, ...]
-    extenders: tuple[ToldExtender, ...] = ()
+    best: tuple[ShownNode, ...]
+    extenders: tuple[ShownExtender, ...] = ()
     broken_by: str = ""
-    steps: tuple[ToldStep, ...]
+    steps: tuple[ShownStep, ...]
     end: str
     ended: str
 
@@ -294,15 +294,15 @@ def head_of(record: AttemptRecord) -> dict[str, Any]:
     )
 
 
-def steps_of(record: AttemptRecord) -> tuple[ToldStep, ...]:
+def steps_of(record: AttemptRecord) -> tuple[ShownStep, ...]:
     """Return the steps after the decision."""
     return tuple(
-        ToldStep(each.name, each.code, each.took_ns / NS_PER_SECOND, each.plugin)
+        ShownStep(each.name, each.code, each.took_ns / NS_PER_SECOND, each.plugin)
         for each in record.steps
     )
 
 
-def told(record: AttemptRecord, *, rejections: bool = True) -> ToldAttempt:
+def shown_attempt(record: AttemptRecord, *, rejections: bool = True) -> ShownAttempt:
     """Return a record in words.
 
     Parameters
@@ -314,10 +314,10 @@ def told(record: AttemptRecord, *, rejections: bool = True) -> ToldAttempt:
     looked_at = None if note is None else note.looked_at
     whole = looked_at if rejections and known else None
     ranking = None if note is None else note.ranking
-    return ToldAttempt(
+    return ShownAttempt(
         **head_of(record),
         before=tuple(
-            ToldCause(rfc3339_micro(each.at_ns), each.what, each.cause) for each in record.before
+            ShownCause(rfc3339_micro(each.at_ns), each.what, each.cause) for each in record.before
         ),
         waited_for=tuple(sorted(record.rejectors)),
         node=record.node,
@@ -334,7 +334,7 @@ def told(record: AttemptRecord, *, rejections: bool = True) -> ToldAttempt:
         filter_results="kept" if known else "none" if looked_at is None else "dropped",
         rejections=None
         if whole is None
-        else tuple(ToldRejection(*key, tuple(nodes)) for key, nodes in whole.rejections().items()),
+        else tuple(ShownRejection(*key, tuple(nodes)) for key, nodes in whole.rejections().items()),
         passed=None if whole is None else len(whole.passed_rows()),
         best=() if ranking is None else _ranked(ranking),
         extenders=() if note is None else tuple(map(_extender, note.extenders)),
@@ -345,13 +345,13 @@ def told(record: AttemptRecord, *, rejections: bool = True) -> ToldAttempt:
     )
 
 
-def _ranked(ranking: Ranking) -> tuple[ToldNode, ...]:
+def _ranked(ranking: Ranking) -> tuple[ShownNode, ...]:
     return tuple(
-        ToldNode(
+        ShownNode(
             node,
             total,
             tuple(
-                ToldScore(
+                ShownScore(
                     each.plugin,
                     each.weight,
                     each.raw[rank],
@@ -365,11 +365,11 @@ def _ranked(ranking: Ranking) -> tuple[ToldNode, ...]:
     )
 
 
-def _extender(answer: ExtenderAnswer) -> ToldExtender:
+def _extender(answer: ExtenderAnswer) -> ShownExtender:
     factor = answer.weight * SCORE_FACTOR
-    return ToldExtender(
+    return ShownExtender(
         answer.extender,
-        tuple(ToldExtenderRejection(*each) for each in answer.rejected),
-        tuple(ToldExtenderScore(node, score, score * factor) for node, score in answer.scores),
+        tuple(ShownExtenderRejection(*each) for each in answer.rejected),
+        tuple(ShownExtenderScore(node, score, score * factor) for node, score in answer.scores),
         answer.errors,
     )

@@ -222,7 +222,10 @@ def spans_of(record: AttemptRecord, trace: Trace) -> list[Span]:
             step.name,
             start_ns=end_ns - step.took_ns,
             end_ns=end_ns,
-            attributes={"moorage.status": step.code, **_given("moorage.plugin", step.plugin)},
+            attributes={
+                "moorage.status": step.code,
+                **_attribute_unless_empty("moorage.plugin", step.plugin),
+            },
             failure=step.code if step.code == "Error" else None,
         )
         for step, end_ns in zip(record.steps, trace.step_ends_ns, strict=True)
@@ -247,18 +250,18 @@ def _whole(record: AttemptRecord, trace: Trace) -> Span:
             "k8s.namespace.name": namespace,
             "k8s.pod.name": name,
             "k8s.pod.uid": record.uid,
-            **_given("k8s.node.name", record.node),
+            **_attribute_unless_empty("k8s.node.name", record.node),
             "moorage.profile": record.profile,
             "moorage.attempt": record.attempt,
             "moorage.end": record.end,
-            **_given("moorage.message", record.failure.message[:_TEXT_MAX]),
-            **_given("moorage.nominated_node", record.failure.nominated or ""),
+            **_attribute_unless_empty("moorage.message", record.failure.message[:_TEXT_MAX]),
+            **_attribute_unless_empty("moorage.nominated_node", record.failure.nominated or ""),
         },
         failure=record.failure.message[:_TEXT_MAX] if failed else None,
     )
 
 
-def _given(name: str, value: str) -> dict[str, str]:
+def _attribute_unless_empty(name: str, value: str) -> dict[str, str]:
     return {name: value} if value else {}
 
 

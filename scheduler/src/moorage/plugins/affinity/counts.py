@@ -25,7 +25,7 @@ NO_COUNTS: Final[ByKey] = {}
 """The counts of no term."""
 
 
-class Counted(msgspec.Struct, frozen=True):
+class AffinityCounts(msgspec.Struct, frozen=True):
     """Counts of pods, by topology key and domain.
 
     Parameters
@@ -58,18 +58,18 @@ class Counts(msgspec.Struct, frozen=True):
         nominated pod changes a count.
     """
 
-    placed: Counted
-    beside: Counted | None
+    placed: AffinityCounts
+    beside: AffinityCounts | None
 
 
 def after(
     snapshot: Snapshot,
-    counted: Counted,
+    counted: AffinityCounts,
     pod: PodInfo,
     others: Iterable[tuple[int, PodInfo]],
     *,
     step: int,
-) -> Counted:
+) -> AffinityCounts:
     """Return the counts after pods are added to rows or removed; the same counts for no change.
 
     Parameters
@@ -100,10 +100,10 @@ def after(
                 away.move(term.topology_key, snapshot.label_column(term.topology_key), row, step)
     if not (existing.changed or near.changed or away.changed):
         return counted
-    return Counted(incoming, existing.counts, near.counts, away.counts)
+    return AffinityCounts(incoming, existing.counts, near.counts, away.counts)
 
 
-def unmet(counted: Counted, pod: PodInfo, view: NodeView) -> BoolArray | None:
+def unmet(counted: AffinityCounts, pod: PodInfo, view: NodeView) -> BoolArray | None:
     """Return bool, (rows of the view,): rows that fail the pod's affinity; None for no row."""
     if not counted.near:
         return None
@@ -121,7 +121,7 @@ def unmet(counted: Counted, pod: PodInfo, view: NodeView) -> BoolArray | None:
     return missing
 
 
-def _is_first_of_its_kind(counted: Counted, pod: PodInfo) -> bool:
+def _is_first_of_its_kind(counted: AffinityCounts, pod: PodInfo) -> bool:
     if any(domains.by_domain.any() for domains in counted.near.values()):
         return False
     return counted.incoming.is_near(pod.namespace, pod.pod.metadata.labels)

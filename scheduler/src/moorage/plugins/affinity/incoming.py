@@ -107,14 +107,16 @@ class Resolver:
     def _resolved(self, spec: PodAffinitySpec) -> IncomingAffinity:
         required = tuple(self._merged(term) for term in spec.required)
         required_anti = tuple(self._merged(term) for term in spec.required_anti)
-        wishes = [_counted(self._merged(term), weight) for term, weight in spec.preferred]
-        wishes += [_counted(self._merged(term), -weight) for term, weight in spec.preferred_anti]
+        wishes = [_counted_term(self._merged(term), weight) for term, weight in spec.preferred]
+        wishes += [
+            _counted_term(self._merged(term), -weight) for term, weight in spec.preferred_anti
+        ]
         return IncomingAffinity(
             required=required,
             required_anti=required_anti,
             together=_together(required) if required else None,
             keys=tuple(dict.fromkeys(term.topology_key for term in required)),
-            anti=tuple(_counted(term) for term in required_anti),
+            anti=tuple(_counted_term(term) for term in required_anti),
             wishes=_summed(wishes),
         )
 
@@ -134,7 +136,7 @@ def _namespaces_of(term: AffinityTerm) -> frozenset[str] | None:
     return None if term.namespace_selector.matches(_NO_LABELS) else term.namespaces
 
 
-def _counted(term: AffinityTerm, weight: int = 1) -> CountedTerm:
+def _counted_term(term: AffinityTerm, weight: int = 1) -> CountedTerm:
     key = CountKey(term.selector, _namespaces_of(term), live_only=False)
     return CountedTerm(key, term.topology_key, weight)
 

@@ -36,7 +36,7 @@ from moorage.framework.status import (
 from moorage.framework.subjects import Subject
 from moorage.plugins.affinity.counts import (
     NO_COUNTS,
-    Counted,
+    AffinityCounts,
     Counts,
     after,
     namespace_labels,
@@ -143,7 +143,7 @@ class InterPodAffinity:
         if not (existing or nominated or own_terms):
             return None, SKIP
         incoming = self._resolver.resolve(part)
-        placed = Counted(
+        placed = AffinityCounts(
             incoming=incoming,
             existing=existing,
             near=self._near(incoming),
@@ -186,7 +186,7 @@ class InterPodAffinity:
             checks = (*self._checks(counts.beside, pod, view), *checks)
         return _first_failure(checks)
 
-    def _checks(self, counted: Counted, pod: PodInfo, view: NodeView) -> tuple[_Check, ...]:
+    def _checks(self, counted: AffinityCounts, pod: PodInfo, view: NodeView) -> tuple[_Check, ...]:
         """Return the rows that fail by each kind of term, in upstream's order."""
         return (
             (

@@ -128,7 +128,7 @@ class Attempt:
         """The claims without an allocation in the API, in order."""
         return [each for each in self.claims if not each.is_allocated]
 
-    def asked_for(self, special: NodeClaim | None) -> list[ResourceClaim]:
+    def demands_for(self, special: NodeClaim | None) -> list[ResourceClaim]:
         """Return the claims to allocate, with this form of the special claim."""
         return [
             special.claim if each.special and special is not None else each.claim

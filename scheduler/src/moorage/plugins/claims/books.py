@@ -42,11 +42,11 @@ class Holdings:
     def __init__(self, claims: ClaimTable, *, consumable_capacity: bool) -> None:
         self._claims = claims
         self._by_capacity = consumable_capacity
-        self._counted: dict[Key, AllocationResult] = {}
+        self._allocations: dict[Key, AllocationResult] = {}
         self._pending: dict[str, _Pending] = {}
         self._pending_of: dict[Key, dict[str, None]] = {}
         """Uids of allocations under way, by the claim's key; special claims share a key."""
-        self._held = self._empty()
+        self._state = self._empty()
         self._logs = (claims.shown_log, claims.log)
         self._positions: tuple[int, ...] = (-1, -1, -1)
 
@@ -57,7 +57,7 @@ class Holdings:
         be built anew.
         """
         self._follow()
-        return self._held
+        return self._state
 
     def without(self, given_back: Callable[[ResourceClaim], bool] | None) -> AllocatedState:
         """Return the allocated devices but for those of some claims; a new object.
@@ -92,7 +92,7 @@ class Holdings:
         changed = [None if at < 0 else log.since(at) for log, at in logs]
         begun = None if before[2] < 0 else under_way.since(before[2])
         if changed[0] is None or changed[1] is None or begun is None:
-            self._held, self._counted = self._empty(), {}
+            self._state, self._allocations = self._empty(), {}
             self._pending, self._pending_of = {}, {}
             keys = [(claim.namespace, claim.name) for claim in self._claims.all_claims()]
             uids = list(self._claims.under_way_uids())
@@ -107,18 +107,18 @@ class Holdings:
     def _count(self, key: Key) -> None:
         claim = self._claims.get(*key)
         held = None if claim is None else claim.status.allocation
-        before = self._counted.pop(key, None)
+        before = self._allocations.pop(key, None)
         if before is not None:
-            self._held.remove(before)
+            self._state.remove(before)
         if held is not None:
-            self._held.add(held)
-            self._counted[key] = held
+            self._state.add(held)
+            self._allocations[key] = held
 
     def _count_pending(self, uid: str) -> None:
         before, now = self._pending.pop(uid, None), self._claims.find_under_way(uid)
         if before is not None:
             if before.allocation is not None:
-                self._held.remove(before.allocation)
+                self._state.remove(before.allocation)
             same_key = self._pending_of[before.key]
             del same_key[uid]
             if not same_key:
@@ -131,7 +131,7 @@ class Holdings:
         is_written = written is not None and written.status.allocation is not None
         allocation = None if is_written else allocation_of(now.claim)
         if allocation is not None:
-            self._held.add(allocation)
+            self._state.add(allocation)
         self._pending[uid] = _Pending(key, allocation)
         self._pending_of.setdefault(key, {})[uid] = None
 
@@ -171,7 +171,7 @@ class Books:
         held = holdings.now() if given_back is None else holdings.without(given_back)
         return self.allocator_beside(held)
 
-    def held_without(self, given_back: Callable[[ResourceClaim], bool] | None) -> AllocatedState:
+    def state_without(self, given_back: Callable[[ResourceClaim], bool] | None) -> AllocatedState:
         """Return the allocated devices but for those of some claims, to be added to."""
         return self._holdings.without(given_back)
 

@@ -305,7 +305,7 @@ class DynamicResources:
         if self._books is None:
             timeout = self._filter_timeout_seconds
             self._books = Books(self._handle, filter_timeout_seconds=timeout)
-        held = None if given_back is None else self._books.held_without(given_back)
+        held = None if given_back is None else self._books.state_without(given_back)
         return self._search_beside(attempt, self._promised(attempt, pod, self._books, held))
 
     def _promised(
@@ -326,7 +326,7 @@ class DynamicResources:
             wanted = [each for each in found.unallocated if each.uid not in own]
             if not wanted or len(wanted) < len(found.unallocated):
                 continue  # what the pod shares with it is no matter of devices
-            held = books.held_without(None) if held is None else held
+            held = books.state_without(None) if held is None else held
             search = found.search = self._search_beside(found, held)
             search.judge(snapshot.rows([row]))
             for allocation in found.results_on(snapshot.names[row]):

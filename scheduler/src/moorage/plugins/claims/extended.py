@@ -95,7 +95,7 @@ class ExtendedPart:
         self._pod = pod.pod
         self._claim = claim
         self._classes = classes
-        self._asked = sorted(
+        self._device_resources = sorted(
             name
             for name, amount in pod.part(RESOURCES).value.filter.items()
             if amount and may_be_devices(name)
@@ -105,7 +105,7 @@ class ExtendedPart:
     def left_to_devices(self, node: Node) -> tuple[str, ...] | None:
         """Return the resources that devices must provide on a node; None if the node lacks one."""
         found = []
-        for name in self._asked:
+        for name in self._device_resources:
             offered = node.status.allocatable.get(name)
             none = offered is None or to_units(name, parse_quantity(offered)) == 0
             if none and self._classes.find(name) is not None:

@@ -21,7 +21,7 @@ SUB_REQUESTS_MOST = 8
 """Greatest number of alternatives of a request (kubernetes v1.36 ``api/resource/v1``)."""
 
 
-class Asked(NamedTuple):
+class ClaimDemands(NamedTuple):
     """The claims to allocate on some nodes, compiled."""
 
     special: NodeClaim | None
@@ -39,8 +39,8 @@ class OnNode(NamedTuple):
 class _Batch(NamedTuple):
     """The solutions of one call of Filter, by number."""
 
-    asked: Asked
-    found: Mapping[int, Solution]
+    claim_demands: ClaimDemands
+    solutions: Mapping[int, Solution]
 
 
 class Findings:
@@ -58,7 +58,7 @@ class Findings:
     """
 
     def __init__(
-        self, rows: int, build: Callable[[int, Asked, Solution], list[AllocationResult]]
+        self, rows: int, build: Callable[[int, ClaimDemands, Solution], list[AllocationResult]]
     ) -> None:
         self._build = build
         self._batch_n = np.full(rows, _NONE, np.int32)
@@ -68,7 +68,7 @@ class Findings:
     def passed(
         self,
         rows: RowArray,
-        asked: Asked,
+        asked: ClaimDemands,
         found: Mapping[int, Solution],
         number_n: NumberArray,
     ) -> None:
@@ -86,7 +86,7 @@ class Findings:
             int32, (k,).
         """
         last = self._batches[-1] if self._batches else None
-        if last is None or last.asked is not asked or last.found is not found:
+        if last is None or last.claim_demands is not asked or last.solutions is not found:
             self._batches.append(_Batch(asked, found))
         self._batch_n[rows] = len(self._batches) - 1
         self._number_n[rows] = number_n
@@ -101,9 +101,9 @@ class Findings:
         if index == _NONE:
             return None
         batch = self._batches[index]
-        solution = batch.found.get(self._number_n.item(row))
-        results = () if solution is None else self._build(row, batch.asked, solution)
-        return OnNode(results, batch.asked.special)
+        solution = batch.solutions.get(self._number_n.item(row))
+        results = () if solution is None else self._build(row, batch.claim_demands, solution)
+        return OnNode(results, batch.claim_demands.special)
 
     def scores(self, rows: RowArray, more: int) -> NDArray[np.int64]:
         """Return int64, (k,): the scores of rows for requests with alternatives.
@@ -120,11 +120,11 @@ class Findings:
         batch_n = self._batch_n[rows]
         score_n = np.where(batch_n == _NONE, 0, np.int64(more))
         for index, batch in enumerate(self._batches):
-            if not any(demand.has_alternatives for demand in batch.asked.demands):
+            if not any(demand.has_alternatives for demand in batch.claim_demands.demands):
                 continue
             here = (batch_n == index).nonzero()[0]
             numbers, at = np.unique(self._number_n[rows[here]], return_inverse=True)
-            points = [_points(batch.found.get(number)) for number in numbers.tolist()]
+            points = [_points(batch.solutions.get(number)) for number in numbers.tolist()]
             score_n[here] += np.array(points, np.int64)[at]
         return score_n
 

@@ -56,10 +56,10 @@ class RowAnswers(NamedTuple):
     """Answers about some rows."""
 
     number_n: NumberArray
-    """int32, (rows,): a key of `found` where the claims can be allocated."""
+    """int32, (rows,): a key of `by_number` where the claims can be allocated."""
     outcome_n: NDArray[np.uint8]
     """uint8, (rows,): `ALLOCATED`, `NOT_ALLOCATED` or `INVALID_POOL`."""
-    found: Mapping[int, Solution]
+    solutions: Mapping[int, Solution]
     """Solutions by number."""
 
 
@@ -68,7 +68,7 @@ class _Solutions:
 
     def __init__(self) -> None:
         self.outcome_k = np.zeros(64, np.uint8)
-        self.found: dict[int, Solution] = {}
+        self.by_number: dict[int, Solution] = {}
 
     def outcomes(self, count: int) -> NDArray[np.uint8]:
         """Return uint8, (at least `count`,): the outcome for each number."""
@@ -169,10 +169,10 @@ class DeviceRows:
                 view, node = self._view(row, allocator), self._facts(row)
                 solution = allocator.search(view, demands, allocator.timer(node))
                 if solution is not None:
-                    solutions.found[number] = solution
+                    solutions.by_number[number] = solution
                 outcomes[number] = outcome(view, solution)
             outcome_n = outcomes[number_n]
-        return RowAnswers(number_n, outcome_n, solutions.found)
+        return RowAnswers(number_n, outcome_n, solutions.by_number)
 
     # -- following the cluster -----------------------------------------------------------------
 
@@ -284,11 +284,11 @@ class DeviceRows:
     def _see(self, row: int, view: NodeView | None) -> None:
         """Note which pools a row sees."""
         before, self._views[row] = self._views[row], view
-        for pool in () if before is None else before.seen:
+        for pool in () if before is None else before.pool_ids:
             del self._rows_of_pool[pool][row]
             if not self._rows_of_pool[pool]:
                 del self._rows_of_pool[pool]
-        for pool in () if view is None else view.seen:
+        for pool in () if view is None else view.pool_ids:
             self._rows_of_pool.setdefault(pool, {})[row] = None
 
     def _facts(self, row: int) -> NodeFacts:

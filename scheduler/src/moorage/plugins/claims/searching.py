@@ -24,7 +24,7 @@ from moorage.plugins.claims.devices.contract import (
     NodeFacts,
 )
 from moorage.plugins.claims.devices.search import Solution
-from moorage.plugins.claims.findings import Asked, Findings, OnNode
+from moorage.plugins.claims.findings import ClaimDemands, Findings, OnNode
 from moorage.plugins.claims.rows import (
     ALLOCATED,
     INVALID_POOL,
@@ -90,7 +90,7 @@ class DeviceSearch:
             None if each.reachable is None else SelectorQuestion(each.reachable)
             for each in attempt.claims
         ]
-        self._asked: dict[tuple[str, ...], Asked] = {}
+        self._claims_by_names: dict[tuple[str, ...], ClaimDemands] = {}
         self._structure = -1
         self._findings = Findings(0, self._results)
 
@@ -178,23 +178,25 @@ class DeviceSearch:
         if not self._attempt.unallocated:
             return np.full(len(rows), _PASSES, np.int32)
         allocator = self._allocator()
-        asked = self._asked.get(resources)
+        asked = self._claims_by_names.get(resources)
         if asked is None:
             extended = self._attempt.extended
             special = None if extended is None else extended.on_node(resources)
-            claims = self._attempt.asked_for(special)
-            asked = self._asked[resources] = Asked(special, allocator.compile(claims))
+            claims = self._attempt.demands_for(special)
+            asked = self._claims_by_names[resources] = ClaimDemands(
+                special, allocator.compile(claims)
+            )
         if not asked.demands:
             self._findings.passed(rows, asked, {}, np.zeros(len(rows), np.int32))
             return np.full(len(rows), _PASSES, np.int32)
         found = self._answers(allocator, asked, rows)
         is_allocated_n = found.outcome_n == ALLOCATED
         if is_allocated_n.all():
-            self._findings.passed(rows, asked, found.found, found.number_n)
+            self._findings.passed(rows, asked, found.solutions, found.number_n)
             return np.full(len(rows), _PASSES, np.int32)
         passed = rows[is_allocated_n]
         self._findings.rejected(rows)
-        self._findings.passed(passed, asked, found.found, found.number_n[is_allocated_n])
+        self._findings.passed(passed, asked, found.solutions, found.number_n[is_allocated_n])
         return self._reason_ids()[found.outcome_n]
 
     def _reason_ids(self) -> NDArray[np.int32]:
@@ -204,7 +206,7 @@ class DeviceSearch:
         ids[INVALID_POOL] = self._reasons.intern(INVALID_POOLS)
         return ids
 
-    def _answers(self, allocator: Allocator, asked: Asked, rows: RowArray) -> RowAnswers:
+    def _answers(self, allocator: Allocator, asked: ClaimDemands, rows: RowArray) -> RowAnswers:
         if self._allocator_of_others is None:
             return self._books.rows.answers(allocator, asked.demands, rows)
         facts = [self._facts(row) for row in rows.tolist()]
@@ -217,7 +219,7 @@ class DeviceSearch:
     def _allocator(self) -> Allocator:
         return self._allocator_of_others or self._books.allocator()
 
-    def _results(self, row: int, asked: Asked, solution: Solution) -> list[AllocationResult]:
+    def _results(self, row: int, asked: ClaimDemands, solution: Solution) -> list[AllocationResult]:
         return self._allocator().results(self._facts(row), asked.demands, solution)
 
     def _facts(self, row: int) -> NodeFacts:

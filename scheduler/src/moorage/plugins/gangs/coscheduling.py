@@ -45,7 +45,7 @@ from moorage.framework.roles import Role
 from moorage.framework.status import SUCCESS, Code, Status, unresolvable, unschedulable
 from moorage.plugins.gangs.coscheduling_hints import GroupHints
 from moorage.plugins.gangs.coscheduling_rules import GroupRules, Until, created_ns
-from moorage.plugins.gangs.topology_domains import TopologyDomains, counted
+from moorage.plugins.gangs.topology_domains import TopologyDomains, percent_of_most
 from moorage.snapshot.group_labels import CUSTOM_SOURCE, LABEL_SOURCE, minimum_of
 from moorage.snapshot.pod_groups import GroupKey, GroupMembers, GroupTerms
 from moorage.snapshot.pod_info import PodInfo, info_of
@@ -186,7 +186,7 @@ class Coscheduling:
         if not key.source:  # counted by PodGroupPodsCount
             return np.zeros(len(filled), np.int64), SUCCESS
         placed = self._snapshot.groups.members(key).placed
-        return counted(placed, [len(each.pods) for each in filled]), SUCCESS
+        return percent_of_most(placed, [len(each.pods) for each in filled]), SUCCESS
 
     # -- in mode permit ------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from moorage.framework.group import FilledPlacement
 from moorage.framework.handle import Handle
 from moorage.framework.points import ScoreArray
 from moorage.framework.status import SUCCESS, Status, error
-from moorage.plugins.gangs.topology_domains import counted
+from moorage.plugins.gangs.topology_domains import percent_of_most
 from moorage.snapshot.pod_groups import GroupKey
 
 NOBODY = "no pods from pod group are assigned to any of the candidate placements"
@@ -35,5 +35,5 @@ class PodGroupPodsCount:
         if key.source:  # counted by Coscheduling
             return np.zeros(len(filled), np.int64), SUCCESS
         placed = self._snapshot.groups.members(key).placed
-        scores = counted(placed, [len(each.pods) for each in filled])
+        scores = percent_of_most(placed, [len(each.pods) for each in filled])
         return scores, SUCCESS if scores.any() else error(NOBODY)

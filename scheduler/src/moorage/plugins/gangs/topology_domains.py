@@ -190,7 +190,7 @@ class TopologyDomains:
         return self._snapshot.groups.members(key).waiting_pods()
 
 
-def counted(placed: int, filled: Sequence[int]) -> NDArray[np.int64]:
+def percent_of_most(placed: int, filled: Sequence[int]) -> NDArray[np.int64]:
     """Return each number of placed members in percent of the greatest number, rounded down.
 
     Parameters

@@ -89,7 +89,7 @@ class DeviceColumns:
         self._snapshot = snapshot
         self._asking = asking
         self._table = snapshot.table
-        self._held: dict[str, tuple[int, ...]] = {}
+        self._devices_by_uid: dict[str, tuple[int, ...]] = {}
         self._asks: dict[str, _Known] = {}
         self._structure = -1
         self._logs = (self._table.node_log, self._table.pod_log, self._table.version_log)
@@ -215,7 +215,7 @@ class DeviceColumns:
         tags: set[str] = set()
         unknown: list[PodInfo] = []
         left_out = "" if without is None else without.uid
-        asks, held = self._asks, self._held
+        asks, held = self._asks, self._devices_by_uid
         for uid, info in self._table.pods_by_row[row].items():
             known = asks.get(uid)
             if known is None or known.info is not info:
@@ -248,7 +248,7 @@ class DeviceColumns:
         return known
 
     def _devices_of(self, info: PodInfo) -> tuple[int, ...] | None:
-        devices = self._held.get(info.uid)
+        devices = self._devices_by_uid.get(info.uid)
         return self._asking.devices_of(info) if devices is None else devices
 
     def _nominated_before(self, row: int, pod: PodInfo) -> Iterator[PodInfo]:
@@ -291,21 +291,23 @@ class DeviceColumns:
 
     def hold(self, uid: str, node_name: str, devices: tuple[int, ...]) -> None:
         """Note the devices that were chosen for a pod."""
-        if len(self._held) >= self._purge_at:
+        if len(self._devices_by_uid) >= self._purge_at:
             known = self._table.node_of_pod
-            self._held = {each: held for each, held in self._held.items() if known(each)}
+            self._devices_by_uid = {
+                each: held for each, held in self._devices_by_uid.items() if known(each)
+            }
             self._asks = {each: kept for each, kept in self._asks.items() if known(each)}
-            self._purge_at = max(_HELD_MOST, 2 * len(self._held))
-        self._held[uid] = devices
+            self._purge_at = max(_HELD_MOST, 2 * len(self._devices_by_uid))
+        self._devices_by_uid[uid] = devices
         self._touch(node_name)
 
-    def held(self, uid: str) -> tuple[int, ...] | None:
+    def devices_of(self, uid: str) -> tuple[int, ...] | None:
         """Return the devices that were chosen for a pod, or None."""
-        return self._held.get(uid)
+        return self._devices_by_uid.get(uid)
 
     def drop(self, uid: str, node_name: str) -> None:
         """Forget the devices that were chosen for a pod."""
-        if self._held.pop(uid, None) is not None:
+        if self._devices_by_uid.pop(uid, None) is not None:
             self._touch(node_name)
 
     def _touch(self, node_name: str) -> None:

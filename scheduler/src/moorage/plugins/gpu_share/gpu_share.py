@@ -203,12 +203,12 @@ class GpuShare:
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Answer whether there is an annotation to write."""
         del state, node_name
-        return SKIP if self._sharing.devices.held(pod.uid) is None else SUCCESS
+        return SKIP if self._sharing.devices.devices_of(pod.uid) is None else SUCCESS
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Write the chosen devices into the pod's annotation."""
         del state, node_name
-        chosen = self._sharing.devices.held(pod.uid)
+        chosen = self._sharing.devices.devices_of(pod.uid)
         if chosen is None or self._client is None:
             return SUCCESS
         text = "-".join(str(device) for device in chosen)

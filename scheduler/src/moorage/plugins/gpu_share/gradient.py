@@ -62,7 +62,7 @@ def _kind_of(ask: GpuAsk, cpu_milli: int) -> Kind:
     return Kind(ask.gpus, ask.milli, cpu_milli)
 
 
-class _Kept:
+class _GradeColumns:
     """A grade and a device for every node, and how far they have followed the changes."""
 
     __slots__ = ("device_n", "epoch", "grade_n", "position")
@@ -92,7 +92,7 @@ class Gradient:
         self._unusable = unusable
         self._grade = grade
         self._snapshot = snapshot
-        self._kept: OrderedDict[Kind, _Kept] = OrderedDict()
+        self._columns: OrderedDict[Kind, _GradeColumns] = OrderedDict()
         self._as_is = _AsIs()
 
     def grades_of(self, kind: Kind, devices: DeviceColumns) -> Grades:
@@ -105,16 +105,16 @@ class Gradient:
         devices
             The devices, up to date.
         """
-        kept, log = self._kept.get(kind), devices.log
+        kept, log = self._columns.get(kind), devices.log
         changed = None
         if kept is not None and kept.epoch == devices.epoch:
-            self._kept.move_to_end(kind)
+            self._columns.move_to_end(kind)
             changed = log.since(kept.position)
         if kept is None or changed is None:
             none_n = self._grade(np.full(len(devices.idle_n), np.inf))
-            kept = self._kept[kind] = _Kept(none_n, devices.epoch)
-            if len(self._kept) > _KINDS_MOST:
-                self._kept.popitem(last=False)
+            kept = self._columns[kind] = _GradeColumns(none_n, devices.epoch)
+            if len(self._columns) > _KINDS_MOST:
+                self._columns.popitem(last=False)
             self._renew(kept, kind, devices, np.arange(len(none_n)))
         elif changed:
             self._renew(kept, kind, devices, np.array(changed, np.int64))
@@ -133,7 +133,7 @@ class Gradient:
         devices
             The devices; those of the node may be older than `room`.
         """
-        kept = self._kept.get(kind)
+        kept = self._columns.get(kind)
         if kept is not None and kept.epoch == devices.epoch:
             is_as_graded = kept.position == self._as_is.position == devices.log.position
             if is_as_graded and self._as_is.is_like(room, devices):
@@ -146,7 +146,9 @@ class Gradient:
         found = self._of_shares(kind, state, None, models=devices.models)
         return found[1].item(0)
 
-    def _renew(self, kept: _Kept, kind: Kind, devices: DeviceColumns, rows: IntArray) -> None:
+    def _renew(
+        self, kept: _GradeColumns, kind: Kind, devices: DeviceColumns, rows: IntArray
+    ) -> None:
         before_n = self._before(devices)
         cpu_s = self._as_is.cpu_n[rows]
         fits = cpu_s >= kind.cpu_milli

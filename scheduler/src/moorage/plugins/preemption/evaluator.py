@@ -108,7 +108,7 @@ class Evaluator:
             return None
         if narrowing.failure:
             return None, error(self._prefix + narrowing.failure)
-        kept = [each for each in narrowing.kept if each.victims]
+        kept = [each for each in narrowing.remaining if each.victims]
         if not kept:
             return self.refused(NO_CANDIDATE)
         now_ns = self._clock.now_ns()

@@ -197,7 +197,7 @@ class KnownRows:
         self._mixed = True
         self.alike = False  # a pod that has not started has two representations
 
-    def found(self, row: int) -> RowVictims:
+    def victims_of(self, row: int) -> RowVictims:
         """Return the result of the last dry run for a row."""
         run = self._run_n.item(row)
         if run == _ONE_ROW:

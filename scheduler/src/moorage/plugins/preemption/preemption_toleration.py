@@ -225,14 +225,14 @@ class _Classes:
     def __init__(self, lister: Lister[PriorityClass]) -> None:
         self._lister = lister
         self._generation = -1
-        self._found: Mapping[str, Toleration | None] = {}
+        self._tolerations: Mapping[str, Toleration | None] = {}
 
     def current(self) -> Mapping[str, Toleration | None]:
         """Return the exemptions by class; None for an invalid one."""
         if self._generation != self._lister.generation:
             self._generation = self._lister.generation
-            self._found = {each.name: _toleration(each) for each in self._lister.all()}
-        return self._found
+            self._tolerations = {each.name: _toleration(each) for each in self._lister.all()}
+        return self._tolerations
 
 
 def _toleration(given: PriorityClass) -> Toleration | None:

@@ -89,7 +89,7 @@ class Search:
         self._candidate_rows: list[IntArray] = []
         self._all_clean = True
         self._wanted = 0
-        self._kept: tuple[IntArray, IntArray] | None = None
+        self._first_candidates: tuple[IntArray, IntArray] | None = None
         self._narrowed_by = ""
 
     def run(self, rows: IntArray, first: int, wanted: int) -> None:
@@ -211,7 +211,7 @@ class Search:
         found = self._runs.single.get(row)
         if isinstance(found, Candidate):
             return found
-        violations = self._runs.known.found(row).violations
+        violations = self._runs.known.victims_of(row).violations
         return Candidate(self._name(row), tuple(self.victims(row)), violations)
 
     def victims(self, row: int) -> Sequence[PodInfo]:
@@ -220,7 +220,7 @@ class Search:
         if isinstance(found, Candidate):
             return found.victims
         assert found is None, f"row {row} is no candidate: {found}"
-        outcome = self._runs.known.found(row)
+        outcome = self._runs.known.victims_of(row)
         pods = self._around.importance.pods_by_rank(row)
         victims = [pods[rank] for rank in outcome.ranks]
         return by_importance(victims, self._now_ns) if outcome.mixed else victims
@@ -236,9 +236,9 @@ class Search:
 
     def _candidates(self) -> tuple[IntArray, IntArray]:
         """Return rows and costs of the candidates, without budget violations first, both capped."""
-        if self._kept is None:
-            self._kept = self._capped()
-        return self._kept
+        if self._first_candidates is None:
+            self._first_candidates = self._capped()
+        return self._first_candidates
 
     def _joined(self) -> IntArray:
         """Return the rows of all candidates in the order tried."""
@@ -260,7 +260,7 @@ class Search:
         if found is not None:
             assert isinstance(found, Status), f"row {row} is a candidate"
             return found
-        outcome = self._runs.known.found(row)
+        outcome = self._runs.known.victims_of(row)
         if not outcome.lower:
             return self._runs.rules.nobody(self._name(row))
         status = outcome.status

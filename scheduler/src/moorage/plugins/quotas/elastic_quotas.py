@@ -204,7 +204,7 @@ class _RequestedByNamespace:
         self._table = table
         self._structure = -1
         self._position = 0
-        self._seen: dict[str, dict[str, PodInfo]] = {}
+        self._pods_by_node: dict[str, dict[str, PodInfo]] = {}
         self._sums: dict[str, dict[str, int]] = {}
 
     def requested_by(self, namespaces: Iterable[str]) -> dict[str, dict[str, int]]:
@@ -222,15 +222,15 @@ class _RequestedByNamespace:
         if changed is None or self._structure != table.columns.structure:
             self._structure = table.columns.structure
             changed = list(range(len(table.names)))
-            for name in self._seen.keys() - set(table.names):
-                self._count(self._seen.pop(name).values(), -1)
+            for name in self._pods_by_node.keys() - set(table.names):
+                self._count(self._pods_by_node.pop(name).values(), -1)
         self._position = table.pod_log.position
         for row in changed:
             self._look_at(row)
 
     def _look_at(self, row: int) -> None:
         now, name = self._table.pods_by_row[row], self._table.names[row]
-        before = self._seen.get(name)
+        before = self._pods_by_node.get(name)
         if before == now:  # the same objects, compared by identity
             return
         if before is not None:
@@ -240,7 +240,7 @@ class _RequestedByNamespace:
             self._count(come, +1)
         else:
             self._count(now.values(), +1)
-        self._seen[name] = dict(now)
+        self._pods_by_node[name] = dict(now)
 
     def _count(self, pods: Iterable[PodInfo], sign: int) -> None:
         for pod in pods:

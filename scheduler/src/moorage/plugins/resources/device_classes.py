@@ -58,7 +58,7 @@ class DeviceClassNames:
         """Whether a pod requests a resource that a class provides."""
         if self._lister.generation == 0:
             return False
-        asked = memo_of(pod.part(RESOURCES), _ASKED, _asked)
+        asked = memo_of(pod.part(RESOURCES), _POSSIBLE_DEVICES, _possible_devices)
         return any(self.find(resource) is not None for resource in asked)
 
 
@@ -67,10 +67,10 @@ def may_be_devices(resource: str) -> bool:
     return is_extended_resource(resource) or resource.startswith(IMPLICIT_CLASS_PREFIX)
 
 
-_ASKED: Final = "resources that may be devices"
+_POSSIBLE_DEVICES: Final = "resources that may be devices"
 
 
-def _asked(requests: PodRequests) -> tuple[str, ...]:
+def _possible_devices(requests: PodRequests) -> tuple[str, ...]:
     return tuple(
         name for name, amount in requests.filter.items() if amount and may_be_devices(name)
     )

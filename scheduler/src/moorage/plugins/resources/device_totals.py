@@ -62,7 +62,7 @@ class DeviceTotals:
         if device_class is None:
             return None
         expressions = tuple(each.cel.expression for each in device_class.spec.selectors if each.cel)
-        offered, held = self._offered(), self._held()
+        offered, held = self._offered(), self._allocated_state()
         known = self._reached.setdefault(expressions, {})
         there_n, taken_n = np.zeros(len(view), np.int64), np.zeros(len(view), np.int64)
         for position, row in enumerate(view.row_numbers().tolist()):
@@ -77,7 +77,7 @@ class DeviceTotals:
 
     # Imported when a pod is scored by devices, which few configurations do.
 
-    def _held(self) -> AllocatedState:
+    def _allocated_state(self) -> AllocatedState:
         from moorage.plugins.claims.books import Holdings
 
         if self._holdings is None:

@@ -37,7 +37,7 @@ from moorage.snapshot.shape import LABELS, Part
 
 Owner = ReplicationController | ReplicaSet | StatefulSet
 
-_KEPT: Final = 4096  # number of compiled answers, a few kilobytes each; a guess
+_COMPILED_MAX: Final = 4096  # number of compiled answers, a few kilobytes each; a guess
 
 _Labels = Part[tuple[str, Mapping[str, str]]]
 
@@ -91,7 +91,7 @@ class DefaultConstraints:
         known = self._known.get(key)
         if known is None or known.services != services or known.owner is not owner:
             known = self._known[key] = _Known(services, owner, self._compile(labels, owner))
-            if len(self._known) > _KEPT:
+            if len(self._known) > _COMPILED_MAX:
                 self._known.popitem(last=False)
         self._known.move_to_end(key)
         return known.constraints

@@ -32,7 +32,7 @@ from moorage.snapshot.snapshot import Snapshot
 Domains = NDArray[np.int64]
 Tally = Sums
 
-_KEPT: Final = 64  # layouts; a guess: 0.2 MB each at 5000 nodes and two constraints
+_LAYOUTS_MAX: Final = 64  # layouts; a guess: 0.2 MB each at 5000 nodes and two constraints
 
 _SLACK: Final = 64  # unused values that do not justify a new numbering; a guess
 
@@ -84,7 +84,7 @@ class Axis:
 
     def existing(self) -> Domains:
         """Return the domains that have a counted row, ascending."""
-        return np.flatnonzero(self._marks(self._places.counted))
+        return np.flatnonzero(self._marks(self._places.counted_places))
 
     def distinct(self, places: Domains) -> int:
         """Return the number of distinct domains of some rows, given by their `place_n`."""
@@ -194,7 +194,7 @@ class Layouts:
         self._log: KeyLog[int] = snapshot.table.node_log
         self._sums = RunningSums(snapshot)
         self._of_nodes = (-1, -1)
-        self._kept: OrderedDict[tuple[object, ...], Layout] = OrderedDict()
+        self._layouts: OrderedDict[tuple[object, ...], Layout] = OrderedDict()
         self._axes: WeakValueDictionary[AxisKey, Axis] = WeakValueDictionary()
 
     def layout_of(
@@ -204,7 +204,7 @@ class Layouts:
         of_nodes = (self._log.position, self._snapshot.table.columns.structure)
         if of_nodes != self._of_nodes:
             self._of_nodes = of_nodes
-            self._kept.clear()
+            self._layouts.clear()
             self._axes.clear()
         affinity = any(each.honor_affinity for each in constraints)
         taints = any(each.honor_taints for each in constraints)
@@ -214,16 +214,16 @@ class Layouts:
             pod.part(TOLERATIONS).id if taints else -1,
             require_all,
         )
-        found = self._kept.get(key)
+        found = self._layouts.get(key)
         if found is None:
             found = Layout(
                 self._snapshot, constraints, pod=pod, require_all=require_all, axis_of=self._axis
             )
-            self._kept[key] = found
-            if len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
+            self._layouts[key] = found
+            if len(self._layouts) > _LAYOUTS_MAX:
+                self._layouts.popitem(last=False)
         else:
-            self._kept.move_to_end(key)
+            self._layouts.move_to_end(key)
         return found
 
     def _axis(self, column: LabelColumn, counted_n: BoolArray | None, key: AxisKey) -> Axis:

@@ -109,7 +109,7 @@ class PodTopologySpread:
         if not found.hard:
             return None, SKIP
         layout = self._layouts.layout_of(pod, found.hard, require_all=True)
-        placed = HardSkew.counted(found.hard, layout)
+        placed = HardSkew.current_skew(found.hard, layout)
         beside = (
             placed.beside(pod, snapshot.nominated_before(pod)) if snapshot.nominations else None
         )

@@ -82,7 +82,7 @@ class HardSkew:
         self._least: list[tuple[int, float, float] | None] = [None] * len(constraints)
 
     @classmethod
-    def counted(cls, constraints: Sequence[Constraint], layout: Layout) -> HardSkew:
+    def current_skew(cls, constraints: Sequence[Constraint], layout: Layout) -> HardSkew:
         """Return the skew of the current counts."""
         tallies = [
             axis.tally(constraint)

@@ -21,7 +21,7 @@ from moorage.plugins.volumes.claims import (
     requested_nano,
     volume_class,
 )
-from moorage.plugins.volumes.finder import Found, Match, NodeCapacity
+from moorage.plugins.volumes.finder import Match, NodeCapacity, VolumesByRow
 from moorage.plugins.volumes.free import NONE, RankArray
 
 BoolArray = NDArray[np.bool_]
@@ -53,7 +53,7 @@ class CapacityScorer:
     def __init__(self, points: Sequence[tuple[int, int]]) -> None:
         self._by_percent = scores_by_percent(points)
 
-    def scores(self, found: Found, n: int, capacity_of: CapacityOf) -> ScoreArray:
+    def scores(self, found: VolumesByRow, n: int, capacity_of: CapacityOf) -> ScoreArray:
         """Return int64, (n,): the mean score of the storage classes on each row.
 
         A row on which a claim gets an existing volume is scored by such volumes alone.

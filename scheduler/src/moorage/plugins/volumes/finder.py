@@ -63,7 +63,7 @@ class Match(msgspec.Struct, frozen=True):
     volumes: Sequence[PersistentVolume]
 
 
-class Found(msgspec.Struct, frozen=True):
+class VolumesByRow(msgspec.Struct, frozen=True):
     """The volumes found for a pod's claims on every row.
 
     Parameters
@@ -109,7 +109,7 @@ class NodeCapacity(msgspec.Struct, frozen=True):
     bytes_n: NDArray[np.int64]
 
 
-_EVERY_ROW: Final = Found(None)
+_EVERY_ROW: Final = VolumesByRow(None)
 
 
 class VolumeFinder:
@@ -133,7 +133,7 @@ class VolumeFinder:
         self._capacities: dict[str, list[tuple[CSIStorageCapacity, Terms]]] = {}
         self._capacity_generation = -1
 
-    def find(self, bound: Claims, delayed: Claims) -> Found:
+    def find(self, bound: Claims, delayed: Claims) -> VolumesByRow:
         """Find volumes on every row.
 
         Parameters
@@ -178,7 +178,7 @@ class VolumeFinder:
 
     # -- claims that wait ----------------------------------------------------------------------
 
-    def _find_delayed(self, claims: Claims, failed_n: NDArray[np.uint8]) -> Found:
+    def _find_delayed(self, claims: Claims, failed_n: NDArray[np.uint8]) -> VolumesByRow:
         selected = [claim for claim in claims if SELECTED_NODE in claim.metadata.annotations]
         judged: BoolArray | None = None
         for claim in selected:
@@ -194,7 +194,7 @@ class VolumeFinder:
         for match in matches:
             asked = None if match.chosen_n is None else match.chosen_n == NONE
             judged = self._judge_provision(match.claim, asked, judged, failed_n)
-        return Found(None, matches, tuple(selected))
+        return VolumesByRow(None, matches, tuple(selected))
 
     def _only(self, node_name: str) -> BoolArray:
         only = np.zeros(self._snapshot.num_nodes, np.bool_)

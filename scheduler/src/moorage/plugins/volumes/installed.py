@@ -29,7 +29,7 @@ class InstalledDrivers:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._missing: dict[str, BoolArray] = {}
-        self._seen = (-1, -1)
+        self._versions = (-1, -1)
 
     def is_required(self, driver: str) -> bool:
         """Whether pods with volumes of a driver need a node with the driver."""
@@ -40,8 +40,8 @@ class InstalledDrivers:
         """Return bool, (n,): rows whose CSINode does not list a driver, or that have no CSINode."""
         csi_nodes = self._snapshot.listers.csi_nodes
         seen = (csi_nodes.generation, self._snapshot.table.columns.structure)
-        if seen != self._seen:
-            self._seen = seen
+        if seen != self._versions:
+            self._versions = seen
             self._missing.clear()
         if driver not in self._missing:
             missing = (driver not in drivers_of(csi_nodes.get(n)) for n in self._snapshot.names)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from moorage.api.pod import Volume
 from moorage.api.volume import PersistentVolume
 from moorage.plugins.volumes.claims import VolumeError, claim_class, ownership_fault
-from moorage.plugins.volumes.translation import COUNTED, DRIVER_OF, handle_of, source_of
+from moorage.plugins.volumes.translation import DRIVER_OF, LIMITED_PLUGINS, handle_of, source_of
 from moorage.snapshot.listers import Listers
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.volume_pods import ClaimVolume, volumes_of
@@ -101,7 +101,7 @@ class VolumeResolver:
             return None
         driver = storage_class.provisioner
         if driver in DRIVER_OF:
-            if not has_csi_node or driver not in COUNTED:
+            if not has_csi_node or driver not in LIMITED_PLUGINS:
                 return None
             driver = DRIVER_OF[driver]
         return (driver, f"{self._prefix}-{claim_key}")

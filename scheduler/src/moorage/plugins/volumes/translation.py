@@ -46,7 +46,7 @@ DRIVER_OF: Final[Mapping[str, str]] = {
 }
 """In-tree plugin or provisioner to the CSI driver that replaced it."""
 
-COUNTED: Final = frozenset(
+LIMITED_PLUGINS: Final = frozenset(
     {
         "kubernetes.io/aws-ebs",
         "kubernetes.io/gce-pd",

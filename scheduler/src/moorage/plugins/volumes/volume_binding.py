@@ -54,8 +54,8 @@ from moorage.plugins.volumes.finder import (
     NO_STORAGE,
     NOT_EXISTING,
     NOT_FOUND,
-    Found,
     VolumeFinder,
+    VolumesByRow,
 )
 from moorage.plugins.volumes.hints import (
     capacity_hint,
@@ -90,10 +90,10 @@ class _Claims(msgspec.Struct):
         Claims that have a volume, and claims that wait for a pod; in volume order.
     promised
         Claims that wait for pods nominated first, each with the row of its pod.
-    found
+    volumes
         The volumes found on every row; None until Filter runs.
     structure
-        Structure number of the columns for `found`: after a change, rows mean other nodes.
+        Structure number of the columns for `volumes`: after a change, rows mean other nodes.
     plan
         The writes that Reserve assumed; None when there is nothing to write.
     """
@@ -101,7 +101,7 @@ class _Claims(msgspec.Struct):
     bound: tuple[PersistentVolumeClaim, ...]
     delayed: tuple[PersistentVolumeClaim, ...]
     promised: tuple[tuple[int, PersistentVolumeClaim], ...] = ()
-    found: Found | None = None
+    volumes: VolumesByRow | None = None
     structure: int = -1
     plan: Plan | None = None
 
@@ -221,7 +221,7 @@ class VolumeBinding:
         """
         del pod
         try:
-            failed_n = self._found(state.read(_STATE)).failed_n
+            failed_n = self._volumes_for(state.read(_STATE)).failed_n
         except VolumeError:
             self.stage_errors["predicate",] += 1
             raise
@@ -243,7 +243,7 @@ class VolumeBinding:
         """Score rows by the share of their storage that the pod's claims would use."""
         if self._scorer is None or not claims_of(pod):
             return np.zeros(len(view), np.int64)
-        found, n = self._found(state.read(_STATE)), self._snapshot.num_nodes
+        found, n = self._volumes_for(state.read(_STATE)), self._snapshot.num_nodes
         return view.take_rows(self._scorer.scores(found, n, self._finder.node_capacity))
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
@@ -262,7 +262,7 @@ class VolumeBinding:
             return SUCCESS
         plan = claims.plan = Plan([], [])
         try:
-            bindings, provisions = self._found(claims).on_row(row)
+            bindings, provisions = self._volumes_for(claims).on_row(row)
             for claim, volume in bindings:
                 changed = with_claim(volume, claim)
                 if changed != volume:  # else another pod assumed this claim
@@ -353,14 +353,14 @@ class VolumeBinding:
             EventRegistration(RESERVATION_DELETE, given_back_hint, replicas_agree=True),
         )
 
-    def _found(self, claims: _Claims) -> Found:
+    def _volumes_for(self, claims: _Claims) -> VolumesByRow:
         """Return the volumes found for the claims; search only when the rows have changed."""
         structure = self._snapshot.table.columns.structure
-        if claims.found is None or claims.structure != structure:
+        if claims.volumes is None or claims.structure != structure:
             with self._without_promised(claims.promised):
-                claims.found = self._finder.find(claims.bound, claims.delayed)
+                claims.volumes = self._finder.find(claims.bound, claims.delayed)
             claims.structure = structure
-        return claims.found
+        return claims.volumes
 
     def _promised(
         self, pod: PodInfo, own: Sequence[PersistentVolumeClaim], snapshot: Snapshot

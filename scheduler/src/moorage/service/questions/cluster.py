@@ -13,7 +13,7 @@ from moorage.api.node import Node, Taint
 from moorage.base.clock import Clock, rfc3339_micro
 from moorage.service.core import Core
 from moorage.service.questions.cluster_answers import ClusterAnswer, FilledNode, FillingPod
-from moorage.service.questions.question import Given, Parameter, Question
+from moorage.service.questions.question import Parameter, Question, QuestionParameters
 from moorage.service.scheduler import Scheduler
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
@@ -28,7 +28,7 @@ def cluster_question(scheduler: Scheduler, clock: Clock) -> Question:
     """Return the question what fills each node."""
     born_ns = clock.now_ns()
 
-    async def ask(given: Given) -> ClusterAnswer:
+    async def ask(given: QuestionParameters) -> ClusterAnswer:
         return ClusterFill(scheduler.core, born_ns=born_ns).cluster_answer(
             given.get("since", ""),
             now_ns=clock.now_ns(),

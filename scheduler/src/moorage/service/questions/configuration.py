@@ -14,7 +14,7 @@ from moorage.base.clock import Clock, rfc3339_micro
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration, emulating
 from moorage.config.written import documents
-from moorage.service.questions.question import Answer, Given, Question
+from moorage.service.questions.question import Answer, Question, QuestionParameters
 from moorage.service.scheduler import Scheduler
 
 CONFIGURATION: Final = "/configuration"
@@ -64,7 +64,7 @@ def configuration_question(
         Values of ``--plugin``.
     """
 
-    async def ask(parameters: Given) -> ConfigurationAnswer:
+    async def ask(parameters: QuestionParameters) -> ConfigurationAnswer:
         del parameters
         config = given()
         home = scheduler.core.snapshot.listers.namespaces.get(CLUSTER_NAMESPACE)

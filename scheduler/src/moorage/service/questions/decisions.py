@@ -9,8 +9,14 @@ from moorage.api.mentions import NodeName, Prose
 from moorage.base.clock import Clock, rfc3339_micro
 from moorage.observe.records.record import AttemptRecord
 from moorage.observe.records.recorder import Recorder
-from moorage.observe.records.told import AttemptHead, ToldStep, head_of, steps_of
-from moorage.service.questions.question import Answer, Given, Parameter, Question, whole_number
+from moorage.observe.records.told import AttemptHead, ShownStep, head_of, steps_of
+from moorage.service.questions.question import (
+    Answer,
+    Parameter,
+    Question,
+    QuestionParameters,
+    whole_number,
+)
 from moorage.service.questions.records import recorder_of
 from moorage.service.scheduler import Scheduler
 
@@ -43,7 +49,7 @@ class DecisionLine(AttemptHead, frozen=True, kw_only=True, rename="camel", omit_
     evaluated: int = 0
     message: Prose = ""
     victims: int = 0
-    steps: tuple[ToldStep, ...] = ()
+    steps: tuple[ShownStep, ...] = ()
     end: str = ""
 
 
@@ -66,7 +72,7 @@ class DecisionsAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
 def decisions_question(scheduler: Scheduler, clock: Clock) -> Question:
     """Return the question which decisions were made last."""
 
-    async def ask(given: Given) -> DecisionsAnswer:
+    async def ask(given: QuestionParameters) -> DecisionsAnswer:
         recorder = recorder_of(scheduler)
         limit = whole_number(given, "limit", default=LIMIT, least=1, most=LIMIT_MAX)
         since = whole_number(given, "since", default=0, least=0, most=_NUMBERS_MAX)

@@ -63,7 +63,7 @@ def _page(question: Question, core: Core | None) -> QueryPage:
                 answer = await question.ask(query)
             else:
                 answer = await _redacted(
-                    lambda: question.ask(query), _named(question, query), rights, core
+                    lambda: question.ask(query), _objects_of(question, query), rights, core
                 )
         except UsageError as error:
             return refused(400, "BadRequest", str(error))
@@ -74,7 +74,7 @@ def _page(question: Question, core: Core | None) -> QueryPage:
     return page
 
 
-def _named(question: Question, query: Mapping[str, str]) -> list[Readable]:
+def _objects_of(question: Question, query: Mapping[str, str]) -> list[Readable]:
     """Return the objects that the parameters name."""
     found = []
     for each in question.parameters:

@@ -40,7 +40,7 @@ def pending_answer(core: Core, *, now_ns: int, limit: int) -> QueueAnswer:
     for pod in core.store.all_pods():
         if pod.spec.node_name or pod.metadata.deletion_timestamp:
             continue
-        told = _told(core, pod)
+        told = _entry_of(core, pod)
         sizes[told.queue] += 1
         if sizes[told.queue] <= limit:
             pods.append(told)
@@ -61,11 +61,11 @@ def pending_answer(core: Core, *, now_ns: int, limit: int) -> QueueAnswer:
     )
 
 
-def _told(core: Core, pod: Pod) -> QueuedPod:
+def _entry_of(core: Core, pod: Pod) -> QueuedPod:
     queue, message, since = _place(pod)
     group = core.snapshot.groups.key_of(pod)
     return msgspec.structs.replace(
-        named(queue, pod),
+        entry_names(queue, pod),
         since=since,
         message=message,
         node=pod.status.nominated_node_name,
@@ -73,7 +73,7 @@ def _told(core: Core, pod: Pod) -> QueuedPod:
     )
 
 
-def named(queue: Queue, pod: Pod) -> QueuedPod:
+def entry_names(queue: Queue, pod: Pod) -> QueuedPod:
     """Return the entry of a pod, with its names only."""
     return QueuedPod(
         queue=queue,

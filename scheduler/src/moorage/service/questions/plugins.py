@@ -9,7 +9,7 @@ import msgspec
 from moorage.base.clock import Clock, rfc3339_micro
 from moorage.framework.profile import Profile
 from moorage.observe.plugin_facts import PluginFacts
-from moorage.service.questions.question import Answer, Given, Question
+from moorage.service.questions.question import Answer, Question, QuestionParameters
 from moorage.service.scheduler import Scheduler
 
 
@@ -89,7 +89,7 @@ class PluginsAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
 def plugins_question(scheduler: Scheduler, clock: Clock) -> Question:
     """Return the question which plugins run where, and what each costs."""
 
-    async def ask(given: Given) -> PluginsAnswer:
+    async def ask(given: QuestionParameters) -> PluginsAnswer:
         del given
         core = scheduler.core
         costs = _costs(core.plugin_facts)

@@ -34,7 +34,7 @@ class Readable(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-Given = Mapping[str, str]
+QuestionParameters = Mapping[str, str]
 """The parameters of a question as its caller wrote them, without unknown ones."""
 
 
@@ -83,7 +83,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     summary: str
     answer: type[msgspec.Struct]
-    ask: Callable[[Given], Awaitable[msgspec.Struct]]
+    ask: Callable[[QuestionParameters], Awaitable[msgspec.Struct]]
     parameters: tuple[Parameter, ...] = ()
 
 
@@ -141,7 +141,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     hidden: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
-def whole_number(given: Given, name: str, *, default: int, least: int, most: int) -> int:
+def whole_number(
+    given: QuestionParameters, name: str, *, default: int, least: int, most: int
+) -> int:
     """Return a parameter as a whole number within bounds.
 
     Raises

@@ -20,8 +20,8 @@ from moorage.service.questions.answers import (
     WakingEvents,
 )
 from moorage.service.questions.groups import incomplete_groups
-from moorage.service.questions.pending import named, pending_answer
-from moorage.service.questions.question import Given, Parameter, Question, whole_number
+from moorage.service.questions.pending import entry_names, pending_answer
+from moorage.service.questions.question import Parameter, Question, QuestionParameters, whole_number
 from moorage.service.scheduler import Scheduler
 from moorage.state.lifecycle import PodState
 from moorage.state.queue_reader import QueuedRecord
@@ -34,7 +34,7 @@ LIMIT_MAX: Final = 5000
 def queue_question(scheduler: Scheduler, clock: Clock) -> Question:
     """Return the question where pods wait and until when."""
 
-    async def ask(given: Given) -> QueueAnswer:
+    async def ask(given: QuestionParameters) -> QueueAnswer:
         limit = whole_number(given, "limit", default=LIMIT, least=1, most=LIMIT_MAX)
         if scheduler.only_watches:
             return pending_answer(scheduler.core, now_ns=clock.now_ns(), limit=limit)
@@ -87,8 +87,8 @@ class _Report:
         self._limit = limit
         self._groups = core.snapshot.groups
         assumed = core.cache.assumed()
-        self._held = [uid for uid in assumed if core.waiting.find(uid) is not None]
-        held = set(self._held)
+        self._waiting_at_permit = [uid for uid in assumed if core.waiting.find(uid) is not None]
+        held = set(self._waiting_at_permit)
         self._binding = [uid for uid in assumed if uid not in held]
 
     def queue_answer(self, *, scheduling: bool) -> QueueAnswer:
@@ -115,11 +115,11 @@ class _Report:
                 backoff=counts.backoff,
                 unschedulable=counts.unschedulable,
                 gated=counts.gated,
-                permit=len(self._held),
+                permit=len(self._waiting_at_permit),
                 binding=len(self._binding),
             ),
             pods=tuple(pods),
-            groups=incomplete_groups(core, held=self._held),
+            groups=incomplete_groups(core, held=self._waiting_at_permit),
         )
 
     # --- pods in the queue ----------------------------------------------------------------------
@@ -152,7 +152,7 @@ class _Report:
         gate = pending.gating_plugin
         rejectors = {*pending.unschedulable_plugins, *pending.pending_plugins}
         return msgspec.structs.replace(
-            named(queue, pod),
+            entry_names(queue, pod),
             attempts=pending.attempts,
             since=rfc3339_micro(pending.since_ns),
             first_queued="" if first_ns is None else rfc3339_micro(first_ns),
@@ -188,7 +188,7 @@ class _Report:
 
     def _at_permit(self) -> Iterator[QueuedPod]:
         waiting = self._core.waiting
-        for uid in islice(self._held, self._limit):
+        for uid in islice(self._waiting_at_permit, self._limit):
             held, left = waiting.find(uid), waiting.seconds_left(uid)
             if held is None or not left:
                 continue
@@ -222,7 +222,7 @@ class _Report:
     ) -> QueuedPod:
         history = self._core.queue.lifecycle.histories.history_of(pod.uid)
         return msgspec.structs.replace(
-            named(queue, pod),
+            entry_names(queue, pod),
             since=rfc3339_micro(history[-1].at_ns) if history else "",
             until=rfc3339_micro(until_ns) if until_ns else "",
             seconds_left=self._seconds_to(until_ns) if until_ns else None,

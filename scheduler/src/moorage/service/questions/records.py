@@ -10,14 +10,20 @@ from moorage.base.clock import Clock, rfc3339_micro
 from moorage.base.errors import NotFoundError, UsageError
 from moorage.observe.records.record import AttemptRecord
 from moorage.observe.records.recorder import Recorder
-from moorage.observe.records.told import ToldAttempt, told
-from moorage.service.questions.question import Answer, Given, Parameter, Question, whole_number
+from moorage.observe.records.told import ShownAttempt, shown_attempt
+from moorage.service.questions.question import (
+    Answer,
+    Parameter,
+    Question,
+    QuestionParameters,
+    whole_number,
+)
 from moorage.service.scheduler import Scheduler
 
 _ATTEMPTS_MAX: Final = 1_000_000_000
 
 
-class RecordsHeld(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class RecordsInMemory(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The number of records that the scheduler holds.
 
     Parameters
@@ -51,14 +57,14 @@ class RecordsAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
     """
 
     kind: str = "AttemptRecords"
-    held: RecordsHeld
-    attempts: tuple[ToldAttempt, ...]
+    held: RecordsInMemory
+    attempts: tuple[ShownAttempt, ...]
 
 
 def records_question(scheduler: Scheduler, clock: Clock) -> Question:
     """Return the question what the attempts of a pod found."""
 
-    async def ask(given: Given) -> RecordsAnswer:
+    async def ask(given: QuestionParameters) -> RecordsAnswer:
         return records_answer(
             recorder_of(scheduler),
             given,
@@ -101,7 +107,7 @@ def recorder_of(scheduler: Scheduler) -> Recorder:
 
 
 def records_answer(
-    recorder: Recorder, given: Given, *, now_ns: int, scheduling: bool
+    recorder: Recorder, given: QuestionParameters, *, now_ns: int, scheduling: bool
 ) -> RecordsAnswer:
     """Return the records that are asked for.
 
@@ -116,7 +122,7 @@ def records_answer(
     return RecordsAnswer(
         time=rfc3339_micro(now_ns),
         scheduling=scheduling,
-        held=RecordsHeld(
+        held=RecordsInMemory(
             records=len(ring),
             dropped=ring.dropped,
             used_bytes=ring.nbytes,
@@ -126,7 +132,7 @@ def records_answer(
     )
 
 
-def _attempts(recorder: Recorder, given: Given) -> tuple[ToldAttempt, ...]:
+def _attempts(recorder: Recorder, given: QuestionParameters) -> tuple[ShownAttempt, ...]:
     name = given.get("pod", "")
     number = whole_number(given, "attempt", default=0, least=1, most=_ATTEMPTS_MAX)
     if not name:
@@ -143,7 +149,7 @@ def _attempts(recorder: Recorder, given: Given) -> tuple[ToldAttempt, ...]:
         found = [each for each in found if each.attempt == number]
         if not found:
             raise NotFoundError(404, "NotFound", _missing(recorder, (namespace, pod), number))
-    return tuple(told(each, rejections=bool(number)) for each in found)
+    return tuple(shown_attempt(each, rejections=bool(number)) for each in found)
 
 
 def _missing(recorder: Recorder, key: tuple[str, str], number: int) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from moorage.service.questions.question import Answer
-from moorage.service.questions.redaction_steps import GONE, HIDDEN, counted, step_of
+from moorage.service.questions.redaction_steps import GONE, HIDDEN, count_in_words, step_of
 from moorage.service.questions.written_names import NODES, PODS, Candidates, WrittenNames
 
 _NAME: Final = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?"
@@ -80,7 +80,7 @@ class Redaction:
         self._sight = sight
         self._left_out.clear()
         found = self._walk(self._answer)
-        lines = tuple(counted(count, noun) for noun, count in sorted(self._left_out.items()))
+        lines = tuple(count_in_words(count, noun) for noun, count in sorted(self._left_out.items()))
         if not (lines and isinstance(found, Answer)):
             return found
         return msgspec.structs.replace(found, hidden=lines)
@@ -133,11 +133,11 @@ class Redaction:
         namespace, slash, name = word.partition("/")
         if (
             slash
-            and self._names.things_named(namespace).namespace
+            and self._names.candidates_in(namespace).namespace
             and not self.sees_pod(namespace, name)
         ):
             return HIDDEN
-        if self._hides(self._names.things_named(word)):
+        if self._hides(self._names.candidates_in(word)):
             return HIDDEN
         if slash:
             return _PART.sub(lambda match: self._word(match[0]), word)

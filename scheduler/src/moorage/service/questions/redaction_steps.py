@@ -56,7 +56,7 @@ _NOUNS: Final = {
 """The things that are counted, one and several."""
 
 
-def counted(count: int, noun: str) -> str:
+def count_in_words(count: int, noun: str) -> str:
     """Return a number of hidden things in words."""
     one, several = _NOUNS[noun]
     return f"{count} {one if count == 1 else several}"
@@ -67,7 +67,7 @@ def step_of(type_: Any) -> Step | None:
     """Return the step for values of a type; None where they name nothing."""
     origin, arguments = typing.get_origin(type_), typing.get_args(type_)
     if origin is Annotated:
-        return _NAMED.get(arguments[1])
+        return _STEPS.get(arguments[1])
     if origin in (Union, types.UnionType):
         return _one_of(arguments)
     if isinstance(origin, type) and issubclass(origin, Mapping):
@@ -107,7 +107,7 @@ def _prose(value: Any, hiding: Hiding) -> Any:
     return value
 
 
-_NAMED: Final[Mapping[Naming, Step]] = {
+_STEPS: Final[Mapping[Naming, Step]] = {
     Naming.NODE: _node,
     Naming.POD: _pod,
     Naming.SUBJECT_POD: _subject,
@@ -138,13 +138,13 @@ def _of_sequence(item: Any) -> Step | None:
     def nodes(value: Sequence[str], hiding: Hiding) -> Sequence[str]:
         if not value or hiding.sees_nodes():
             return value
-        return (counted(len(value), "node"),)
+        return (count_in_words(len(value), "node"),)
 
     def pods(value: Sequence[str], hiding: Hiding) -> Sequence[str]:
         seen = [each for each in value if _sees(each, hiding)]
         if len(seen) == len(value):
             return value
-        return (*seen, counted(len(value) - len(seen), "pod"))
+        return (*seen, count_in_words(len(value) - len(seen), "pod"))
 
     def each_of(value: Sequence[Any], hiding: Hiding) -> Sequence[Any]:
         found = [step(each, hiding) for each in value]

@@ -64,14 +64,14 @@ class WrittenNames:
         self._namespaces = [each.metadata.name for each in listers.namespaces.all()]
         self._known: dict[str, Candidates] = {}
 
-    def things_named(self, word: str) -> Candidates:
+    def candidates_in(self, word: str) -> Candidates:
         """Return the things that have a word as their name."""
         known = self._known.get(word)
         if known is None:
-            known = self._known[word] = self._found(word)
+            known = self._known[word] = self._candidates_for(word)
         return known
 
-    def _found(self, word: str) -> Candidates:
+    def _candidates_for(self, word: str) -> Candidates:
         if word in _WORDS or word.isdecimal():
             return Candidates(word)
         core = self._core

@@ -62,7 +62,7 @@ class MadePair:
     """A certificate made in memory; never changes."""
 
     def __init__(self, made: Pair) -> None:
-        self._made = made
+        self._pair = made
 
     def changed(self) -> bool:
         """Return False."""
@@ -70,7 +70,7 @@ class MadePair:
 
     def pair(self) -> Pair:
         """Return the certificate."""
-        return self._made
+        return self._pair
 
     def __str__(self) -> str:
         """Return where it comes from."""
@@ -84,15 +84,15 @@ class FilePair:
         self._certificate = certificate
         self._key = key
         self._flags = flags
-        self._seen: tuple[tuple[int, ...], ...] | None = None
+        self._last_signatures: tuple[tuple[int, ...], ...] | None = None
 
     def changed(self) -> bool:
         """Whether one of the files has changed since they were read."""
-        return self._seen != self._signatures()
+        return self._last_signatures != self._signatures()
 
     def pair(self) -> Pair:
         """Return what is in the files now."""
-        self._seen = self._signatures()
+        self._last_signatures = self._signatures()
         return Pair(read_file(self._certificate), read_file(self._key))
 
     def __str__(self) -> str:
@@ -214,11 +214,11 @@ class ServerTls:
         self._offers: list[_Offer] = []
         for each in (NamedSource(source), *named):
             try:
-                self._offers.append(_Offer(each, self._made))
+                self._offers.append(_Offer(each, self._new_context))
             except (OSError, ssl.SSLError) as error:
                 raise UsageError(f"{each.source}: {error.strerror or error}") from error
         self._by_name = self._sorted()
-        self.context = self._made(source.pair())
+        self.context = self._new_context(source.pair())
 
     def _greet(self, connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
         """Give a new connection the context of the moment."""
@@ -233,7 +233,7 @@ class ServerTls:
         """Make new contexts where certificates or authorities have changed."""
         pem = self._pem()
         anyway, self._authorities = pem != self._authorities, pem
-        renewed = [offer.renew(self._made, anyway=anyway) for offer in self._offers]
+        renewed = [offer.renew(self._new_context, anyway=anyway) for offer in self._offers]
         if any(renewed):
             self._by_name = self._sorted()
 
@@ -259,7 +259,7 @@ class ServerTls:
         trust = self._trust()
         return trust.clients.pem + trust.front.pem
 
-    def _made(self, pair: Pair) -> ssl.SSLContext:
+    def _new_context(self, pair: Pair) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.sslobject_class = _Connection
         context.sni_callback = self._greet

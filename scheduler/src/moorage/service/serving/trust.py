@@ -137,7 +137,7 @@ class BundleFile:
     def __init__(self, path: Path, flag: str) -> None:
         self._path = path
         self._flag = flag
-        self._seen = signature(path)
+        self._signature = signature(path)
         try:
             self._bundle = bundle_of(read_file(path).decode(errors="replace"))
         except (OSError, ValueError) as error:
@@ -147,8 +147,8 @@ class BundleFile:
     def bundle(self) -> Bundle:
         """The present bundle; a file that cannot be used any more leaves the last one in force."""
         seen = signature(self._path)
-        if seen != self._seen:
-            self._seen = seen
+        if seen != self._signature:
+            self._signature = seen
             try:
                 self._bundle = bundle_of(read_file(self._path).decode(errors="replace"))
             except (OSError, ValueError) as error:

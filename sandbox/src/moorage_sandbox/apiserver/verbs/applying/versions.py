@@ -65,13 +65,13 @@ class Comparison:
         self._new = new
         self._version = version
         self._find = find
-        self._found: dict[str, Fields | None] = {}
+        self._fields: dict[str, Fields | None] = {}
 
     def in_version(self, name: str) -> Fields | None:
         """Return the changed and the removed fields; None for a version not served."""
-        if name not in self._found:
-            self._found[name] = self._compare(name)
-        return self._found[name]
+        if name not in self._fields:
+            self._fields[name] = self._compare(name)
+        return self._fields[name]
 
     def _compare(self, name: str) -> Fields | None:
         there = self._version if name == self._version.name else self._find(name)

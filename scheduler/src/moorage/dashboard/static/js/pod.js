@@ -161,7 +161,7 @@ function scoreCell(score, most) {
 function eventsOf(key, stamp) {
   const told = asked(`/moorage/v1/events?pod=${key}`, stamp);
   if (told.trouble) return html`<p class="quiet">Events: ${told.trouble}</p>`;
-  /** @type {import("./types.js").ToldEvent[]} */
+  /** @type {import("./types.js").ReportedEvent[]} */
   const found = told.body?.events ?? [];
   if (!found.length) return nothing;
   return html`<h3>Events</h3>

@@ -37,7 +37,7 @@
  *   feasible: number, evaluated: number, message: string, end: string, victims: string[],
  *   before: {time: string, what: string, cause: string}[], steps: Step[]}} Attempt
  * @typedef {{type: string, reason: string, message: string, source: string, count: number,
- *   last: string}} ToldEvent
+ *   last: string}} ReportedEvent
  * @typedef {{resource: string, used: string, most: string, guaranteed: string,
  *   part: number | null}} QuotaAmount
  * @typedef {{kind: string, namespace: string, name: string, amounts: QuotaAmount[]}} Quota

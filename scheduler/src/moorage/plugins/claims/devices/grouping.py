@@ -58,8 +58,8 @@ class Signatures:
         allocated: AllocatedState,
         counters: PoolCounters,
     ) -> None:
-        self._asked = question(demands)
-        self._asked_number = inventory.number(self._asked)
+        self._question = question(demands)
+        self._question_number = inventory.number(self._question)
         self._inventory = inventory
         self._used = allocated.pools
         self._counters = counters
@@ -75,14 +75,14 @@ class Signatures:
             Called before each device that selectors have to judge; raises when time is over.
         """
         used = tuple([self._used.get(pool.id) for pool in view.pools])
-        known = view.signatures.get(self._asked_number)
+        known = view.signatures.get(self._question_number)
         # The entry of a pool stays the same object until a change, so this is mostly quick.
         if known is not None and known.uses == used:
             return known.key
         if known is None and len(view.signatures) >= _SIGNATURES_MAX:
             view.signatures.clear()
         fixed = (
-            self._inventory.number(_fixed(view, self._asked, check_time))
+            self._inventory.number(_fixed(view, self._question, check_time))
             if known is None
             else known.fixed
         )
@@ -92,7 +92,7 @@ class Signatures:
             if in_pool is not None
         ]
         found = Signature(fixed, used, (fixed, *uses))
-        view.signatures[self._asked_number] = found
+        view.signatures[self._question_number] = found
         return found.key
 
     def _uses(self, position: int, pool: VisiblePool, in_pool: Mapping[str, Use]) -> object:
@@ -100,7 +100,7 @@ class Signatures:
         uses: list[tuple[object, ...]] = []
         for name, (whole, _, consumed) in in_pool.items():
             index = pool.positions.get(name)
-            if index is None or not _matters(pool.devices[index], self._asked):
+            if index is None or not _matters(pool.devices[index], self._question):
                 continue
             amounts = None if consumed is None else tuple(sorted(consumed.items()))
             uses.append((index, whole > 0, amounts))

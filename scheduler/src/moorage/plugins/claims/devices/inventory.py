@@ -167,5 +167,5 @@ class Inventory:
 
     def _versions(self, node: NodeFacts, view: NodeView) -> tuple[int, ...]:
         changed = self._changed.get
-        pools = (changed(pool, 0) for pool in view.seen)
+        pools = (changed(pool, 0) for pool in view.pool_ids)
         return (changed(node.name, 0), changed("", 0), *pools)

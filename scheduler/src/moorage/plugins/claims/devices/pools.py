@@ -74,12 +74,12 @@ class NodeView:
     ----------
     pools
         In any order; pools of which the node sees only the counters are left out.
-    seen
+    pool_ids
         The ids of `pools`, and of pools left out because they are being replaced.
     """
 
     def __init__(self, pools: Iterable[VisiblePool], seen: Iterable[PoolID]) -> None:
-        self.seen = tuple(seen)
+        self.pool_ids = tuple(seen)
         pools = (pool for pool in pools if pool.devices or pool.fault or pool.is_incomplete)
         self.pools = tuple(sorted(pools, key=lambda pool: (pool.binds_late, pool.id)))
         self.devices = tuple(device for pool in self.pools for device in pool.devices)

@@ -87,7 +87,7 @@ def _configuration(
     ]
     for config in demand.claim.spec.devices.config:
         # Once for each named request, as in the reference.
-        times = 1 if not config.requests else _named(alternatives, config.requests)
+        times = 1 if not config.requests else _requests_named_in(alternatives, config.requests)
         found += [
             DeviceAllocationConfiguration(
                 source="FromClaim", requests=config.requests, opaque=config.opaque
@@ -103,7 +103,7 @@ def _configuration(
     ]
 
 
-def _named(alternatives: Sequence[Alternative], names: Sequence[str]) -> int:
+def _requests_named_in(alternatives: Sequence[Alternative], names: Sequence[str]) -> int:
     return sum(asked.request in names or asked.full_name in names for asked in alternatives)
 
 
