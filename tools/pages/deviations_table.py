@@ -266,6 +266,20 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         back="nothing to do",
     ),
     Deviation(
+        subject="Extender whose `urlPrefix` is no http URL, or whose `httpTimeout` is negative",
+        upstream="taken: each call fails, or has no limit",
+        here="a fault of the configuration",
+        why="no pod could be placed, or one call could stop all of them",
+        back="not available",
+    ),
+    Deviation(
+        subject="`leaderElection.leaseDuration` below one second",
+        upstream="taken: replicas depose each other",
+        here="a fault of the configuration, with leader election",
+        why="a Lease counts whole seconds",
+        back="not available",
+    ),
+    Deviation(
         subject="Cluster changed while extenders were asked",
         upstream="the choice is of the cluster as it was",
         here="the choice passes every Filter again; gone nodes are left out",

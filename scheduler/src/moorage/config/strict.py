@@ -153,8 +153,13 @@ class Reader:
     def _read_list(self, item_type: Any, value: object, path: str) -> object:
         if not isinstance(value, list):
             return self._fault(path, value, "expected a list")
+        # To a program in Go, null in a list of objects is an object without fields.
+        empty = (
+            {} if isinstance(item_type, type) and issubclass(item_type, msgspec.Struct) else None
+        )
         read = [
-            self._convert_value(item_type, item, f"{path}[{i}]") for i, item in enumerate(value)
+            self._convert_value(item_type, empty if item is None else item, f"{path}[{i}]")
+            for i, item in enumerate(value)
         ]
         return [item for item in read if not isinstance(item, _Broken)]
 
