@@ -55,7 +55,7 @@ _TEMPLATE = {
     },
 }
 _AMOUNTS = {"pods": "9", "limits.cpu": "9"}
-_OBJECTS: tuple[Manifest, ...] = (
+OBJECTS: tuple[Manifest, ...] = (
     node_manifest("n1"),
     node_manifest("n2"),
     replica_set("web", 2, "1"),
@@ -151,11 +151,11 @@ def test_nothing_breaks(part: int) -> None:
     """A part plays a quarter of the runs."""
     for number in range(part, _RUNS, 4):
         rng = Streams(_SEED).stream(f"hostile {number}")
-        index = rng.randint(0, len(_OBJECTS) - 1)
-        damaged, others = _damaged(rng, _OBJECTS[index]), list(_OBJECTS)
+        index = rng.randint(0, len(OBJECTS) - 1)
+        damaged, others = _damaged(rng, OBJECTS[index]), list(OBJECTS)
         if rng.random() < 0.4:
             change: Change = Apply(damaged)
-            others = [each for each in others if each is not _OBJECTS[index]]
+            others = [each for each in others if each is not OBJECTS[index]]
         else:
             change, others[index] = rng.choice(_CHANGES), damaged
         _played(others, change)
