@@ -18,10 +18,12 @@ from click.testing import Result
 from moorage.base.errors import TransportError
 from moorage.base.running_sandboxes import LockedRecord, SandboxRecord, find, hold, kubeconfig_of
 from moorage.cli.cluster_choice import choose_cluster
+from moorage.cli.main import main
 from moorage.client import kubeconfig as kubeconfig_module
 from moorage.client.auth import FixedCredentials, ServerAccess
 from moorage.client.http_transport import HttpTransport
 from tests.cli.conftest import Type
+from tests.cli.test_alike import commands, option
 
 FLAG, VARIABLE, SANDBOX, POD, HOME = (
     f"https://{name}" for name in ("flag", "variable", "sandbox", "pod", "home")
@@ -224,6 +226,18 @@ def test_a_command_speaks_to(
     assert result.exit_code == 1, result.output
 
 
+def test_every_command_that_speaks_to_a_server_is_in_the_tables() -> None:
+    tables = (READING, WRITING, NEVER_BY_FOLDER)
+    known = {" ".join(words) for table in tables for words in table.values()}
+    missing = [
+        " ".join(path[1:])
+        for path, command in commands(main, ("moorage",))
+        if option(command, "--context")
+        and not any(f"{each} ".startswith(" ".join(path[1:]) + " ") for each in known)
+    ]
+    assert missing == []
+
+
 @pytest.mark.parametrize(
     ("words", "sources"),
     [
@@ -266,6 +280,16 @@ def test_the_flag_allows_to_write_elsewhere(
     prepared(_scene("", set(), sandbox=sandbox))
     assert bare(*words, "--kubeconfig", "flag.yaml").exit_code == 1
     assert calls == {FLAG}
+
+
+@pytest.mark.parametrize("words", [pytest.param(each, id=name) for name, each in WRITING.items()])
+def test_the_variable_allows_to_write_where_the_sandbox_was_killed(
+    words: tuple[str, ...], bare: Type, prepared: Prepare, calls: set[str]
+) -> None:
+    prepared(_scene("", set(), *EVERYTHING, sandbox="dead"))
+    result = bare(*words)
+    assert (result.exit_code, calls) == (1, {VARIABLE})
+    assert _notes(result) == [f"KUBECONFIG variable.yaml, {VARIABLE}"]
 
 
 @pytest.mark.parametrize("sandbox", ["live", "dead"])

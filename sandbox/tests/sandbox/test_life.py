@@ -131,6 +131,12 @@ def test_a_failed_background_start_is_reported_by_the_command(shell: Shell) -> N
             "--name A b: write lower case letters, digits and dashes",
             id="a name that is none",
         ),
+        pytest.param(
+            ["up", "-d", "--name", "X", "--kubeconfig-out", "F"],
+            2,
+            "--name X: write lower case letters, digits and dashes",
+            id="a name that is none, with a kubeconfig elsewhere",
+        ),
         pytest.param(["down"], 0, "no sandbox to end", id="nothing to end"),
         pytest.param(
             ["down", "--name", "red"],

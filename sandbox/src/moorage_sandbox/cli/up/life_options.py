@@ -62,7 +62,9 @@ def kubeconfig_path(name: str, given: Path | None) -> Path:
     """Return the path of a sandbox's kubeconfig: as given, else by the sandbox's name."""
     from moorage.base.running_sandboxes import kubeconfig_of
 
-    return kubeconfig_of(check_name(name)) if given is None else given
+    # `down` and the others look for the name, wherever the kubeconfig is.
+    by_name = kubeconfig_of(check_name(name))
+    return by_name if given is None else given
 
 
 def user_kubeconfig() -> Path:
