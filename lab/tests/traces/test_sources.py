@@ -233,6 +233,11 @@ HEADING = "name,cores,ram,start,stop,team\n"
             f"{HEADING}a,1\n", "pods.csv:2: 2 cells, and the heading has 6", id="a short first row"
         ),
         pytest.param(
+            f"\n\r\n{HEADING}a;1;2;0;9;red\n",
+            "pods.csv:4: 1 cell, and the heading has 6",
+            id="empty lines above the heading, and a row with another separator",
+        ),
+        pytest.param(
             f"{HEADING}train,1,2,100,160,red\ntrain,1,2,110,160,red\n",
             "pods[0]: pod red/train comes twice; give each its own name",
             id="a name that comes twice",

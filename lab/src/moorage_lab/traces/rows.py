@@ -44,7 +44,8 @@ def _csv(file: str) -> Iterator[tuple[int, Row]]:
         data = unpacked(data)
     with io.StringIO(utf8(data).decode(), newline="") as text:
         reader = csv.reader(text)
-        heading = [name.strip() for name in next(reader, ())]
+        first = next((cells for cells in reader if any(cells)), ())  # below empty lines
+        heading = [name.strip() for name in first]
         if not heading:
             raise UsageError(f"{file}: it is empty, where a heading with names of columns belongs")
         if repeated := sorted(name for name, times in Counter(heading).items() if times > 1):
@@ -58,7 +59,8 @@ def _row(heading: list[str], cells: list[str]) -> Row:
     """Return a row by column; cells beyond the heading are kept under "", for a message."""
     row = dict(zip(heading, cells, strict=False))
     if len(cells) != len(heading):
-        row[""] = f"{len(cells)} cells, and the heading has {len(heading)}"
+        number = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
+        row[""] = f"{number}, and the heading has {len(heading)}"
     return row
 
 
