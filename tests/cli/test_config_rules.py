@@ -1,7 +1,7 @@
 """`moorage config check` takes and refuses what kube-scheduler does, rule by rule.
 
-The rules are in ``config_rules.yaml``. Left out: files that an extender's TLS names, which lie where
-the scheduler runs.
+The rules are in ``config_rules.yaml``. Left out: the files that an extender's TLS names, which are
+where the scheduler runs.
 """
 
 from __future__ import annotations

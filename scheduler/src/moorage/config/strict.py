@@ -154,11 +154,11 @@ class Reader:
         if not isinstance(value, list):
             return self._fault(path, value, "expected a list")
         # To a program in Go, null in a list of objects is an object without fields.
-        empty = (
-            {} if isinstance(item_type, type) and issubclass(item_type, msgspec.Struct) else None
-        )
+        of_structs = isinstance(item_type, type) and issubclass(item_type, msgspec.Struct)
         read = [
-            self._convert_value(item_type, empty if item is None else item, f"{path}[{i}]")
+            self._convert_value(
+                item_type, {} if item is None and of_structs else item, f"{path}[{i}]"
+            )
             for i, item in enumerate(value)
         ]
         return [item for item in read if not isinstance(item, _Broken)]
