@@ -39,7 +39,7 @@ CASES = [
     pytest.param(
         [_labelled("q", least=2, gates=["x/y"]), _labelled("p", least=2)],
         f"{ALONE} needs 2 pods, and 1 of its 2 is not tried: pod default/q {GATED}",
-        f"{UNTRIED} needs 2 pods, and 1 of its 2 is not tried: pod default/q {GATED}",
+        f"{ALONE} needs 2 pods, and 1 of its 2 is not tried: pod default/q {GATED}",
         id="a member has a scheduling gate",
     ),
     pytest.param(
@@ -50,7 +50,7 @@ CASES = [
             _member("p"),
         ],
         f"{ALONE} needs 3 pods, and 2 of its 3 are not tried: pod default/q {GATED}, and 1 more",
-        f"{UNTRIED} needs 3 pods, and 2 of its 3 are not tried: pod default/q {GATED}, and 1 more",
+        f"{ALONE} needs 3 pods, and 2 of its 3 are not tried: pod default/q {GATED}, and 1 more",
         id="two members have a scheduling gate",
     ),
     pytest.param(

@@ -7,6 +7,7 @@ own, through the API. ``PLANTED=5000`` takes more.
 
 from __future__ import annotations
 
+import copy
 import os
 import sys
 from collections import Counter
@@ -48,8 +49,41 @@ def test_in_memory_the_cause_is_named_and_each_suggestion_works(plant: int) -> N
         case = planted(seed)
         found = explained(*case.manifests, config=case.config)
         assert names_first(case, found), (seed, found.sentence)
+        assert not (found.sentence.startswith("never") and _waits_only(case)), found.sentence
         for way in found.suggestions:
             assert _place(applied(way, case.manifests), case.config), (seed, way.text)
+            assert _can_be_done(way, case), (seed, way.text)
+
+
+def _waits_only(case: Case) -> bool:
+    """Whether the pod fits once other pods are gone and nodes are open: waiting may cure it."""
+    left = []
+    for each in copy.deepcopy(case.manifests):
+        owners = each["metadata"].get("ownerReferences", [])
+        stays = any(owner["kind"] == "DaemonSet" for owner in owners)
+        if each["kind"] == "Pod" and "nodeName" in each["spec"] and not stays:
+            continue
+        if each["kind"] == "Node":
+            taints = each["spec"].get("taints", [])
+            own = [one for one in taints if not one["key"].startswith("node.kubernetes.io/")]
+            each["spec"] |= {"taints": own, "unschedulable": False}
+        left.append(each)
+    return bool(_place(left, case.config))
+
+
+def _can_be_done(way: Suggestion, case: Case) -> bool:
+    """Whether an API server takes the change, as far as that is a rule about its form."""
+    there = [each for each in case.manifests if each["kind"] == "PriorityClass"]
+    polite = {each["metadata"]["name"] for each in there if "preemptionPolicy" in each}
+    classes = {each["metadata"]["name"] for each in (*there, *way.create)} - polite
+    patch = {each["path"]: each.get("value") for each in way.patch}
+    if "/spec/priority" in patch and patch.get("/spec/priorityClassName") not in classes:
+        return False
+    (pod,) = (each for each in applied(way, case.manifests) if each["metadata"]["name"] == "p")
+    return not any(
+        each["whenUnsatisfiable"] == "ScheduleAnyway" and "minDomains" in each
+        for each in pod["spec"].get("topologySpreadConstraints", [])
+    )
 
 
 def test_every_default_plugin_that_may_hold_a_pod_has_a_planted_cause() -> None:

@@ -1,12 +1,30 @@
-"""A question changes no decision: placements, victims and draws are those without questions."""
+"""A question changes no decision: placements, victims and draws are those without questions.
+
+No plugin acts for it either.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Coroutine, Mapping
+
+import pytest
+from msgspec.structs import replace
+
+from moorage.config.load import parse_config
+from moorage.config.own import LoadedConfiguration
 from moorage.engine.decision import Decision
 from moorage.explain.explaining import THOROUGH, explain
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.handle import Handle
+from moorage.framework.registry import PluginEntry
+from moorage.framework.status import Status, unschedulable
+from moorage.plugins.in_tree import in_tree_registry
+from moorage.service.plugin_effects import ApiEffects
+from moorage.snapshot.pod_info import PodInfo
 from moorage.what_if.world import Filled
 from moorage_sandbox.testing.builders import Manifest, node_manifest
-from scheduler.tests.explain.clusters import bound, waiting, world_of
+from scheduler.tests.explain.clusters import bound, pod_of, waiting, world_of
+from tests.scenarios.gangs import coscheduling, of_labels
 
 
 def _cluster() -> list[Manifest]:
@@ -90,3 +108,89 @@ def test_a_node_with_the_name_of_a_suggested_one_stays() -> None:
     suggested = [way.node for way in explain(filled.core, pod).suggestions if way.kind == "node"]
     assert suggested == ["one-more-node-2"]
     assert filled.core.snapshot.names == ["one-more-node"]
+
+
+class _Telling:
+    """A plugin of somebody else that acts at PostFilter, as upstream's allow."""
+
+    name = "Telling"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        del args
+        self._effects = handle.effects
+
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, node_to_status: Mapping[str, Status]
+    ) -> tuple[None, Status]:
+        del state, node_to_status
+
+        async def write() -> None:
+            raise AssertionError("nothing is written")
+
+        self._effects.emit(pod.pod, kind="Normal", reason="Told", action="Telling", note="note")
+        self._effects.in_background("write", write)
+        self._effects.activate([pod.pod])
+        return None, unschedulable("it only tells")
+
+
+_TELLING = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    postFilter:
+      enabled: [{name: Telling}, {name: DefaultPreemption}]
+      disabled: [{name: "*"}]
+"""
+
+
+def _in_quota() -> list[Manifest]:
+    """Return a group whose members exceed the quota of their namespace together."""
+    quota = {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "ElasticQuota",
+        "metadata": {"name": "q", "namespace": "default"},
+        "spec": {"min": {"cpu": "1"}, "max": {"cpu": "1"}},
+    }
+    labels = of_labels("p", least=2)["metadata"]["labels"]
+    return [quota, *(waiting(name, cpu="1", labels=labels) for name in "pq")]
+
+
+@pytest.mark.parametrize(
+    ("objects", "config"),
+    [
+        pytest.param(
+            [bound("w", "n", cpu="4"), waiting("p", cpu="2", priority=5)],
+            parse_config(_TELLING),
+            id="a plugin of somebody else at PostFilter",
+        ),
+        pytest.param(
+            _in_quota(),
+            coscheduling(extra="CapacityScheduling", without="DefaultPreemption"),
+            id="a group that exceeds its quota",
+        ),
+    ],
+)
+def test_no_plugin_acts_for_a_question(
+    objects: list[Manifest], config: LoadedConfiguration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No Event, no write and no pod that is tried sooner; in an attempt the plugins act."""
+    registry = in_tree_registry()
+    registry.register(PluginEntry("Telling", _Telling))
+    world = replace(world_of(node_manifest("n"), *objects, config=config), registry=registry)
+    core, acts = world.fill().core, list[str]()
+
+    def spawn(coro: Coroutine[object, object, None], *, name: str) -> object:
+        coro.close()
+        acts.append(name)
+        return None
+
+    api = ApiEffects(record=lambda note: acts.append(note.reason), spawn=spawn, ready=lambda: True)
+    monkeypatch.setattr(core.effects, "_api", api)
+    monkeypatch.setattr(core.effects._activations, "add_pods", lambda _pods: acts.append("tried"))
+    pod = pod_of(world, "p")
+    explain(core, pod, THOROUGH)
+    assert acts == []
+    core.cycles["default-scheduler"].decide(PodInfo(pod))
+    core.effects.emit(pod, kind="Normal", reason="Later", action="A", note="n")
+    assert acts[-1] == "Later"

@@ -184,3 +184,24 @@ def test_pods_to_activate_are_moved_by_the_outcome_of_the_attempt(
     run_virtual(main(), world.clock)
     assert world.place("sibling") == at_last
     world.validate()
+
+
+def test_withheld_effects_are_not_carried_out() -> None:
+    """Questions are asked between attempts; the waiting pods can still be looked at."""
+    world = World()
+    api = ApiEffects(record=world.record_event, spawn=world.tasks.spawn, ready=lambda: True)
+    effects = LivePluginEffects(WaitingPods(), Activations(), api)
+
+    async def write() -> None:
+        raise AssertionError("nothing is written")
+
+    with effects.withheld(), effects.withheld():
+        effects.emit(pod("a"), kind="Normal", reason="R", action="A", note="n")
+        effects.in_background("write", write)
+        effects.activate([pod("a")])
+        assert not effects.allow("uid-a", "P")
+        assert not effects.reject("uid-a", "P", "no")
+        assert list(effects.waiting_pods()) == []
+    assert world.notes == []
+    effects.emit(pod("a"), kind="Normal", reason="R", action="A", note="n")
+    assert len(world.notes) == 1

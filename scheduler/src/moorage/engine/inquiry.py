@@ -146,6 +146,7 @@ def in_question(profile: Profile, pod: Pod) -> Iterator[None]:
     """Open a question about a pod: no plugin acts, remembers or draws numbers until it ends."""
     with ExitStack() as opened:
         opened.enter_context(profile.handle.streams.undrawn())
+        opened.enter_context(profile.handle.effects.withheld())
         for declared in profile.capabilities.values():
             if declared.question is not None:
                 opened.enter_context(declared.question(PodInfo(pod)))

@@ -29,7 +29,7 @@ from moorage.api.pod import Pod
 from moorage.api.taints import SCHEDULING_EFFECTS, concerns_slice, taints_device
 from moorage.engine.inquiry import Inquiry
 from moorage.explain.rejections import Rejection, ask_again
-from moorage.explain.words import listed, terms_text
+from moorage.explain.words import joined, listed, terms_text
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
@@ -52,10 +52,27 @@ def device_facts(rejection: Rejection) -> str:
     if not len(rejection.rows):
         return " and ".join(_without_class(rejection, claims))
     rejection = msgspec.structs.replace(rejection, rows=rejection.rows[:_ROWS_MOST])
-    alone = [(claim, _with_claim(pod, claim)) for claim in claims]
-    rejected = [each for each in alone if len(claims) > 1 and rejection.again(each[1])]
-    found = rejected or [(claim, pod) for claim in claims]
+    found = [(claim, pod) for claim in claims]
+    if len(claims) > 1:
+        found = _rejected_alone(rejection, claims) or found
+        if rejection.never and len(found) == len(claims) and found[0][1] is pod:
+            names = [claim.name for claim in claims if claim.status.allocation is None]
+            return f"its resource claims {joined(names)}, for all of which no node has devices"
     return " and ".join(_fact(rejection, claim, wanting=wanting) for claim, wanting in found)
+
+
+def _rejected_alone(
+    rejection: Rejection, claims: Sequence[ResourceClaim]
+) -> list[tuple[ResourceClaim, Pod]]:
+    """Return the claims that get no devices alone either, each with a pod that has no other.
+
+    Where the rows reject the pod for ever, the devices of other pods count as free.
+    """
+    snapshot, pod = rejection.inquiry.snapshot, rejection.pod
+    pools = {_pool_of(each) for each in _slices_of(rejection)} if rejection.never else ()
+    with given_back(snapshot, _released(snapshot, pod, pools)):
+        alone = [(claim, _with_claim(pod, claim)) for claim in claims]
+        return [each for each in alone if rejection.again(each[1])]
 
 
 def claims_of(pod: Pod, snapshot: Snapshot) -> list[ResourceClaim]:
@@ -267,8 +284,8 @@ def _slices_of(rejection: Rejection) -> list[ResourceSlice]:
 def rows_without_class(inquiry: Inquiry, plugin: str) -> NDArray[np.bool_]:
     """Return bool, (nodes,): rows on which no driver offers a device of the claims' classes.
 
-    Where drivers offer devices, the plugin is asked about claims for one device of each class,
-    with every device free and every taint tolerated; on a bounded number of rows.
+    Where drivers offer devices, the plugin is asked about one device for each request alone, with
+    every device free and every taint tolerated; on a bounded number of rows.
     """
     without_n = ~rows_with_devices(inquiry)
     rows = np.flatnonzero(inquiry.rejects[plugin] & ~without_n)[:_ASKED_MOST]
@@ -276,18 +293,33 @@ def rows_without_class(inquiry: Inquiry, plugin: str) -> NDArray[np.bool_]:
         return without_n
     pod = inquiry.attempt.pod
     lister, claims = inquiry.snapshot.listers.resource_claims, claims_of(pod.pod, inquiry.snapshot)
-    changes = [(claim, _of_classes(claim)) for claim in claims]
-    with _changed(lister, changes):
-        free = partial(of_others, pod.pod)
-        _status, answer = ask_again(inquiry, plugin, rows, pod.pod, given_back=free)
-    if answer is not None:
-        without_n[rows] = answer.failed_n
+    for claim in claims:
+        wanting = _with_claim(pod.pod, claim)
+        for one in _of_classes(claim):
+            with _changed(lister, [(claim, one)]):
+                free = partial(of_others, pod.pod)
+                _status, answer = ask_again(inquiry, plugin, rows, wanting, given_back=free)
+            if answer is not None:
+                without_n[rows] |= answer.failed_n
     return without_n
 
 
-def _of_classes(claim: ResourceClaim) -> ResourceClaim:
-    """Return a claim for any one device of each class that it names, whatever its taints."""
-    return _asking(_asking(claim, _of_class), _same)
+def _of_classes(claim: ResourceClaim) -> Iterator[ResourceClaim]:
+    """Yield a claim for one device of the class of each request, whatever its taints.
+
+    Two requests may have no devices together though a driver offers the class of each.
+    """
+    asked = _asking(_asking(claim, _of_class), _same).spec.devices
+    for request in {_of_request(each): each for each in asked.requests}.values():
+        devices = msgspec.structs.replace(asked, requests=[request])
+        yield msgspec.structs.replace(
+            claim, spec=msgspec.structs.replace(claim.spec, devices=devices)
+        )
+
+
+def _of_request(request: DeviceRequest) -> tuple[str, ...]:
+    asked = [request.exactly] if request.exactly else request.first_available
+    return tuple(each.device_class_name for each in asked)
 
 
 def _of_class(request: DeviceRequest) -> DeviceRequest:

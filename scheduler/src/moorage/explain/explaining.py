@@ -308,9 +308,9 @@ def _notes(snapshot: Snapshot, causes: Causes, now: Preempted | None) -> tuple[s
         of = f"Of these nodes {causes.untried}"
         notes.append(f"{of} were not emptied on trial, as another took it; --thorough does that.")
     if now is not None:
-        names = ", ".join(sorted(victim.full_name for victim in now.victims))
+        names = ", ".join(sorted(victim.full_name for victim in now.evicted))
         text = f"At its priority, its next attempt evicts {names} from {now.node}"
-        notes.append(f"{text}{against_text(snapshot, now.victims)}.")
+        notes.append(f"{text}{against_text(snapshot, now.evicted)}.")
     return tuple(notes)
 
 

@@ -10,6 +10,7 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/interface.go`` (Waiti
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Literal, Protocol
 
 import msgspec
@@ -124,6 +125,10 @@ class PluginEffects(Protocol):
         """
         ...
 
+    def withheld(self) -> AbstractContextManager[None]:
+        """Carry out no effect while the context is open; the engine opens it for questions."""
+        ...
+
 
 class NoEffects:
     """`PluginEffects` without waiting pods and without any effect.
@@ -158,3 +163,7 @@ class NoEffects:
 
     def in_background(self, what: str, work: Callable[[], Awaitable[None]]) -> None:
         """Begin no work."""
+
+    def withheld(self) -> AbstractContextManager[None]:
+        """Return a context in which nothing is different."""
+        return nullcontext()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
 import msgspec
@@ -67,6 +68,16 @@ class LivePluginEffects:
         self._waiting = waiting
         self._activations = activations
         self._api = api
+        self._withheld = False
+
+    @contextmanager
+    def withheld(self) -> Iterator[None]:
+        """Carry out no effect while the context is open."""
+        before, self._withheld = self._withheld, True
+        try:
+            yield
+        finally:
+            self._withheld = before
 
     def waiting_pods(self) -> Sequence[WaitingPod]:
         """Return every pod that waits at Permit, the longest waiting first."""
@@ -78,19 +89,20 @@ class LivePluginEffects:
 
     def allow(self, uid: str, plugin: str) -> bool:
         """Allow a waiting pod in the name of a plugin."""
-        return self._waiting.allow(uid, plugin)
+        return not self._withheld and self._waiting.allow(uid, plugin)
 
     def reject(self, uid: str, plugin: str, message: str) -> bool:
         """Reject a waiting pod in the name of a plugin."""
-        return self._waiting.reject(uid, plugin, message)
+        return not self._withheld and self._waiting.reject(uid, plugin, message)
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Move pods to activeQ, so that they are tried at once."""
-        self._activations.add_pods(pods)
+        if not self._withheld:
+            self._activations.add_pods(pods)
 
     def emit(self, pod: Pod, *, kind: EventType, reason: str, action: str, note: str) -> None:
         """Emit an Event about a pod, in the name of its profile."""
-        if self._api is not None and self._api.ready():
+        if self._api is not None and not self._withheld and self._api.ready():
             self._api.record(
                 EventNote(
                     regarding=reference(pod),
@@ -104,7 +116,7 @@ class LivePluginEffects:
 
     def in_background(self, what: str, work: Callable[[], Awaitable[None]]) -> None:
         """Start a write to the API in a task that no caller waits for."""
-        if self._api is not None and self._api.ready():
+        if self._api is not None and not self._withheld and self._api.ready():
             self._api.spawn(_contained(what, work), name=what)
 
 

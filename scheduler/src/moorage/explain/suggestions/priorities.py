@@ -34,14 +34,18 @@ _PER_VICTIM: Final = 0.1
 
 
 class Preempted(msgspec.Struct, frozen=True):
-    """The choice of preemption for a pod: a node, and the pods to evict."""
+    """The choice of preemption: a node, its victims, and those that do not leave anyway."""
 
     node: str
     victims: tuple[Pod, ...]
+    evicted: tuple[Pod, ...]
 
 
 def preempt(trying: Trying, pod: Pod) -> Preempted | None:
-    """Run the profile's PostFilter for a pod that fits nowhere; None where it finds no victims."""
+    """Run the profile's PostFilter for a pod that fits nowhere; None where it would evict nobody.
+
+    Where all victims are terminating, the pod has to wait for them at any priority.
+    """
     profile, snapshot = trying.inquiry.attempt.profile, trying.inquiry.snapshot
     if not profile.post_filters or trying.inquiry.pre_filter.status.rejected:
         return None
@@ -53,9 +57,10 @@ def preempt(trying: Trying, pod: Pod) -> Preempted | None:
         return None
     result = Cycle(profile, snapshot, smallest_name, reuse=False).post_filter(_within(found, rows))
     chosen = result.result
-    if chosen is None or not chosen.nominated_node or not chosen.victims:
+    if chosen is None or not chosen.nominated_node:
         return None
-    return Preempted(chosen.nominated_node, chosen.victims)
+    evicted = tuple(each for each in chosen.victims if not each.metadata.deletion_timestamp)
+    return Preempted(chosen.nominated_node, chosen.victims, evicted) if evicted else None
 
 
 def _within(search: Search, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Search:
@@ -123,10 +128,10 @@ def _ranked(
     trying: Trying, chosen: PriorityClass, found: Preempted, *, create: bool
 ) -> RankedSuggestion:
     snapshot = trying.inquiry.snapshot
-    victims = [victim.full_name for victim in found.victims]
+    victims = [victim.full_name for victim in found.evicted]
     named = ", ".join(victims[:_VICTIMS_NAMED])
     more = f" and {len(victims) - _VICTIMS_NAMED} more" if len(victims) > _VICTIMS_NAMED else ""
-    against = against_text(snapshot, found.victims)
+    against = against_text(snapshot, found.evicted)
     text = f"priorityClassName {chosen.name} (priority {chosen.value})"
     if create:
         text = f"a new PriorityClass {chosen.name} of value {chosen.value} as priorityClassName"

@@ -16,7 +16,7 @@ from moorage.base.clock import NS_PER_SECOND, Clock, parse_rfc3339
 from moorage.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from moorage.snapshot.group_labels import LABEL_SOURCE, minimum_of
 from moorage.snapshot.group_topology import NO_TOPOLOGY, Topology, topology_of
-from moorage.snapshot.pod_groups import GroupKey, GroupTerms
+from moorage.snapshot.pod_groups import GroupKey, GroupMembers, GroupTerms
 from moorage.snapshot.shape import RESOURCES
 from moorage.snapshot.snapshot import Snapshot
 
@@ -69,7 +69,8 @@ class GroupRules:
         self._snapshot = snapshot
         self.permitted = permitted
         self.in_question = False
-        """Whether a question is answered, so that nothing is remembered."""
+        """Whether a question is answered: nothing is remembered, and members may still be missing,
+        as nodes are asked about as well."""
 
     def rejection(self, key: GroupKey, terms: GroupTerms | None, pod: Pod) -> Status:
         """Return the status that excludes a member from its group's trial, or Success."""
@@ -94,16 +95,10 @@ class GroupRules:
     def shortage(self, key: GroupKey, terms: GroupTerms, pod: Pod) -> Status:
         """Return why a group cannot be completed (gang section B, PreFilter 2 to 4)."""
         members = self._snapshot.groups.members(key)
-        number = len(members.pods)
-        if number < terms.minimum:
-            return unresolvable(
-                f"pre-filter pod {pod.name} cannot find enough sibling pods, current pods number: "
-                f"{number + terms.succeeded}, minMember of group: {terms.declared_minimum}"
-            )
-        if number - len(members.gated) < terms.minimum:
-            return unresolvable(
-                f"pre-filter pod {pod.name} cannot proceed due to gated pods in the same PodGroup"
-            )
+        if not self.in_question:
+            why = _missing_members(members, terms, pod)
+            if why:
+                return unresolvable(why)
         has_started = members.assigned or terms.succeeded
         if has_started or not terms.resources or self.permitted.is_marked(key):
             return SUCCESS  # a replacement in a group that has started needs only its own room
@@ -123,7 +118,8 @@ class GroupRules:
             return unschedulable("Priorities do not match")
         members = self._snapshot.groups.members(key)
         # The plugin of 2020 knew no scheduling gates.
-        if len(members.pods) - len(members.gated) < terms.minimum:
+        short = len(members.pods) - len(members.gated) < terms.minimum
+        if short and not self.in_question:
             return unschedulable("less than pgMinAvailable")
         return SUCCESS
 
@@ -190,6 +186,19 @@ class GroupRules:
             if need > 0 and not (len(sums_n) and int(sums_n.max()) >= need):
                 gap[name] = need - (int(sums_n[-1]) if len(sums_n) else 0)
         return gap
+
+
+def _missing_members(members: GroupMembers, terms: GroupTerms, pod: Pod) -> str:
+    """Return that too few members are there, or too few without a gate; else ""."""
+    number = len(members.pods)
+    if number < terms.minimum:
+        return (
+            f"pre-filter pod {pod.name} cannot find enough sibling pods, current pods number: "
+            f"{number + terms.succeeded}, minMember of group: {terms.declared_minimum}"
+        )
+    if number - len(members.gated) < terms.minimum:
+        return f"pre-filter pod {pod.name} cannot proceed due to gated pods in the same PodGroup"
+    return ""
 
 
 def created_ns(terms: GroupTerms) -> int:
