@@ -29,18 +29,21 @@ writes Events as `events.k8s.io/v1`, which all these versions serve.
 _FOOTER = """
 The versions are those in which Kubernetes serves the kind in this API version; earlier alpha and
 beta versions of it are not used. The exception is PodGroup: alpha in 1.36 (`v1alpha2`), beta and
-off by default in 1.37 (`v1beta1`). The API server serves it only with its own feature gate, and
-moorage looks for it only with the gate GenericWorkload. moorage uses the version that the server
-serves, also when that changes while it runs. It reads of 1.37's groups what 1.36 has:
-`parentCompositePodGroupName` and `preemptionPolicy` have no effect, composite groups are not read,
-and groups are placed and preempt as in 1.36, also with `--emulated-version 1.37`.
+off by default in 1.37 (`v1beta1`, and alpha `v1alpha3`). The API server serves it only with its own
+feature gate, and moorage looks for it only with the gate GenericWorkload. moorage uses the newest
+version that the server serves, and asks again with each list and each new watch. It reads of
+1.37's groups what 1.36 has: `parentCompositePodGroupName` and `preemptionPolicy` have no effect,
+composite groups are not read, and groups are placed and preempt as in 1.36, also with
+`--emulated-version 1.37`. Their condition then is `PodGroupInitiallyScheduled`.
 
 DeviceTaintRule is stable in 1.37. 1.36 has it as `v1beta2`, off by default, and moorage reads that
 version where `v1` is not served. Both are read only with the gate DRADeviceTaintRules, which is on
 in 1.37 and off in 1.36. Earlier versions have other fields and are not read.
 
 The server of `moorage up` is one of 1.36. With `--emulated-version 1.37` it serves DeviceTaintRule
-in `v1` as well, and nothing else of 1.37.
+in `v1` as well, and PodGroup and Workload in `v1beta1` and `v1alpha3` in the place of `v1alpha2`.
+It keeps them in the form of 1.36, so that a data directory may change between the versions. It
+refuses the fields of gates that 1.37 has off: composite groups and `preemptionPolicy`.
 
 Tests compare the table with what each version serves: groups, versions, resources and verbs. They
 also run every part of the scheduler's work against a server that answers 404 to everything else.
@@ -49,8 +52,7 @@ client of that version has it (PyPI `kubernetes` 28.1.0 to 37.0.2). No server of
 run. That stable versions are on by default, and alpha and beta versions off, is Kubernetes' rule.
 
 1.32 and 1.33 have devices as `resource.k8s.io/v1beta1`, and 1.33 as `v1beta2`. Both are off by
-default, and moorage does not use them where they are switched on. 1.37 also has PodGroup as
-`v1alpha3`, which is not used.
+default, and moorage does not use them where they are switched on.
 
 ## Which versions may be combined
 

@@ -1,4 +1,7 @@
-"""Scope: what a server that plays 1.37 serves besides what 1.36 has: DeviceTaintRule in v1."""
+"""Scope: what a server that plays 1.37 serves besides what 1.36 has, and in its place.
+
+DeviceTaintRule in v1; PodGroup and Workload in v1beta1 and v1alpha3, not in v1alpha2.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from moorage_sandbox.apiserver.catalog import Catalog
 from moorage_sandbox.apiserver.served_kinds import served_kinds
 from moorage_sandbox.apiserver.wire.requests import User
 from sandbox.tests.apiserver.harness import Cluster
@@ -25,11 +29,23 @@ def rule(version: str = "v1") -> dict[str, Any]:
     }
 
 
-def test_nothing_else_is_served_that_1_36_lacks() -> None:
-    older = {kind.resource for kind in served_kinds()}
-    more = [kind.resource for kind in served_kinds(of_1_37=True) if kind.resource not in older]
-    assert [(each.api_version, each.kind) for each in more] == [
-        ("resource.k8s.io/v1", "DeviceTaintRule")
+def served(*, of_1_37: bool) -> set[str]:
+    kinds = Catalog(served_kinds(of_1_37=of_1_37)).kinds
+    return {f"{kind.resource.api_version} {kind.resource.plural}" for kind in kinds}
+
+
+def test_what_is_served_that_1_36_lacks_and_what_is_gone() -> None:
+    before, now = served(of_1_37=False), served(of_1_37=True)
+    assert sorted(now - before) == [
+        "resource.k8s.io/v1 devicetaintrules",
+        "scheduling.k8s.io/v1alpha3 podgroups",
+        "scheduling.k8s.io/v1alpha3 workloads",
+        "scheduling.k8s.io/v1beta1 podgroups",
+        "scheduling.k8s.io/v1beta1 workloads",
+    ]
+    assert sorted(before - now) == [
+        "scheduling.k8s.io/v1alpha2 podgroups",
+        "scheduling.k8s.io/v1alpha2 workloads",
     ]
 
 
@@ -108,3 +124,229 @@ async def test_every_document_names_1_37() -> None:
     assert (version["major"], version["minor"]) == ("1", "37")
     assert isinstance(metrics.body, bytes)
     assert b'kubernetes_build_info{git_version="v1.37.0+moorage"} 1.0' in metrics.body
+
+
+# -- groups ---------------------------------------------------------------------------------------
+
+GROUPS = {
+    version: f"/apis/scheduling.k8s.io/{version}/namespaces/default/podgroups"
+    for version in ("v1alpha2", "v1alpha3", "v1beta1")
+}
+GANG: dict[str, Any] = {"gang": {"minCount": 2}}
+
+
+def group(version: str = "v1beta1", **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": f"scheduling.k8s.io/{version}",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": {"schedulingPolicy": GANG, **spec},
+    }
+
+
+def workload(*templates: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "Workload",
+        "metadata": {"name": "w", "namespace": "default"},
+        "spec": {"podGroupTemplates": list(templates), **spec},
+    }
+
+
+def template(name: str = "t", **spec: Any) -> dict[str, Any]:
+    return {"name": name, "schedulingPolicy": GANG, **spec}
+
+
+@pytest.mark.parametrize("version", ["v1alpha3", "v1beta1"])
+async def test_a_group_is_the_same_object_in_both_versions(version: str) -> None:
+    cluster = Cluster(of_1_37=True)
+    ref = {"workloadName": "w", "templateName": "t"}
+    await cluster.ok("POST", GROUPS[version], group(version, workloadRef=ref))
+    for other in ("v1alpha3", "v1beta1"):
+        found = await cluster.ok("GET", f"{GROUPS[other]}/g")
+        assert found["apiVersion"] == f"scheduling.k8s.io/{other}"
+        assert found["spec"] == {
+            "schedulingPolicy": GANG,
+            "workloadRef": ref,
+            "disruptionMode": {"single": {}},
+        }
+        listed = await cluster.ok("GET", GROUPS[other])
+        assert [each["spec"] for each in listed["items"]] == [found["spec"]]
+    assert (await cluster.call("GET", GROUPS["v1alpha2"]))[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("spec", "fields"),
+    [
+        pytest.param({}, [], id="a gang"),
+        pytest.param({"schedulingPolicy": {"basic": {}}}, [], id="a basic group"),
+        pytest.param({"schedulingPolicy": {}}, ["spec.schedulingPolicy"], id="no policy"),
+        pytest.param(
+            {"schedulingPolicy": {"basic": {}, **GANG}},
+            ["spec.schedulingPolicy"],
+            id="two policies",
+        ),
+        pytest.param(
+            {"schedulingPolicy": {"gang": {"minCount": 0}}},
+            ["spec.schedulingPolicy.gang.minCount"],
+            id="no members",
+        ),
+        pytest.param({"disruptionMode": {"all": {}}}, [], id="disrupted as a whole"),
+        pytest.param({"disruptionMode": {}}, ["spec.disruptionMode"], id="no mode"),
+        pytest.param(
+            {"disruptionMode": {"all": {}, "single": {}}}, ["spec.disruptionMode"], id="two modes"
+        ),
+        pytest.param(
+            {"schedulingConstraints": {"topology": [{"key": "a"}, {"key": "b"}]}},
+            ["spec.schedulingConstraints.topology"],
+            id="two topologies",
+        ),
+        pytest.param({"priority": 1_000_000_001}, ["spec.priority"], id="a system's priority"),
+        pytest.param(
+            {"resourceClaims": [{"name": f"c{n}", "resourceClaimName": "c"} for n in range(5)]},
+            ["spec.resourceClaims"],
+            id="five claims",
+        ),
+        pytest.param(
+            {"resourceClaims": [{"name": "c"}]}, ["spec.resourceClaims[0]"], id="a claim of nothing"
+        ),
+        pytest.param(
+            {"preemptionPolicy": "Never"}, ["spec.preemptionPolicy"], id="a field of a gate"
+        ),
+        pytest.param(
+            {"parentCompositePodGroupName": "c"},
+            ["spec.parentCompositePodGroupName"],
+            id="a composite group",
+        ),
+        pytest.param(
+            {"workloadRef": {"workloadName": "w", "templateName": ""}},
+            ["spec.workloadRef.templateName"],
+            id="a reference to no template",
+        ),
+    ],
+)
+async def test_the_spec_of_a_group_is_checked(spec: dict[str, Any], fields: list[str]) -> None:
+    status, found = await Cluster(of_1_37=True).call("POST", GROUPS["v1beta1"], group(**spec))
+    if not fields:
+        assert status == 201
+        return
+    assert (status, [each["field"] for each in found["details"]["causes"]]) == (422, fields)
+
+
+@pytest.mark.parametrize(
+    ("spec", "fields"),
+    [
+        pytest.param({"schedulingPolicy": {"gang": {"minCount": 5}}}, [], id="another minimum"),
+        pytest.param(
+            {"schedulingPolicy": {"basic": {}}},
+            ["spec.schedulingPolicy.basic", "spec.schedulingPolicy.gang"],
+            id="another policy",
+        ),
+        pytest.param({"disruptionMode": {"all": {}}}, ["spec.disruptionMode"], id="another mode"),
+        pytest.param({"priority": 7}, ["spec.priority"], id="another priority"),
+    ],
+)
+async def test_of_a_group_only_the_minimum_may_change(
+    spec: dict[str, Any], fields: list[str]
+) -> None:
+    cluster = Cluster(of_1_37=True)
+    made = await cluster.ok("POST", GROUPS["v1beta1"], group())
+    made["spec"] |= spec
+    status, found = await cluster.call("PUT", f"{GROUPS['v1beta1']}/g", made)
+    if not fields:
+        assert (status, found["metadata"]["generation"]) == (200, 2)
+        return
+    assert (status, [each["field"] for each in found["details"]["causes"]]) == (422, fields)
+
+
+@pytest.mark.parametrize(
+    ("obj", "fields"),
+    [
+        pytest.param(workload(template()), [], id="one template"),
+        pytest.param(workload(), ["spec"], id="no template"),
+        pytest.param(
+            workload(*(template(f"t{n}") for n in range(9))),
+            ["spec.podGroupTemplates"],
+            id="nine templates",
+        ),
+        pytest.param(
+            workload(template("No")), ["spec.podGroupTemplates[0].name"], id="no label as a name"
+        ),
+        pytest.param(
+            workload(template(), compositePodGroupTemplates=[{"name": "c"}]),
+            ["spec.compositePodGroupTemplates"],
+            id="composite groups",
+        ),
+    ],
+)
+async def test_a_workload_is_checked(obj: dict[str, Any], fields: list[str]) -> None:
+    path = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/workloads"
+    status, found = await Cluster(of_1_37=True).call("POST", path, obj)
+    if not fields:
+        assert status == 201
+        return
+    assert (status, [each["field"] for each in found["details"]["causes"]]) == (422, fields)
+
+
+@pytest.mark.parametrize(
+    ("templates", "fields"),
+    [
+        pytest.param(
+            [template(schedulingPolicy={"gang": {"minCount": 9}})], [], id="another minimum"
+        ),
+        pytest.param(
+            [template(), template("u")], ["spec.podGroupTemplates[1]"], id="a template more"
+        ),
+        pytest.param(
+            [template("u")],
+            ["spec.podGroupTemplates[0]", "spec.podGroupTemplates"],
+            id="another template",
+        ),
+        pytest.param(
+            [template(priority=3)], ["spec.podGroupTemplates[0].priority"], id="another priority"
+        ),
+    ],
+)
+async def test_of_a_workload_only_minimums_may_change(
+    templates: list[dict[str, Any]], fields: list[str]
+) -> None:
+    cluster = Cluster(of_1_37=True)
+    path = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/workloads"
+    made = await cluster.ok("POST", path, workload(template()))
+    made["spec"]["podGroupTemplates"] = templates
+    status, found = await cluster.call("PUT", f"{path}/w", made)
+    if not fields:
+        assert status == 200
+        return
+    assert (status, [each["field"] for each in found["details"]["causes"]]) == (422, fields)
+
+
+async def test_the_versions_of_groups_are_discovered_and_described() -> None:
+    cluster = Cluster(of_1_37=True)
+    found = await cluster.ok("GET", "/apis/scheduling.k8s.io")
+    assert [each["version"] for each in found["versions"]] == ["v1", "v1beta1", "v1alpha3"]
+    names = [
+        each["name"]
+        for each in (await cluster.ok("GET", "/apis/scheduling.k8s.io/v1beta1"))["resources"]
+    ]
+    assert names == ["podgroups", "podgroups/status", "workloads"]
+    schemas = (await cluster.ok("GET", "/openapi/v3/apis/scheduling.k8s.io/v1beta1"))["components"]
+    assert "io.k8s.api.scheduling.v1beta1.DisruptionMode" in schemas["schemas"]
+    assert "v1alpha2" not in str(schemas)
+
+
+async def test_the_status_of_a_group_is_patched() -> None:
+    cluster = Cluster(of_1_37=True)
+    await cluster.ok("POST", GROUPS["v1beta1"], group())
+    condition = {
+        "type": "PodGroupInitiallyScheduled",
+        "status": "True",
+        "reason": "Scheduled",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    body = {"status": {"conditions": [condition]}}
+    merging = "application/merge-patch+json"
+    await cluster.ok("PATCH", f"{GROUPS['v1alpha3']}/g/status", body, content_type=merging)
+    found = await cluster.ok("GET", f"{GROUPS['v1beta1']}/g")
+    assert found["status"]["conditions"] == [condition]

@@ -17,6 +17,7 @@ from scheduler.tests.client.fakes import ScriptedTransport, Stream
 LIST = requests.list_objects(POD_GROUPS, requests.Selection())
 WATCH = requests.watch(POD_GROUPS, requests.Selection(), resource_version="1", timeout_seconds=9)
 GET = requests.get(POD_GROUPS, "g", namespace="n")
+NEWEST_FIRST = ["v1beta1", "v1alpha3", "v1alpha2"]
 
 
 class Server:
@@ -56,9 +57,13 @@ async def _watched(transport: ServedVersion) -> int:
 @pytest.mark.parametrize(
     ("versions", "listed", "code"),
     [
-        pytest.param(["v1alpha2"], ["v1alpha2"], 200, id="1.36"),
-        pytest.param(["v1beta1"], ["v1alpha2", "v1beta1"], 200, id="1.37"),
-        pytest.param([], ["v1alpha2", "v1beta1"], 404, id="no version: the server says so"),
+        pytest.param(["v1alpha2"], NEWEST_FIRST, 200, id="1.36"),
+        pytest.param(["v1beta1"], NEWEST_FIRST[:1], 200, id="1.37"),
+        pytest.param(["v1alpha3"], NEWEST_FIRST[:2], 200, id="1.37 with the alpha API alone"),
+        pytest.param(
+            ["v1alpha2", "v1alpha3", "v1beta1"], NEWEST_FIRST[:1], 200, id="the newest of several"
+        ),
+        pytest.param([], NEWEST_FIRST, 404, id="no version: the server says so"),
     ],
 )
 @pytest.mark.parametrize("watches", [False, True])
@@ -87,8 +92,7 @@ def test_an_upgrade_of_the_server_is_followed_and_other_calls_are_left_alone() -
 
     asyncio.run(main())
     assert server.paths == [
-        path("v1alpha2"),
-        path("v1alpha2"),
+        *map(path, NEWEST_FIRST),
         path("v1beta1"),
         "/apis/scheduling.k8s.io/v1beta1/namespaces/n/podgroups/g",
         "/api/v1/pods",

@@ -180,23 +180,24 @@ class Catalog:
     """
 
     def __init__(self, kinds: Sequence[ServedKind]) -> None:
-        self.kinds = tuple(kinds)
+        self.kinds = tuple(kind for kind in kinds if not kind.stored_only)
         self.generation = 0
         self._builtin = self.kinds
         # Name of a definition -> its served versions, and one of them for its shelf.
         self._custom: dict[str, tuple[tuple[Served, ...], Served]] = {}
-        by_path = {(k.resource.api_version, k.resource.plural): k for k in self.kinds}
-        self._served: dict[tuple[str, str], Served] = {}
+        by_path = {(k.resource.api_version, k.resource.plural): k for k in kinds}
+        every: dict[tuple[str, str], Served] = {}
         for path, kind in by_path.items():
             stored = kind.translation.stored if kind.translation else kind.resource
             # A server without the stored version stores the other version.
             found = by_path.get((stored.api_version, stored.plural), kind)
-            self._served[path] = Served(kind, found)
-        self._builtin_served = dict(self._served)
+            every[path] = Served(kind, found)
+        self._shelves = [every[path] for path in sorted(every) if not every[path].translated]
         self._by_plural: dict[str, Served] = {}
-        for path in sorted(self._served):
-            if not self._served[path].translated:
-                self._by_plural.setdefault(path[1], self._served[path])
+        for shelf in self._shelves:
+            self._by_plural.setdefault(shelf.kind.resource.plural, shelf)
+        self._served = {path: each for path, each in every.items() if not each.kind.stored_only}
+        self._builtin_served = dict(self._served)
 
     def put_custom(self, name: str, versions: Sequence[Served], shelf: Served) -> None:
         """Serve the kinds of a definition, in place of its former kinds.
@@ -270,9 +271,7 @@ class Catalog:
 
     def shelves(self) -> list[Served]:
         """Return one served resource for each shelf, in order of (API version, plural)."""
-        built_in = self._builtin_served
-        found = [built_in[path] for path in sorted(built_in) if not built_in[path].translated]
-        return found + [self._custom[name][1] for name in sorted(self._custom)]
+        return self._shelves + [self._custom[name][1] for name in sorted(self._custom)]
 
     def api_versions(self) -> list[str]:
         """Return every served API version, ``v1`` first, then by group, the best version first."""

@@ -15,7 +15,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from moorage.kinds.facts import definitions
+from moorage.kinds.facts import definitions, resources, resources_of_1_37
 from tests.kubectl.go_types import GoField, struct_types
 from tests.kubectl.install import RELEASES, kubectl_path
 
@@ -119,11 +119,16 @@ def _row(full: str, field: tuple[int, str, str, str], told: GoField | None) -> l
 
 def _versions(packages: dict[str, Any]) -> dict[str, str]:
     found = dict(_OTHER_GROUPS)
+    older = {(each.group, each.version) for each in resources()}
+    # The numbers are those of 1.36: what only 1.37 serves is in JSON alone.
+    newer = {(each.group, each.version) for each in resources_of_1_37()} - older
     for name, definition in definitions().items():
         package = name.rpartition(".")[0].replace("io.k8s.", "k8s.io.", 1).replace("-", "_")
         for kind in definition.group_version_kind:
             version = f"{kind['group']}/{kind['version']}".removeprefix("/")
-            if package in packages and not package.startswith("k8s.io.apimachinery"):
+            is_new = (kind["group"], kind["version"]) in newer
+            own = package in packages and not package.startswith("k8s.io.apimachinery")
+            if own and not is_new:
                 found[version] = package
     return dict(sorted(found.items()))
 

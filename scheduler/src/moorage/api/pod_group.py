@@ -1,4 +1,4 @@
-"""scheduling.k8s.io PodGroup: pods that are scheduled together; v1alpha2, and v1beta1 of 1.37.
+"""scheduling.k8s.io PodGroup: pods that are scheduled together; of 1.36 and of 1.37.
 
 Source: kubernetes v1.36 ``staging/src/k8s.io/api/scheduling/v1alpha2/types.go``, and v1.37
 ``staging/src/k8s.io/api/scheduling/v1beta1/types.go``. Of the fields that a scheduler of 1.36

@@ -1,8 +1,9 @@
-"""A transport that speaks of some kinds in the API version that the server serves.
+"""A transport that speaks of some kinds in the newest API version that the server serves.
 
 No version of these kinds is served by all supported releases. The verbs and the reflector name one
-version; here the path gets the version that was answered last. The structs of `moorage.api` read
-the objects of each version.
+version; here the path gets the version that was answered last. Each list and each new watch asks
+for the newest version first, so that an upgrade of the server, or a step back, is noticed. The
+structs of `moorage.api` read the objects of each version.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from moorage.api.resources import (
 from moorage.client.transport import Answer, Call, LineStream, Transport
 
 VERSIONS: Final = {
-    POD_GROUPS: ("v1alpha2", "v1beta1"),
+    POD_GROUPS: ("v1beta1", "v1alpha3", "v1alpha2"),
     DEVICE_TAINT_RULES: ("v1", "v1beta2"),
 }
-"""The known versions by kind, in the order in which they are tried.
+"""The known versions by kind, the newest first: the order in which they are tried.
 
-PodGroup is v1alpha2 in 1.36 and v1beta1 in 1.37, and no release has both. DeviceTaintRule is
-v1beta2 in 1.36, and also v1 in 1.37."""
+PodGroup is v1alpha2 in 1.36, and v1beta1 and v1alpha3 in 1.37. DeviceTaintRule is v1beta2 in 1.36,
+and also v1 in 1.37."""
 
 _ABSENT: Final = 404
 
@@ -41,7 +42,8 @@ class _Kind:
         self._resource = resource
         self._base = f"{group_version_path(resource.group, resource.version)}/"
         self.list_path = resource_path(resource)
-        self.version = VERSIONS[resource][0]
+        self.versions = VERSIONS[resource]
+        self.version = resource.version
 
     def names(self, call: Call) -> bool:
         """Whether a call is about the kind."""
@@ -55,10 +57,6 @@ class _Kind:
         base = group_version_path(self._resource.group, version)
         path = f"{base}/{call.path.removeprefix(self._base)}"
         return msgspec.structs.replace(call, path=path)
-
-    def others(self) -> list[str]:
-        """Return the versions that may be served instead."""
-        return [each for each in VERSIONS[self._resource] if each != self.version]
 
 
 class ServedVersion:
@@ -81,14 +79,13 @@ class ServedVersion:
         kind = self._kind_of(call)
         if kind is None:
             return await self._inner.request(call)
-        answer = await self._inner.request(kind.in_version(call, kind.version))
-        if answer.status != _ABSENT or call.path != kind.list_path:
-            return answer
-        for version in kind.others():
-            other = await self._inner.request(kind.in_version(call, version))
-            if other.status != _ABSENT:
+        if call.path != kind.list_path:
+            return await self._inner.request(kind.in_version(call, kind.version))
+        for version in kind.versions:
+            answer = await self._inner.request(kind.in_version(call, version))
+            if answer.status != _ABSENT:
                 kind.version = version
-                return other
+                break
         return answer
 
     def stream(self, call: Call) -> AbstractAsyncContextManager[LineStream]:
@@ -108,7 +105,7 @@ class ServedVersion:
     async def _stream(self, call: Call, kind: _Kind) -> AsyncIterator[LineStream]:
         """Open a stream in the first version that is served; in the last one if none is."""
         async with AsyncExitStack() as stack:
-            for version in (kind.version, *kind.others()):
+            for version in kind.versions:
                 await stack.aclose()
                 call_now = kind.in_version(call, version)
                 lines = await stack.enter_async_context(self._inner.stream(call_now))

@@ -6,6 +6,8 @@ A kind with behaviour has a module here, or shares one with its neighbours, with
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from moorage.api.resources import DEVICE_TAINT_RULES
 from moorage.kinds.built_in import stored_resources
 from moorage.kinds.cluster import (
@@ -31,7 +33,13 @@ from moorage.kinds.volumes import classes as storage
 from moorage.kinds.volumes import csi
 from moorage.kinds.volumes import persistent_volumes as volumes
 from moorage.kinds.workloads import apps as workloads
-from moorage.kinds.workloads import autoscaler, disruption_budget, jobs, pod_groups
+from moorage.kinds.workloads import (
+    autoscaler,
+    disruption_budget,
+    jobs,
+    pod_groups,
+    pod_groups_of_1_37,
+)
 
 _MODULES = (
     addresses,
@@ -71,14 +79,20 @@ def all_kinds(*more: ServedKind, of_1_37: bool = False) -> list[ServedKind]:
     more
         Kinds with behaviour that a room above knows; without them they follow from the facts.
     of_1_37
-        Whether the versions of kinds are there that 1.37 has and 1.36 lacks.
+        Whether the versions of kinds are there that 1.37 has and 1.36 lacks, and in the place of
+        those that 1.37 lacks.
     """
     own = {kind.resource: kind for group in (*GROUPS, more) for kind in group}
     kinds = with_other_versions(own, stored_resources())
-    return [*_KINDS_OF_1_37, *kinds] if of_1_37 else kinds
+    if not of_1_37:
+        return kinds
+    gone = {kind.resource for kind in pod_groups.KINDS}
+    stored = [replace(kind, stored_only=kind.resource in gone) for kind in kinds]
+    return [*_KINDS_OF_1_37, *stored]
 
 
+# Objects stay stored in the version of 1.36, so that a data directory can go back to it.
 _KINDS_OF_1_37 = (
-    # Objects stay stored in v1beta2, so that a data directory can go back to 1.36.
     other_version(DEVICE_TAINT_RULES, DEVICE_TAINT_RULE, needs_version=True),
+    *pod_groups_of_1_37.KINDS,
 )

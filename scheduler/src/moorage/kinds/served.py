@@ -145,6 +145,8 @@ class ServedKind:
         Shape of the objects; None for built-in kinds.
     translation
         Conversion to the stored version; None where this version is stored.
+    stored_only
+        No path leads to this version: other versions of the kind are served.
     warn, warn_of_new
         Further warnings for a client that writes the object, and for a client that creates it.
     deprecation
@@ -183,6 +185,7 @@ class ServedKind:
     scale: ScalePaths | None = None
     custom_shape: Shape | None = None
     translation: Translation | None = None
+    stored_only: bool = False
     warn: Callable[[Obj], list[str]] = warn_of_nothing
     warn_of_new: Callable[[Obj], list[str]] = warn_of_nothing
     deprecation: str = ""

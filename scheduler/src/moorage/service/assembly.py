@@ -146,7 +146,10 @@ def assemble(  # noqa: PLR0913 - one keyword for each part it is given
         streams=streams,
         surroundings=_surroundings(edge, store, ready, recorder),
     )
-    (nodes, others), reports = _reflectors(core, edge, config.gates), _group_reports(core, edge)
+    (nodes, others), reports = (
+        _reflectors(core, edge, config.gates),
+        _group_reports(core, edge, config.gates),
+    )
     pump = _pump(core, edge, reports)
     return Scheduler(
         Parts(
@@ -325,7 +328,7 @@ def _evictor(core: Core, edge: _Edge) -> Evictor:
     )
 
 
-def _group_reports(core: Core, edge: _Edge) -> GroupReports:
+def _group_reports(core: Core, edge: _Edge, gates: FeatureGates) -> GroupReports:
     """Return the writer of pod groups' conditions and Events."""
     return GroupReports(
         core.snapshot.listers.pod_groups,
@@ -334,6 +337,7 @@ def _group_reports(core: Core, edge: _Edge) -> GroupReports:
         writes=edge.writes,
         recorder=edge.recorder,
         clock=edge.clock,
+        version=gates.version,
     )
 
 

@@ -1,4 +1,4 @@
-"""Writes a PodGroup's own status: the condition ``PodGroupScheduled``.
+"""Writes a PodGroup's own status: its condition, ``PodGroupScheduled`` in 1.36.
 
 Rules: scheduling spec, gang section A4 number 6, and core api section 4.
 """
@@ -23,6 +23,7 @@ from moorage.client.event_series import EventNote, shorten
 from moorage.client.events import EventRecorder
 from moorage.client.pod_status import with_condition
 from moorage.client.writes import Client
+from moorage.config.gate_table import V1_36, V1_37
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.framework.status import Status
 from moorage.service.failure import failed_scheduling
@@ -34,13 +35,19 @@ from moorage.snapshot.pod_info import PodInfo
 
 _log = logging.getLogger(__name__)
 
-SCHEDULED: Final = "PodGroupScheduled"
+CONDITIONS: Final = {V1_36: "PodGroupScheduled", V1_37: "PodGroupInitiallyScheduled"}
+"""The type of a group's condition, by the emulated version."""
 _POD_SCHEDULED: Final = "PodScheduled"
 _FORGET_MIN: Final = 64  # groups deleted are not looked for before; a guess
 
 
 def condition_after(
-    found: GroupDecision, before: Sequence[Condition], *, message: str = "", generation: int = 0
+    found: GroupDecision,
+    before: Sequence[Condition],
+    *,
+    message: str = "",
+    generation: int = 0,
+    type_: str = CONDITIONS[V1_36],
 ) -> Condition | None:
     """Return the condition to write after an attempt; None where it stays as it is.
 
@@ -56,15 +63,17 @@ def condition_after(
         Why the group is not scheduled; "" for the status of the attempt alone.
     generation
         The group's generation, for ``observedGeneration``.
+    type_
+        The type of the condition.
     """
     if found.outcome is GroupOutcome.PLACED:
         now = Condition(
-            type=SCHEDULED, status="True", reason="Scheduled", observed_generation=generation
+            type=type_, status="True", reason="Scheduled", observed_generation=generation
         )
     else:
         broken = found.outcome is GroupOutcome.BROKEN
         now = Condition(
-            type=SCHEDULED,
+            type=type_,
             status="False",
             reason="SchedulerError" if broken else "Unschedulable",
             message=message or found.status.message,
@@ -76,7 +85,7 @@ def condition_after(
 def _if_new(now: Condition, before: Sequence[Condition]) -> Condition | None:
     """Return a condition unless it changes nothing, or takes "scheduled" back."""
     for condition in before:
-        if condition.type != SCHEDULED:
+        if condition.type != now.type:
             continue
         if condition.status == "True" and now.status == "False":
             return None
@@ -109,6 +118,8 @@ class GroupReports:
         Events.
     clock
         For transition times.
+    version
+        The emulated version of Kubernetes.
     """
 
     def __init__(
@@ -120,7 +131,9 @@ class GroupReports:
         writes: PodWrites,
         recorder: EventRecorder,
         clock: Clock,
+        version: str = V1_36,
     ) -> None:
+        self._type = CONDITIONS[version]
         self._lister = lister
         self._custom = custom
         self._client = client
@@ -143,7 +156,9 @@ class GroupReports:
         group = None if key.source else self._lister.get(key.name, key.namespace)
         if group is not None:
             before, generation = self._known_conditions(group), group.metadata.generation
-            wanted = condition_after(found, before, message=message, generation=generation)
+            wanted = condition_after(
+                found, before, message=message, generation=generation, type_=self._type
+            )
             self._write_condition(group, before, wanted)
 
     def outdated(self, members: Sequence[tuple[Pod, str]]) -> list[tuple[Pod, str]]:
@@ -231,7 +246,7 @@ class GroupReports:
             return
         before = self._known_conditions(group)
         wanted = Condition(
-            type=SCHEDULED,
+            type=self._type,
             status=status,
             reason=reason,
             message=message,
@@ -245,7 +260,7 @@ class GroupReports:
         """Write a condition with its transition time; None writes nothing."""
         if wanted is None:
             return
-        old = next((each for each in before if each.type == SCHEDULED), None)
+        old = next((each for each in before if each.type == self._type), None)
         same = old is not None and old.status == wanted.status
         now = rfc3339(self._clock.now_ns())
         when = old.last_transition_time if same and old is not None else now

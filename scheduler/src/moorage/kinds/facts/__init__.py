@@ -194,7 +194,12 @@ class _KindEntry(msgspec.Struct, frozen=True):
 def definitions() -> Mapping[str, Definition]:
     """Return every definition by its full name, ``io.k8s.api.core.v1.Pod``; they have no names."""
     found: dict[str, Definition] = _decode("schema", dict[str, Definition])
-    return found | _in_v1(found, _RULE_DEFINITIONS, dict[str, Definition])
+    changed = Path(__file__).with_name("groups_of_1_37.json").read_bytes()
+    for version in _GROUP_VERSIONS:
+        same = _renamed(found, _GROUPS, ("v1alpha2", version), dict[str, Definition])
+        own = changed.replace(b"VERSION", version.encode())
+        found |= same | msgspec.json.decode(own, type=dict[str, Definition])
+    return found | _renamed(found, _RULES, ("v1beta2", "v1"), dict[str, Definition])
 
 
 @cache
@@ -206,7 +211,9 @@ def resources() -> tuple[ResourceFact, ...]:
 @cache
 def resources_of_1_37() -> tuple[ResourceFact, ...]:
     """Return the resources and subresources that 1.37 serves besides those of `resources`."""
-    found = _in_v1(_entries(), _RULE_PATHS, dict[str, _KindEntry])
+    found = _renamed(_entries(), _RULE_PATHS, ("v1beta2", "v1"), dict[str, _KindEntry])
+    for version in _GROUP_VERSIONS:
+        found |= _renamed(_entries(), _GROUP_PATHS, ("v1alpha2", version), dict[str, _KindEntry])
     return tuple(_resource(path, entry) for path, entry in sorted(found.items()))
 
 
@@ -218,13 +225,21 @@ def _entries() -> Mapping[str, _KindEntry]:
 
 # DeviceTaintRule has the same form in v1beta2, which 1.36 has, and in v1, which 1.37 has as well.
 _RULE_PATHS = "resource.k8s.io/v1beta2/devicetaintrules"
-_RULE_DEFINITIONS = "io.k8s.api.resource.v1beta2.DeviceTaint"
+_RULES = "io.k8s.api.resource.v1beta2.DeviceTaint"
+# Groups of pods have two forms in 1.37, which are the same, in the place of v1alpha2. A file has
+# the definitions that differ from those of v1alpha2.
+_GROUP_VERSIONS = ("v1beta1", "v1alpha3")
+_GROUP_PATHS = "scheduling.k8s.io/v1alpha2/"
+_GROUPS = "io.k8s.api.scheduling.v1alpha2."
 
 
-def _in_v1(found: Mapping[str, T], prefix: str, form: type[dict[str, T]]) -> dict[str, T]:
-    """Return the facts whose names begin so, with v1 in the place of v1beta2 everywhere."""
+def _renamed(
+    found: Mapping[str, T], prefix: str, versions: tuple[str, str], form: type[dict[str, T]]
+) -> dict[str, T]:
+    """Return the facts whose names begin so, with the second version in place of the first."""
     older = {name: fact for name, fact in found.items() if name.startswith(prefix)}
-    return msgspec.json.decode(msgspec.json.encode(older).replace(b"v1beta2", b"v1"), type=form)
+    before, now = (version.encode() for version in versions)
+    return msgspec.json.decode(msgspec.json.encode(older).replace(before, now), type=form)
 
 
 def _resource(path: str, entry: _KindEntry) -> ResourceFact:

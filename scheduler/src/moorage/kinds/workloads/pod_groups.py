@@ -1,4 +1,4 @@
-"""PodGroup and Workload of ``scheduling.k8s.io/v1alpha2``.
+"""PodGroup and Workload of ``scheduling.k8s.io/v1alpha2``, which 1.36 has.
 
 Mirrors kubernetes v1.36 pkg/apis/scheduling/validation and pkg/registry/scheduling. The kinds are
 served without a feature gate, since a scheduler without the gate does not read them.
@@ -71,7 +71,7 @@ def _policy_of(obj: Obj) -> str:
 
 
 def _scheduled(obj: Obj) -> str:
-    found = condition(obj, "PodGroupScheduled")
+    found = condition(obj, "PodGroupInitiallyScheduled") or condition(obj, "PodGroupScheduled")
     if found is None:
         return NONE
     shown = text(found, "status")

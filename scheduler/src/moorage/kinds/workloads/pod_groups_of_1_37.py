@@ -1,0 +1,220 @@
+"""PodGroup and Workload of ``scheduling.k8s.io/v1beta1`` and ``v1alpha3``, which 1.37 serves.
+
+Mirrors kubernetes v1.37 ``staging/src/k8s.io/api/scheduling/v1beta1/types.go``, whose tags are the
+rules. Objects stay stored in ``v1alpha2``, so that a data directory serves 1.36 and 1.37. Fields of
+gates that are off, preemptionPolicy and composite groups, are refused as by 1.37.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moorage.api import resources
+from moorage.api.names import dns_label_faults, dns_subdomain_faults, qualified_name_faults
+from moorage.api.resources import ResourceType
+from moorage.kinds.built_in import resource_type
+from moorage.kinds.fields import (
+    Rule,
+    defaults,
+    each,
+    given,
+    kept,
+    named,
+    needed,
+    rules,
+    value_at,
+    within,
+)
+from moorage.kinds.kind import FieldError, Obj, Translation, forbidden, invalid, required
+from moorage.kinds.metadata import immutable
+from moorage.kinds.served import ServedKind
+from moorage.kinds.tree import Json, child, objects, text
+from moorage.kinds.workloads import pod_groups as of_1_36
+
+VERSIONS = ("v1beta1", "v1alpha3")
+_TEMPLATES_MAX = 8
+_CLAIMS_MAX = 4
+_PRIORITY_MAX = 1_000_000_000
+_MODES = {"Pod": "single", "PodGroup": "all"}
+_STORED_MODES = {form: mode for mode, form in _MODES.items()}
+_COMPOSITE = "needs the feature gate CompositePodGroup"
+
+
+def one_member(*names: str) -> Rule:
+    """Return the rule of a union, of whose members exactly one is given."""
+    listed = ", ".join(f"`{name}`" for name in names)
+
+    def check(value: Any, where: str) -> list[FieldError]:
+        given_members = [name for name in names if (value or {}).get(name) is not None]
+        if len(given_members) == 1:
+            return []
+        if not given_members:
+            return [required(where, f"must specify one of: {listed}")]
+        return [invalid(where, value, f"must specify exactly one of: {listed}")]
+
+    return check
+
+
+def _gated(gate: str) -> Rule:
+    def check(value: Any, where: str) -> list[FieldError]:
+        return [] if value is None else [forbidden(where, f"needs the feature gate {gate}")]
+
+    return check
+
+
+_name = named(dns_label_faults, empty="refused")
+_long_name = given(named(dns_subdomain_faults))
+_claim = rules(
+    one_member("resourceClaimName", "resourceClaimTemplateName"),
+    ("name", _name),
+    ("resourceClaimName", _long_name),
+    ("resourceClaimTemplateName", _long_name),
+)
+_group = rules(
+    ("schedulingPolicy", one_member("basic", "gang")),
+    ("schedulingPolicy.gang", given(rules(("minCount", within(1))))),
+    (
+        "schedulingConstraints.topology",
+        each(rules(("key", named(qualified_name_faults, empty="refused"))), most=1),
+    ),
+    ("resourceClaims", each(_claim, unique="name", most=_CLAIMS_MAX)),
+    ("disruptionMode", given(one_member("single", "all"))),
+    ("priorityClassName", _long_name),
+    ("priority", given(within(-(2**31), _PRIORITY_MAX))),
+    ("preemptionPolicy", _gated("PodGroupPreemptionPolicy")),
+)
+_reference = rules(("workloadName", needed()), ("templateName", needed()))
+_KEPT = "schedulingConstraints resourceClaims disruptionMode priorityClassName priority"
+
+
+def _change(new: Json, old: Json, where: str, more: str = "") -> list[FieldError]:
+    """Return the errors of a group or template: only the minimum of a gang may change."""
+    paths = (*_KEPT.split(), *more.split(), "schedulingPolicy.basic")
+    found = [
+        immutable(f"{where}.{path}", value_at(new, path.split(".")))
+        for path in paths
+        if value_at(new, path.split(".")) != value_at(old, path.split("."))
+    ]
+    gangs = [child(each, "schedulingPolicy").get("gang") for each in (new, old)]
+    if (gangs[0] is None) != (gangs[1] is None):
+        found.append(immutable(f"{where}.schedulingPolicy.gang", gangs[0]))
+    return found
+
+
+def _changed_group(new: Obj, old: Obj) -> list[FieldError]:
+    more = "workloadRef parentCompositePodGroupName"
+    return _change(child(new, "spec"), child(old, "spec"), "spec", more)
+
+
+def _changed_workload(new: Obj, old: Obj) -> list[FieldError]:
+    where = "spec.podGroupTemplates"
+    found = kept("spec.controllerRef")(new, old)
+    before = {text(each, "name"): each for each in objects(old, "spec", "podGroupTemplates")}
+    names = list[str]()
+    for index, template in enumerate(objects(new, "spec", "podGroupTemplates")):
+        name = text(template, "name")
+        names.append(name)
+        if name in before:
+            found += _change(template, before[name], f"{where}[{index}]")
+        else:
+            found.append(forbidden(f"{where}[{index}]", "item may not be added"))
+    gone = [name for name in before if name not in names]
+    return found + [forbidden(where, f"item {name} may not be removed") for name in gone]
+
+
+def _templates(spec: Any, where: str) -> list[FieldError]:
+    if (spec or {}).get("compositePodGroupTemplates"):
+        return [forbidden(f"{where}.compositePodGroupTemplates", _COMPOSITE)]
+    if not objects(spec or {}, "podGroupTemplates"):
+        members = "`podGroupTemplates`, `compositePodGroupTemplates`"
+        return [required(where, f"must specify one of: {members}")]
+    return []
+
+
+# -- the stored form ------------------------------------------------------------------------------
+
+
+def _group_to_stored(spec: Json) -> Json:
+    found = dict(spec)
+    mode, origin = found.pop("disruptionMode", None), found.pop("workloadRef", None)
+    if mode:
+        found["disruptionMode"] = _STORED_MODES["all" if "all" in mode else "single"]
+    if origin:
+        names = {"workloadName": "workloadName", "templateName": "podGroupTemplateName"}
+        workload = {names[key]: value for key, value in origin.items() if key in names}
+        found["podGroupTemplateRef"] = {"workload": workload}
+    return found
+
+
+def _group_from_stored(spec: Json) -> Json:
+    found = dict(spec)
+    mode, origin = found.pop("disruptionMode", None), found.pop("podGroupTemplateRef", None)
+    if mode:
+        found["disruptionMode"] = {_MODES[mode]: {}}
+    if origin:
+        names = {"workloadName": "workloadName", "podGroupTemplateName": "templateName"}
+        workload = child(origin, "workload")
+        found["workloadRef"] = {names[key]: value for key, value in workload.items()}
+    return found
+
+
+def _converted(obj: Obj, api_version: str, *, stored: bool) -> Obj:
+    """Return an object in another version; it shares what is the same."""
+    convert = _group_to_stored if stored else _group_from_stored
+    spec, found = child(obj, "spec"), dict(obj) | {"apiVersion": api_version}
+    if "podGroupTemplates" in spec:
+        found["spec"] = spec | {
+            "podGroupTemplates": [convert(each) for each in objects(spec, "podGroupTemplates")]
+        }
+    elif spec:
+        found["spec"] = convert(spec)
+    return found
+
+
+def _translation(stored: ResourceType, version: str) -> Translation:
+    served = f"{stored.group}/{version}"
+    return Translation(
+        stored=stored,
+        to_stored=lambda obj: _converted(obj, stored.api_version, stored=True),
+        from_stored=lambda obj: _converted(obj, served, stored=False),
+    )
+
+
+def _kinds(version: str) -> tuple[ServedKind, ...]:
+    api_version = f"scheduling.k8s.io/{version}"
+    group, workload = of_1_36.KINDS
+    return (
+        ServedKind(
+            resource=resource_type(api_version, "podgroups"),
+            acted_on_by=group.acted_on_by,
+            columns=group.columns,
+            defaults=defaults(unset={"spec.disruptionMode": {"single": {}}}),
+            on_create=group.on_create,
+            counts_generations=True,
+            rules=rules(
+                ("spec", _group),
+                ("spec.workloadRef", given(_reference)),
+                ("spec.parentCompositePodGroupName", _gated("CompositePodGroup")),
+            ),
+            change=_changed_group,
+            translation=_translation(resources.POD_GROUPS, version),
+        ),
+        ServedKind(
+            resource=resource_type(api_version, "workloads"),
+            acted_on_by=workload.acted_on_by,
+            columns=workload.columns,
+            counts_generations=True,
+            rules=rules(
+                ("spec", _templates),
+                (
+                    "spec.podGroupTemplates",
+                    each(rules(("name", _name), _group), unique="name", most=_TEMPLATES_MAX),
+                ),
+            ),
+            change=_changed_workload,
+            translation=_translation(resources.WORKLOADS, version),
+        ),
+    )
+
+
+KINDS = tuple(kind for version in VERSIONS for kind in _kinds(version))
