@@ -17,11 +17,11 @@ from moorage.kinds.fields import (
     Rule,
     defaults,
     each,
-    given,
-    kept,
-    named,
+    if_present,
+    name_rule,
     needed,
     rules,
+    unchanging,
     value_at,
     within,
 )
@@ -62,8 +62,8 @@ def _gated(gate: str) -> Rule:
     return check
 
 
-_name = named(dns_label_faults, empty="refused")
-_long_name = given(named(dns_subdomain_faults))
+_name = name_rule(dns_label_faults, empty="refused")
+_long_name = if_present(name_rule(dns_subdomain_faults))
 _claim = rules(
     one_member("resourceClaimName", "resourceClaimTemplateName"),
     ("name", _name),
@@ -72,15 +72,15 @@ _claim = rules(
 )
 _group = rules(
     ("schedulingPolicy", one_member("basic", "gang")),
-    ("schedulingPolicy.gang", given(rules(("minCount", within(1))))),
+    ("schedulingPolicy.gang", if_present(rules(("minCount", within(1))))),
     (
         "schedulingConstraints.topology",
-        each(rules(("key", named(qualified_name_faults, empty="refused"))), most=1),
+        each(rules(("key", name_rule(qualified_name_faults, empty="refused"))), most=1),
     ),
     ("resourceClaims", each(_claim, unique="name", most=_CLAIMS_MAX)),
-    ("disruptionMode", given(one_member("single", "all"))),
+    ("disruptionMode", if_present(one_member("single", "all"))),
     ("priorityClassName", _long_name),
-    ("priority", given(within(-(2**31), _PRIORITY_MAX))),
+    ("priority", if_present(within(-(2**31), _PRIORITY_MAX))),
     ("preemptionPolicy", _gated("PodGroupPreemptionPolicy")),
 )
 _reference = rules(("workloadName", needed()), ("templateName", needed()))
@@ -108,7 +108,7 @@ def _changed_group(new: Obj, old: Obj) -> list[FieldError]:
 
 def _changed_workload(new: Obj, old: Obj) -> list[FieldError]:
     where = "spec.podGroupTemplates"
-    found = kept("spec.controllerRef")(new, old)
+    found = unchanging("spec.controllerRef")(new, old)
     before = {text(each, "name"): each for each in objects(old, "spec", "podGroupTemplates")}
     names = list[str]()
     for index, template in enumerate(objects(new, "spec", "podGroupTemplates")):
@@ -193,7 +193,7 @@ def _kinds(version: str) -> tuple[ServedKind, ...]:
             counts_generations=True,
             rules=rules(
                 ("spec", _group),
-                ("spec.workloadRef", given(_reference)),
+                ("spec.workloadRef", if_present(_reference)),
                 ("spec.parentCompositePodGroupName", _gated("CompositePodGroup")),
             ),
             change=_changed_group,
