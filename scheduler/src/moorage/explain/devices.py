@@ -70,7 +70,7 @@ def _rejected_alone(
     """
     snapshot, pod = rejection.inquiry.snapshot, rejection.pod
     pools = {_pool_of(each) for each in _slices_of(rejection)} if rejection.never else ()
-    with given_back(snapshot, _released(snapshot, pod, pools)):
+    with released_devices(snapshot, _released(snapshot, pod, pools)):
         alone = [(claim, _with_claim(pod, claim)) for claim in claims]
         return [each for each in alone if rejection.again(each[1])]
 
