@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from moorage.explain.answer import Explanation
+import pytest
+
+from moorage.explain.answer import Explanation, Where
 from moorage_sandbox.testing.builders import Manifest, node_manifest
 from scheduler.tests.explain.clusters import explained
 from tests.scenarios.gangs import coscheduling, of_labels
@@ -49,7 +51,82 @@ def test_a_whole_group_without_room_is_told_how_many_fit() -> None:
         "fit together: the next, pod default/r, would fit on 2 nodes of 2 but for cpu (it requests "
         "3, the most that is free on one of them is 1)"
     )
-    assert found.suggestions == ()
+    assert [each.text for each in found.suggestions] == [
+        "one more node like n1 (4 cpu, 8Gi memory; there are 2 of this shape)"
+    ]
+
+
+def _racks(*rooms: tuple[str, str]) -> list[Manifest]:
+    """Return nodes: (cpu, rack) each."""
+    return [
+        node_manifest(f"n{at}", cpu=cpu, labels={"rack": rack, "kubernetes.io/hostname": f"n{at}"})
+        for at, (cpu, rack) in enumerate(rooms)
+    ]
+
+
+def _cordoned(name: str, cpu: str) -> Manifest:
+    return node_manifest(name, cpu=cpu) | {"spec": {"unschedulable": True}}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "cpu", "texts"),
+    [
+        pytest.param(
+            _racks(("3", "a")),
+            "3",
+            ["2 more nodes like n0 (3 cpu, 8Gi memory; there is 1 of this shape)"],
+            id="two more nodes",
+        ),
+        pytest.param(
+            _racks(("9", "a"), ("2", "b"), ("2", "b")),
+            "4",
+            ["one more node like n0 (9 cpu, 8Gi memory; there is 1 of this shape)"],
+            id="the shape of which the fewest are needed",
+        ),
+        pytest.param(
+            [*_racks(("3", "a"), ("3", "a")), _cordoned("late", "3")],
+            "3",
+            [
+                "uncordon node late",
+                "one more node like n0 (3 cpu, 8Gi memory; there are 2 of this shape)",
+            ],
+            id="a cordoned node",
+        ),
+        pytest.param(_racks(("2", "a")), "3", [], id="no shape takes a member"),
+        pytest.param(
+            [*_racks(("2", "a"), ("2", "a"), ("2", "a")), _cordoned("late", "12")],
+            "3",
+            ["uncordon node late"],
+            id="no node takes a member; the cordoned one takes all",
+        ),
+    ],
+)
+def test_nodes_that_make_room_for_the_whole_group(nodes, cpu, texts) -> None:
+    found = explained(*nodes, *(_member(name, cpu=cpu) for name in "pqr"), config=coscheduling())
+    assert [each.text for each in found.suggestions if each.kind in ("node", "uncordon")] == texts
+
+
+def test_with_the_nodes_of_a_suggestion_the_group_is_placed() -> None:
+    nodes, pods = _racks(("3", "a")), [_member(name, cpu="3") for name in "pqr"]
+    (more,) = explained(*nodes, *pods, config=coscheduling()).suggestions
+    assert len(more.create) == 2
+    after = explained(*nodes, *more.create, *pods, config=coscheduling())
+    assert (after.where, after.suggestions) == (Where.FITS, ())
+
+
+def test_a_group_that_needs_one_rack_is_told_the_best_rack_and_gets_nodes_there() -> None:
+    nodes = _racks(("3", "a"), ("3", "b"), ("3", "b"), ("3", "c"))
+    pods = [_member(name, cpu="3") for name in "pqr"]
+    for pod in pods:
+        pod["metadata"]["annotations"] = {"moorage.dev/required-topology": "rack"}
+    found = explained(*nodes, *pods, config=coscheduling())
+    assert found.sentence.startswith(
+        "would fit on 4 nodes alone, but its group default/g needs 3 pods with a place, and only 2 "
+        "fit together in b, the best domain of rack: "
+    )
+    assert [each.text for each in found.suggestions] == [
+        "one more node like n1 (3 cpu, 8Gi memory; there are 2 of this shape)"
+    ]
 
 
 def _succeeded(name: str) -> Manifest:

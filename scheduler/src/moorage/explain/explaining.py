@@ -34,6 +34,7 @@ from moorage.explain.sentences import (
 )
 from moorage.explain.standing import standing
 from moorage.explain.suggestions.budgets import against_text
+from moorage.explain.suggestions.group_room import room_for_group
 from moorage.explain.suggestions.members import missing_members
 from moorage.explain.suggestions.priorities import Preempted, preempt
 from moorage.explain.suggestions.search import Suggestions, find_suggestions
@@ -215,11 +216,13 @@ def _explain_fitting(
     small = group is not None and group.terms.minimum <= MEMBERS_MOST
     if group is not None and (group.is_short or (small and not group.fits())):
         text = group_sentence(group, feasible, rows_most=effort.emptied)
-        suggestions = (
-            tuple(each.suggestion for each in missing_members(group)) if effort.suggestions else ()
-        )
         explanation = _explanation(core, pod, Where.REJECTED, text)
-        return msgspec.structs.replace(explanation, suggestions=suggestions)
+        if not effort.suggestions:
+            return explanation
+        found = (*missing_members(group), *room_for_group(group, inquiry))
+        return msgspec.structs.replace(
+            explanation, suggestions=tuple(each.suggestion for each in found)
+        )
     # 3. The pod only waits for its turn in the queue, or for extenders.
     position, notes = fitting(core, pod, feasible)
     if group is not None and not small:

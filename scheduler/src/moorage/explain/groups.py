@@ -116,11 +116,17 @@ class Together(msgspec.Struct, frozen=True):
 
     def fits(self, *, changed: Pod | None = None, more: Sequence[Pod] = ()) -> bool:
         """Whether the pod gets a place together with enough members of its group."""
+        return bool(self.place(changed=changed, more=more))
+
+    def place(self, *, changed: Pod | None = None, more: Sequence[Pod] = ()) -> str:
+        """Return the pod's node if enough members of its group have places too, else ""."""
         if self.terms.minimum > MEMBERS_MOST:
-            return False
+            return ""
         found = self.decide_group(changed=changed, more=more)
-        places = {each.decision.pod.uid: each.node_name for each in found.members}
-        return found.outcome is GroupOutcome.PLACED and bool(places.get(self.pod.uid))
+        if found.outcome is not GroupOutcome.PLACED:
+            return ""
+        nodes = {each.decision.pod.uid: each.node_name for each in found.members}
+        return nodes.get(self.pod.uid, "")
 
 
 def pods_needed(terms: GroupTerms, number: int) -> str:

@@ -99,10 +99,16 @@ def group_sentence(group: Together, feasible: int, *, rows_most: int) -> str:
     note = f"{group.terms.succeeded_note}," if group.terms.succeeded else ""
     text = (
         f"{alone} needs {group.terms.declared_minimum} pods with a place, and only "
-        f"{count + group.terms.succeeded}{note} fit together"
+        f"{count + group.terms.succeeded}{note} fit together{_domain(group, found)}"
     )
     why = _next_member(group, found, rows_most)
     return f"{text}: {why}" if why else text
+
+
+def _domain(group: Together, found: GroupDecision) -> str:
+    """Return in which topology domain a group was tried that no domain takes; "" for none."""
+    key = group.terms.topology_key
+    return f" in {found.placement}, the best domain of {key}" if key and found.placement else ""
 
 
 def turned_away_sentence(name: str, terms: GroupTerms, why: str, *, feasible: int | None) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from moorage.api.codec import to_dict
 from moorage.api.node import Node
-from moorage.api.pod import MIRROR
+from moorage.api.pod import MIRROR, Pod
 from moorage.api.quantity import canonical
 from moorage.engine.inquiry import Inquiry
 from moorage.explain.answer import Suggestion
@@ -19,34 +19,50 @@ from moorage.explain.suggestions.ranked import NODE, UNCORDON, RankedSuggestion
 from moorage.explain.trying import Trying
 from moorage.framework.subjects import Subject
 from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import RESOURCES
 from moorage.snapshot.snapshot import Snapshot
 
 HOST_LABEL: Final = "kubernetes.io/hostname"
 NEW_NODE: Final = "one-more-node"
 _CORDON: Final = "node.kubernetes.io/unschedulable"
-_SHAPES_MOST: Final = 4
+SHAPES_MOST: Final = 4
+"""Shapes of which a further node is tried."""
 _CORDONED_MOST: Final = 3
 
 
 def more_nodes(trying: Trying) -> Iterator[RankedSuggestion]:
     """Yield a node of an existing shape, where a further node of that shape takes the pod."""
-    for row, count in _shapes(trying.inquiry.snapshot)[:_SHAPES_MOST]:
+    for row, count in node_shapes(trying.inquiry.snapshot)[:SHAPES_MOST]:
         example = trying.inquiry.snapshot.node(row)
-        new = _like(example, _free_name(trying.inquiry.snapshot))
-        with _added(trying.inquiry.snapshot, new, row) as row_added:
+        new = node_like(example, free_node_name(trying.inquiry.snapshot))
+        with node_added(trying.inquiry.snapshot, new, row) as row_added:
             takes = len(trying.rows_of(trying.pod, trying.inquiry.snapshot.rows([row_added]))) > 0
         if takes:
-            amounts = ", ".join(
-                f"{canonical(example.status.allocatable.get(name, 0))} {name}"
-                for name in ("cpu", "memory")
-            )
-            there = f"there {'is' if count == 1 else 'are'} {count} of this shape"
-            text = f"one more node like {example.name} ({amounts}; {there})"
+            text = f"one more node {shape_text(example, trying.pod, count)}"
             suggestion = Suggestion(
-                kind="node", text=text, nodes=1, node=new.name, create=(_manifest(new),)
+                kind="node", text=text, nodes=1, node=new.name, create=(node_to_create(new),)
             )
             yield RankedSuggestion(NODE, suggestion)
             return
+
+
+def shape_text(example: Node, pod: Pod, count: int) -> str:
+    """Return what a node like another has: cpu, memory, and what else the pod requests.
+
+    Parameters
+    ----------
+    example
+        The node.
+    pod
+        The pod for which a node is wanted.
+    count
+        The number of nodes of this shape.
+    """
+    has, names = example.status.allocatable, ["cpu", "memory"]
+    names += sorted(has.keys() & PodInfo(pod).part(RESOURCES).value.filter.keys() - {*names})
+    amounts = ", ".join(f"{canonical(has.get(name, 0))} {name}" for name in names)
+    there = f"there {'is' if count == 1 else 'are'} {count} of this shape"
+    return f"like {example.name} ({amounts}; {there})"
 
 
 def uncordoned(trying: Trying) -> Iterator[RankedSuggestion]:
@@ -72,7 +88,7 @@ def cordoned(inquiry: Inquiry) -> list[str]:
     return [inquiry.snapshot.names[row] for row in rows.tolist()]
 
 
-def _shapes(snapshot: Snapshot) -> list[tuple[int, int]]:
+def node_shapes(snapshot: Snapshot) -> list[tuple[int, int]]:
     """Return, for each shape of the nodes, the first row by name and the number of nodes.
 
     Nodes have one shape if they agree in amounts, taints and labels, apart from the name.
@@ -94,7 +110,7 @@ def _shapes(snapshot: Snapshot) -> list[tuple[int, int]]:
     return sorted(found, key=lambda each: (-each[1], names[each[0]]))
 
 
-def _free_name(snapshot: Snapshot) -> str:
+def free_node_name(snapshot: Snapshot) -> str:
     """Return a name that no node has, and that no pod names."""
     number, name, hidden = 1, NEW_NODE, snapshot.table.hidden_nodes
     while snapshot.row_of(name) is not None or name in hidden:
@@ -103,7 +119,7 @@ def _free_name(snapshot: Snapshot) -> str:
     return name
 
 
-def _like(example: Node, name: str) -> Node:
+def node_like(example: Node, name: str) -> Node:
     """Return a new node of the shape of another."""
     labels = {**example.metadata.labels, HOST_LABEL: name}
     metadata = msgspec.structs.replace(
@@ -115,7 +131,7 @@ def _like(example: Node, name: str) -> Node:
     return msgspec.structs.replace(example, metadata=metadata, status=status)
 
 
-def _manifest(node: Node) -> dict[str, Any]:
+def node_to_create(node: Node) -> dict[str, Any]:
     """Return the labels, taints and capacity of the node to create."""
     plain = to_dict(node)
     spec = {"taints": plain["spec"]["taints"]} if node.spec.taints else {}
@@ -130,7 +146,7 @@ def _manifest(node: Node) -> dict[str, Any]:
 
 
 @contextmanager
-def _added(snapshot: Snapshot, new: Node, example: int) -> Iterator[int]:
+def node_added(snapshot: Snapshot, new: Node, example: int) -> Iterator[int]:
     """Add a node on trial, with the example's CSI drivers, and its pods that come with nodes."""
     table, csi_nodes = snapshot.table, snapshot.listers.csi_nodes
     drivers = csi_nodes.get(snapshot.names[example])

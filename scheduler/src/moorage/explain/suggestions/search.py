@@ -10,6 +10,7 @@ from moorage.api.pod import Pod
 from moorage.explain.answer import Suggestion
 from moorage.explain.groups import Together
 from moorage.explain.patches import patched
+from moorage.explain.suggestions.group_room import room_for_group
 from moorage.explain.suggestions.holders import users_of_data, users_of_devices
 from moorage.explain.suggestions.leaving import leaving_pods
 from moorage.explain.suggestions.nodes import more_nodes, uncordoned
@@ -63,6 +64,7 @@ def find_suggestions(trying: Trying, *, preempts: bool, pair_nodes_most: int) ->
     found = [each for kind in kinds for each in kind(trying)]
     if trying.group is not None:
         found = [each for each in found if _group_fits(trying.group, trying.pod, each)]
+        found += room_for_group(trying.group, trying.inquiry)
     if found:
         return Suggestions(_chosen(found), _untried(trying))
     if preempts:
@@ -108,7 +110,7 @@ def _chosen(found: list[RankedSuggestion]) -> tuple[Suggestion, ...]:
 
 
 def _group_fits(group: Together, pod: Pod, ranked: RankedSuggestion) -> bool:
-    """Whether the pod's group is placed too; changes of other objects are not told for groups."""
+    """Whether the pod's group is placed too; changes of nodes are tried by `room_for_group`."""
     patch = ranked.suggestion.patch
     if not patch or ranked.suggestion.evicted:
         return False
