@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import msgspec
 
@@ -31,8 +31,14 @@ _COMPARISONS = 10  # a change on its way causes a short difference; a lasting di
 _CONFLICTS = re.compile(r'^rest_client_requests_total\{[^}]*code="409"[^}]*\} ([0-9.e+]+)', re.M)
 
 
-class SoakRun:
-    """One soak, with processes of its own.
+async def measure_soak(
+    plan: SoakPlan,
+    *,
+    clock: Clock,
+    streams: Streams,
+    progress: Callable[[str], None] = lambda line: None,
+) -> SoakReport:
+    """Start the processes, run the load, check the result, end the processes.
 
     Parameters
     ----------
@@ -42,51 +48,25 @@ class SoakRun:
         Time and randomness.
     progress
         Called with a message at every step.
+
+    Raises
+    ------
+    MoorageError
+        A process ended early or did not start.
     """
-
-    def __init__(
-        self,
-        plan: SoakPlan,
-        *,
-        clock: Clock,
-        streams: Streams,
-        progress: Callable[[str], None] = lambda line: None,
-    ) -> None:
-        self._plan = plan
-        self._clock = clock
-        self._streams = streams
-        self._progress = progress
-
-    async def run(self) -> SoakReport:
-        """Start the processes, run the load, check the result, end the processes.
-
-        Raises
-        ------
-        MoorageError
-            A process ended early or did not start.
-        """
-        async with open_harness(self._clock) as harness:
-            schedulers = [
-                _Scheduler(name, harness, seed=self._streams.seed + number)
-                for number, name in enumerate(self._plan.schedulers)
-            ]
-            return await self._measure(harness, schedulers)
-
-    async def _measure(self, harness: Harness, schedulers: Sequence[_Scheduler]) -> SoakReport:
+    async with open_harness(clock) as harness:
+        schedulers = [
+            _Scheduler(name, harness, seed=streams.seed + number)
+            for number, name in enumerate(plan.schedulers)
+        ]
         transport = harness.open_transport(user_agent="moorage-soak")
-        client = Client(transport, rng=self._streams.stream("soak/client"))
-        load = SoakLoad(
-            client,
-            self._plan,
-            clock=self._clock,
-            streams=self._streams,
-            progress=self._progress,
-        )
+        client = Client(transport, rng=streams.stream("soak/client"))
+        load = SoakLoad(client, plan, clock=clock, streams=streams, progress=progress)
         try:
             await load.start()
             for scheduler in schedulers:
                 await scheduler.start()
-            self._progress(f"{len(schedulers)} schedulers work")
+            progress(f"{len(schedulers)} schedulers work")
             report = await load.run()
             # No object may change while the schedulers compare.
             await load.stop()

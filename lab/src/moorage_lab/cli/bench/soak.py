@@ -58,14 +58,15 @@ def soak(
     from moorage.base.rng import Streams
     from moorage.cli.render import show
     from moorage_lab.bench.soak.plan import SoakPlan
-    from moorage_lab.bench.soak.run import SoakRun
+    from moorage_lab.bench.soak.run import measure_soak
 
-    run = SoakRun(
-        SoakPlan(nodes=nodes, pods=pods, pods_per_second=rate),
-        clock=SystemClock(),
-        streams=Streams(seed),
-        progress=lambda line: click.echo(line, err=True),
+    report = run_loop(
+        measure_soak(
+            SoakPlan(nodes=nodes, pods=pods, pods_per_second=rate),
+            clock=SystemClock(),
+            streams=Streams(seed),
+            progress=lambda line: click.echo(line, err=True),
+        )
     )
-    report = run_loop(run.run())
     show(output, report.as_json(), text="\n".join(report.as_lines()))
     ctx.exit(1 if report.faults else 0)

@@ -35,7 +35,7 @@ from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PostFilterResult
 from moorage.framework.roles import Role
 from moorage.framework.status import Status, error, unresolvable
-from moorage.framework.what_if import WHAT_IF, RowTrial
+from moorage.framework.what_if import WHAT_IF
 from moorage.plugins.preemption.evaluator import (
     POLICY_NEVER,
     TERMINATING,
@@ -43,7 +43,7 @@ from moorage.plugins.preemption.evaluator import (
     enough_candidates,
     gate_looked_at,
 )
-from moorage.plugins.preemption.victims import Unit
+from moorage.plugins.preemption.victims import LowerPriority
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -163,7 +163,7 @@ def _open(found: Toleration | None, preemptor: PodInfo) -> bool:
     return found is None or preemptor.priority >= found.priority
 
 
-class _NotExempt:
+class _NotExempt(LowerPriority):
     """`VictimRules`: pods of lower priority, except pods whose class exempts them."""
 
     def __init__(
@@ -174,6 +174,7 @@ class _NotExempt:
         classes: Mapping[str, Toleration | None],
         now_ns: int,
     ) -> None:
+        super().__init__(pod)
         self._snapshot = snapshot
         self._pod = pod
         self._classes = classes
@@ -194,7 +195,7 @@ class _NotExempt:
 
     def allows(self, pod: PodInfo) -> bool | Status:
         """Whether a pod has a lower priority and no exemption; an error for an unknown class."""
-        if pod.priority >= self._pod.priority:
+        if not super().allows(pod):
             return False
         named = pod.pod.spec.priority_class_name
         if not named:
@@ -203,14 +204,6 @@ class _NotExempt:
             return error(f'priorityclass.scheduling.k8s.io "{named}" not found')
         found = self._classes[named]
         return found is None or not found.exempts(pod, self._pod, self._now_ns)
-
-    def within_bounds(self, units: Sequence[Unit]) -> Sequence[Unit]:
-        """Return all units."""
-        return units
-
-    def trial_of(self, trial: RowTrial) -> RowTrial:
-        """Return the trial itself."""
-        return trial
 
     def nobody(self, node_name: str) -> Status:
         """Return the status of a node without evictable pods."""

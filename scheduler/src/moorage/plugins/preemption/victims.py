@@ -87,7 +87,7 @@ class LowerPriority:
         """Return True for every row."""
         return np.ones(len(rows), np.bool_)
 
-    def allows(self, pod: PodInfo) -> bool:
+    def allows(self, pod: PodInfo) -> bool | Status:
         """Whether a pod has a lower priority."""
         return pod.priority < self._priority
 
