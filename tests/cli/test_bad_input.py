@@ -143,7 +143,27 @@ def test_bad_input_ends_with_2_and_says_what_to_do(
             id="nodes without a number",
         ),
         pytest.param(("delete",), "say what to delete", id="delete without anything"),
-        pytest.param(("fly",), "no such command 'fly'", id="an unknown command"),
+        pytest.param(("fly",), "no such command 'fly'. Choose from: ", id="an unknown command"),
+        pytest.param(
+            ("explian",),
+            "no such command 'explian'. Did you mean explain? See ",
+            id="a mistyped command",
+        ),
+        pytest.param(
+            ("Get", "pods"),
+            "no such command 'Get'. Did you mean get? See ",
+            id="a command in capitals",
+        ),
+        pytest.param(
+            ("scale", "atuo"),
+            "no such command 'atuo'. Did you mean auto? See ",
+            id="a mistyped command of a group",
+        ),
+        pytest.param(
+            ("nodes", "shaeps"),
+            "no such command 'shaeps'. Did you mean shapes? See ",
+            id="a mistyped command of a group that works without one",
+        ),
         pytest.param(
             ("explain", "node", "n"),
             "no such command 'node'. Choose from: pod; see ",

@@ -140,7 +140,10 @@ def _one_line(error: click.ClickException) -> str:
     told = " ".join(error.format_message().split()).removesuffix(".")
     told = told[:1].lower() + told[1:]
     context = error.ctx if isinstance(error, click.UsageError) else None
-    return f"{told}; see {context.command_path} --help" if context else told
+    if context is None:
+        return told
+    see = f"see {context.command_path} --help"
+    return f"{told} S{see[1:]}" if told.endswith("?") else f"{told}; {see}"
 
 
 @click.group(cls=Commands, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
