@@ -104,7 +104,7 @@ INNOCENT: Final = {
     "port_of_another_protocol": ("/TCP",),
     "one_of_two_terms": ("app=db",),
     "one_of_two_enemies": ("app=absent",),
-    "one_of_two_constraints": ("app=p",),
+    "one_of_two_constraints": ("hostname",),
     "one_of_two_labels": ("disk",),
     "labels_of_a_number": ("Exists",),
     "one_of_two_taints": (" known=on",),

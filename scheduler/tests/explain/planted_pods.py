@@ -53,7 +53,17 @@ def sidecar(plan: Plan) -> tuple[str, str]:
 
 
 def overhead(plan: Plan) -> tuple[str, str]:
-    plan.pod["overhead"] = {"cpu": "40"}
+    fixed = {"podFixed": {"cpu": "40"}}
+    plan.objects.append(
+        {
+            "apiVersion": "node.k8s.io/v1",
+            "kind": "RuntimeClass",
+            "metadata": {"name": "vm"},
+            "handler": "vm",
+            "overhead": fixed,
+        }
+    )
+    plan.pod |= {"runtimeClassName": "vm", "overhead": fixed["podFixed"]}
     return _NEVER, "cpu (it requests 41"
 
 
@@ -88,27 +98,31 @@ def terminating(plan: Plan) -> tuple[str, str]:
     return "would fit on", "cpu (it requests 1"
 
 
+def _priority_class(name: str, value: int, **fields: str) -> Manifest:
+    head = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+    return {**head, "metadata": {"name": name}, "value": value, **fields}
+
+
 def nominated(plan: Plan) -> tuple[str, str]:
     """Pods of higher priority are nominated to the open nodes, and take them next."""
+    plan.objects.append(_priority_class("high", 1000))
+    high = {"priority": 1000, "priorityClassName": "high"}
     for name in plan.open:
-        pod = waiting(f"{name}-next", cpu=_left(plan, name, milli=700), priority=1000)
+        cpu, own = _left(plan, name, milli=700), {"kubernetes.io/hostname": name}
+        pod = waiting(f"{name}-next", cpu=cpu, node_selector=own, **high)
         plan.objects.append({**pod, "status": {"nominatedNodeName": name}})
     return "would fit on", "cpu (it requests 1"
 
 
 def only_a_class_that_never_preempts(plan: Plan) -> tuple[str, str]:
     """The one PriorityClass that is high enough does not preempt."""
-    plan.objects.append(
-        {
-            "apiVersion": "scheduling.k8s.io/v1",
-            "kind": "PriorityClass",
-            "metadata": {"name": "polite"},
-            "value": 1000,
-            "preemptionPolicy": "Never",
-        }
-    )
+    plan.objects += [
+        _priority_class("polite", 1000, preemptionPolicy="Never"),
+        _priority_class("low", 10),
+    ]
+    low = {"priority": 10, "priorityClassName": "low"}
     for name in plan.open:
-        plan.on(name, f"{name}-full", cpu=_left(plan, name, milli=500), priority=10)
+        plan.on(name, f"{name}-full", cpu=_left(plan, name, milli=500), **low)
     return "would fit on", "cpu (it requests 1"
 
 
@@ -137,6 +151,8 @@ def one_of_two_terms(plan: Plan) -> tuple[str, str]:
 
 
 def partner_in_another_namespace(plan: Plan) -> tuple[str, str]:
+    metadata = {"name": "other", "labels": {"kubernetes.io/metadata.name": "other"}}
+    plan.objects.append({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
     for name in plan.open:
         plan.on(name, f"{name}-db", namespace="other", cpu="10m", labels={"app": "db"})
     term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": ZONE}
@@ -182,15 +198,13 @@ def domains_without_label(plan: Plan) -> tuple[str, str]:
 
 
 def one_of_two_constraints(plan: Plan) -> tuple[str, str]:
-    """The pods are even over the nodes, and not over the label that only open nodes have."""
+    """The pods are even over the nodes, and there are too few zones."""
     plan.chooses_zone = False
     for name in plan.open:
-        for index in range(2):
-            plan.on(name, f"{name}-r{index}", cpu="10m", labels={"role": "r"})
-    plan.pod["labels"] = {"app": "p", "role": "r"}
-    even = _spread(app="p")
-    uneven = _spread(labelSelector={"matchLabels": {"role": "r"}}, minDomains=9)
+        plan.on(name, f"{name}-p", cpu="10m", labels={"app": "p"})
+    even = _spread(key="kubernetes.io/hostname", maxSkew=2)
+    uneven = _spread(minDomains=9)
     constraints = [even, uneven]
     plan.draw.shuffle(constraints)
     plan.pod["topologySpreadConstraints"] = constraints
-    return "would fit on", f"its topology spread constraint over {ZONE} (role=r, maxSkew 1"
+    return "would fit on", f"its topology spread constraint over {ZONE} (maxSkew 1, minDomains 9)"

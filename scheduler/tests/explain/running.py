@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Final
 
-from moorage.api.resources import ELASTIC_QUOTAS, NODES, PODS, RESOURCE_CLAIMS
+from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS
+from moorage.api.resources import ELASTIC_QUOTAS, NODES, PODS, RESOURCE_CLAIMS, ResourceType
 from moorage.base.clock import Clock, ManualClock
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.explain.answer import Explanation, Suggestion
@@ -19,6 +21,13 @@ from tests.scenarios.gangs import controllers
 
 # Some hints of kube-scheduler pass over a new node; the pod is tried again after five minutes.
 _SECONDS = 400.0
+_RUNTIME_CLASSES: Final = ResourceType(
+    "node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", "runtimeclass", namespaced=False
+)
+_OTHERS: Final = {
+    f"{each.api_version} {each.kind}": each
+    for each in (ELASTIC_QUOTAS, COSCHEDULING_POD_GROUPS, _RUNTIME_CLASSES)
+}
 
 
 def live(case: Case) -> Explanation:
@@ -91,11 +100,12 @@ class Started:
 
 async def _create(cluster: VirtualCluster, manifest: Manifest) -> None:
     """Create an object; the server takes no status."""
-    if manifest["kind"] == "ElasticQuota":  # a custom resource
-        namespace = manifest["metadata"]["namespace"]
-        await cluster.client.create(ELASTIC_QUOTAS, manifest, namespace=namespace)
-        return
-    await cluster.create_objects(manifest)
+    other = _OTHERS.get(f"{manifest['apiVersion']} {manifest['kind']}")
+    if other is None:
+        await cluster.create_objects(manifest)
+    else:
+        namespace = manifest["metadata"].get("namespace", "")
+        await cluster.client.create(other, manifest, namespace=namespace)
 
 
 async def _give_devices(cluster: VirtualCluster, claim: Manifest) -> None:

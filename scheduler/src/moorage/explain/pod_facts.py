@@ -18,7 +18,7 @@ from moorage.engine.inquiry import BoolArray
 from moorage.explain.parts import parts_at_fault, with_spec
 from moorage.explain.rejections import Rejection, nominated_at
 from moorage.explain.staying import owner_words, stays
-from moorage.explain.words import joined, listed, on_some, pod_term_text, selector_text
+from moorage.explain.words import joined, listed, on_some, pod_selector_text, pod_term_text
 from moorage.snapshot.pod_affinity import POD_AFFINITY, AffinityTerm, compile_term
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import LABELS, PORTS, HostPort, host_ports
@@ -104,21 +104,15 @@ def spread_fact(rejection: Rejection) -> str:
         lambda kept: with_spec(pod, topology_spread_constraints=list(kept)),
     )
     plural = "s" if len(found) > 1 else ""
-    keys = [each.topology_key for each in hard]
-    texts = [
-        _constraint(rejection, each, failed_n, alone=keys.count(each.topology_key) == 1)
-        for each, failed_n in found
-    ]
+    texts = [_constraint(rejection, each, failed_n) for each, failed_n in found]
     return f"its topology spread constraint{plural} over {joined(texts)}" if texts else ""
 
 
 def _constraint(
-    rejection: Rejection, constraint: TopologySpreadConstraint, failed_n: BoolArray, *, alone: bool
+    rejection: Rejection, constraint: TopologySpreadConstraint, failed_n: BoolArray
 ) -> str:
-    """Return a constraint; with its selector, if another one is about the same label of nodes."""
     domains = f", minDomains {constraint.min_domains}" if constraint.min_domains else ""
-    pods = "" if alone else f"{selector_text(constraint.label_selector)}, "
-    text = f"{constraint.topology_key} ({pods}maxSkew {constraint.max_skew}{domains})"
+    text = f"{constraint.topology_key} (maxSkew {constraint.max_skew}{domains})"
     text = on_some(text, int(failed_n.sum()), len(rejection.rows))
     return f"{text}{_without_label(rejection, constraint.topology_key, failed_n)}"
 
@@ -238,7 +232,7 @@ def _partners(rejection: Rejection, term: PodAffinityTerm) -> str:
         return f", whose pods are in {term.topology_key} {listed(sorted(domains))}"
     where = f" in namespace {listed(sorted(own.namespaces))}" if own.namespaces else ""
     others = [f"{count} in namespace {name}" for name, count in sorted(elsewhere.items())]
-    text = f", as no pod on a node{where} matches {selector_text(term.label_selector)}"
+    text = f", as no pod on a node{where} matches {pod_selector_text(term)}"
     return f"{text} ({listed(others)} would)" if others else text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from moorage.api.meta import LabelSelector, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from moorage.api.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from moorage.api.names import CPU
 from moorage.api.node import Taint
 from moorage.api.pod import PodAffinityTerm, PodSpec
@@ -85,11 +85,12 @@ def terms_text(selector: NodeSelector) -> str:
 
 def pod_term_text(term: PodAffinityTerm) -> str:
     """Return a pod affinity term in words: ``app=web over zone``."""
-    return f"{selector_text(term.label_selector)} over {term.topology_key}"
+    return f"{pod_selector_text(term)} over {term.topology_key}"
 
 
-def selector_text(selector: LabelSelector | None) -> str:
-    """Return a selector of pods in words: ``app=web, tier Exists``."""
+def pod_selector_text(term: PodAffinityTerm) -> str:
+    """Return the selector of a pod affinity term in words: ``app=web, tier Exists``."""
+    selector = term.label_selector
     if selector is None:
         return "no pod"  # as in Kubernetes: an absent selector matches nothing
     parts = [f"{key}={value}" for key, value in (selector.match_labels or {}).items()]
