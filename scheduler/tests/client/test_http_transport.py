@@ -542,7 +542,7 @@ async def test_open_transport(qps, burst, waits):
     clock, told = ManualClock(), Told()
     async with serving(echo) as (server, _):
         access = ServerAccess(server=server, credentials=FixedCredentials())
-        transport = open_transport(access, clock=clock, qps=qps, burst=burst, told=told)
+        transport = open_transport(access, clock=clock, qps=qps, burst=burst, listener=told)
         with instant_sleep(clock) as slept:
             for _ in range(3):
                 assert (await transport.request(Call("GET", "/x"))).status == 200
@@ -567,7 +567,7 @@ async def test_calls_that_are_sent_again_are_told():
     with instant_sleep(ManualClock()):
         async with serving(answering((429, AFTER), (503, AFTER), (200, {}))) as (server, _):
             access = ServerAccess(server=server, credentials=FixedCredentials())
-            transport = HttpTransport(access, told=told)
+            transport = HttpTransport(access, listener=told)
             assert (await transport.request(Call("POST", "/x"))).status == 200
             await transport.close()
     assert told == [("retried", "POST", 429), ("retried", "POST", 503)]

@@ -139,7 +139,7 @@ async def test_results_of_checks_are_counted_when_a_check_is_called() -> None:
         open_access("/livez", "/readyz*"),
         checks={"livez": CHECKS[:1], "readyz": CHECKS[1:]},
         pages={},
-        told=told,
+        facts=told,
     )
     await running.start()
     try:

@@ -51,7 +51,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
     def authority(self, clock: Clock) -> Authority:
         """Return the stored authority."""
-        return Authority(clock, kept=KeyPair(self.certificate, self.key))
+        return Authority(clock, stored_pair=KeyPair(self.certificate, self.key))
 
 
 def newest_moment(path: Path) -> int:

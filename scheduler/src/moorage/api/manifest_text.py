@@ -118,7 +118,7 @@ def _json_documents(text: bytes) -> list[ObjectText]:
         return [_raw(text)]
     except NOT_JSON:
         pass  # several values, or no JSON
-    found: list[ObjectText] = []
+    documents: list[ObjectText] = []
     decoder = json.JSONDecoder()
     try:
         decoded, at = text.decode(), 0
@@ -128,11 +128,11 @@ def _json_documents(text: bytes) -> list[ObjectText]:
                 continue
             value, end = decoder.raw_decode(decoded, at)
             if value is not None:  # kubectl passes over it, as over an empty document
-                found.append(decoded[at:end].encode())
+                documents.append(decoded[at:end].encode())
             at = end
     except (ValueError, RecursionError) as error:
         raise DecodeError(f"not JSON: {error}") from error
-    return found
+    return documents
 
 
 def _flat(text: ObjectText, where: str) -> Iterator[tuple[str, ObjectText]]:

@@ -41,17 +41,17 @@ class Requirement(msgspec.Struct, frozen=True, order=True, cache_hash=True):
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether the labels fulfil the condition; NotIn holds where the key is absent."""
-        found = labels.get(self.key)
+        value = labels.get(self.key)
         op = self.op
         if op is Operator.IN:
-            return found is not None and found in self.values
+            return value is not None and value in self.values
         if op is Operator.NOT_IN:
-            return found is None or found not in self.values
+            return value is None or value not in self.values
         if op is Operator.EXISTS:
-            return found is not None
+            return value is not None
         if op is Operator.DOES_NOT_EXIST:
-            return found is None
-        number = None if found is None else parse_int64(found)
+            return value is None
+        number = None if value is None else parse_int64(value)
         bound = parse_int64(self.values[0])
         if number is None or bound is None:
             return False
@@ -100,8 +100,8 @@ def make_requirement(key: str, op: Operator, values: Iterable[str] = ()) -> Requ
     ValueError
         Bad key, bad value, or a number of values the operator does not take.
     """
-    given = tuple(values)
-    wanted = tuple(sorted(set(given)))
+    operands = tuple(values)
+    wanted = tuple(sorted(set(operands)))
     if faults := qualified_name_faults(key):
         raise ValueError(f'key: Invalid value: "{key}": {"; ".join(faults)}')
     if op in {Operator.IN, Operator.NOT_IN}:
@@ -116,7 +116,7 @@ def make_requirement(key: str, op: Operator, values: Iterable[str] = ()) -> Requ
                 f"values: Invalid value: [{shown}]: "
                 "values set must be empty for exists and does not exist"
             )
-    elif len(given) != 1:
+    elif len(operands) != 1:
         raise ValueError("values: Invalid value: for 'Gt', 'Lt' operators, exactly one is required")
     elif parse_int64(wanted[0]) is None:
         raise ValueError(

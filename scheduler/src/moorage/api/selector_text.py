@@ -39,9 +39,9 @@ class FieldRequirement(NamedTuple):
     op: FieldOperator
     value: str
 
-    def matches(self, found: str) -> bool:
+    def matches(self, value: str) -> bool:
         """Whether the text of the field (empty if absent) fulfils the condition."""
-        return (found == self.value) == (self.op == "=")
+        return (value == self.value) == (self.op == "=")
 
 
 def parse_label_selector(text: str) -> Selector:

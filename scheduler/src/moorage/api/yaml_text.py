@@ -211,12 +211,12 @@ class _Builder:
                 self._anchors[ended.anchor] = ended.value
             self._place(ended.value, event)
         elif isinstance(event, yaml.AliasEvent):
-            found = self._anchors.get(event.anchor or "", _UNKNOWN)
-            if found is _UNKNOWN:
+            anchor = self._anchors.get(event.anchor or "", _UNKNOWN)
+            if anchor is _UNKNOWN:
                 raise _fault(event, f"found undefined alias {event.anchor!r}")
-            if found is _UNFINISHED:
+            if anchor is _UNFINISHED:
                 raise _fault(event, f"anchor {event.anchor!r} value contains itself")
-            self._add(self._again(found, event, len(self._open)), event)
+            self._add(self._again(anchor, event, len(self._open)), event)
         elif isinstance(event, yaml.DocumentStartEvent):
             self._anchors.clear()
 
@@ -303,12 +303,12 @@ class _Builder:
         value = resolve(text)
         if tag == _TIMESTAMP and _DATE_TEXT.fullmatch(text):
             return text
-        found = _tag_of(value)
-        if found == tag:
+        own_tag = _tag_of(value)
+        if own_tag == tag:
             return value
-        if (found, tag) == (_INT, _FLOAT):
+        if (own_tag, tag) == (_INT, _FLOAT):
             return float(value)
-        shown = f"cannot decode {_short(found)} `{text[:60]}` as a {_short(tag)}"
+        shown = f"cannot decode {_short(own_tag)} `{text[:60]}` as a {_short(tag)}"
         raise _fault(event, shown)
 
 

@@ -48,24 +48,24 @@ class Authority:
     ----------
     clock
         Time at which certificates become valid.
-    kept
+    stored_pair
         Certificate and key of an authority made before.
 
     Raises
     ------
     ValueError
-        ``kept`` is not a certificate and key.
+        ``stored_pair`` is not a certificate and key.
     """
 
-    def __init__(self, clock: Clock, *, kept: KeyPair | None = None) -> None:
+    def __init__(self, clock: Clock, *, stored_pair: KeyPair | None = None) -> None:
         self._now = datetime.fromtimestamp(clock.now_ns() // NS_PER_SECOND, UTC)
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "moorage")])
-        if kept is not None:
-            key = serialization.load_pem_private_key(kept.key, None)
+        if stored_pair is not None:
+            key = serialization.load_pem_private_key(stored_pair.key, None)
             if not isinstance(key, ec.EllipticCurvePrivateKey):
                 raise ValueError("the authority's key is not an elliptic one")
             self._key = key
-            self._certificate = x509.load_pem_x509_certificate(kept.certificate)
+            self._certificate = x509.load_pem_x509_certificate(stored_pair.certificate)
             return
         self._key = ec.generate_private_key(ec.SECP256R1())
         builder = self._builder(self._name, self._key.public_key(), days=AUTHORITY_DAYS)

@@ -37,12 +37,12 @@ class Streams:
 
     def stream(self, name: str) -> Random:
         """Return the stream of this name, made on first use from the seed and the name."""
-        found = self._streams.get(name)
-        if found is None:
+        random_stream = self._streams.get(name)
+        if random_stream is None:
             # A string seed is hashed with SHA-512 by the standard library: stable across runs
             # and Python versions, unlike hash().
-            found = self._streams[name] = random.Random(f"{self.seed}/{name}")
-        return found
+            random_stream = self._streams[name] = random.Random(f"{self.seed}/{name}")
+        return random_stream
 
     @contextmanager
     def undrawn(self) -> Iterator[None]:

@@ -39,13 +39,13 @@ class Costs:
     def of_size(self, values: int, characters: int) -> Cost:
         """Return the highest cost for variables of this size together, whatever they are."""
         key = values.bit_length(), characters.bit_length()
-        found = self._by_size.get(key)
-        if found is None:
+        cost = self._by_size.get(key)
+        if cost is None:
             # A character is at most four bytes.
             items, text = 2 ** key[0], 4 * 2 ** key[1]
             whole = Bound(items, text, items + text // TEXT_FACTOR)
-            found = self._by_size[key] = self._cost(dict.fromkeys(self._names, whole))
-        return found
+            cost = self._by_size[key] = self._cost(dict.fromkeys(self._names, whole))
+        return cost
 
     def of_values(self, values: Mapping[str, Any]) -> Cost:
         """Return the highest cost for these variables, converted for the runtime."""

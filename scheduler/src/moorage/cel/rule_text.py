@@ -36,10 +36,10 @@ class Reading(NamedTuple):
 
 def read_rule(text: str) -> Reading:
     """Read the text of an expression that compiles."""
-    bare = QUOTED.sub(lambda found: " " * len(found[0]), text)
+    bare = QUOTED.sub(lambda match: " " * len(match[0]), text)
     fields = []
-    for found in _FIELD.finditer(bare):
-        names = found[1][1:].split(".")
+    for match in _FIELD.finditer(bare):
+        names = match[1][1:].split(".")
         # The last name before a bracket is that of a function.
-        fields.append((found.start(1), tuple(names[:-1] if found[2] else names)))
+        fields.append((match.start(1), tuple(names[:-1] if match[2] else names)))
     return Reading(frozenset(_NAME.findall(bare)), tuple(fields))

@@ -99,15 +99,15 @@ def compile_text(text: str, wanted: str, *, optional_old: bool) -> Program | Ref
     optional_old
         ``oldSelf`` is an optional value.
     """
-    found = compile_over(text, wanted, RULE_NAMES)
-    if isinstance(found, Refusal):
-        return found
+    program = compile_over(text, wanted, RULE_NAMES)
+    if isinstance(program, Refusal):
+        return program
     if optional_old:
-        found = compile_over(_OPTIONAL_OLD % text, wanted, RULE_NAMES)
-        if isinstance(found, Refusal):
-            return found
+        program = compile_over(_OPTIONAL_OLD % text, wanted, RULE_NAMES)
+        if isinstance(program, Refusal):
+            return program
     uses_old = isinstance(compile_over(text, wanted, RULE_NAMES[:1]), Refusal)
-    return Program(found.expression, read_rule(text), uses_old, found.costs)
+    return Program(program.expression, read_rule(text), uses_old, program.costs)
 
 
 def compile_over(text: str, wanted: str, names: tuple[str, ...]) -> Program | Refusal:
@@ -205,16 +205,20 @@ def evaluate_json(program: Program, variables: Any) -> Any:
 def _json_of(value: Any) -> Any:
     """Return a value, decoded or of the runtime, as decoded JSON."""
     kinds = _runtime()
-    found = value.value() if isinstance(value, kinds.Value) else value
-    if isinstance(found, dict):
-        return {key: _json_of(each) for key, each in found.items()}
-    if isinstance(found, list):
-        return [_json_of(each) for each in found]
-    if isinstance(found, str) and found is not value and value.type() == kinds.Type.ERROR:
-        return Failure(plain_message(found))
-    if isinstance(found, str | bool | int | float) or found is None:
-        return found
-    raise TypeError(f"a result with a {type(found).__name__} is not JSON")
+    plain_value = value.value() if isinstance(value, kinds.Value) else value
+    if isinstance(plain_value, dict):
+        return {key: _json_of(each) for key, each in plain_value.items()}
+    if isinstance(plain_value, list):
+        return [_json_of(each) for each in plain_value]
+    if (
+        isinstance(plain_value, str)
+        and plain_value is not value
+        and value.type() == kinds.Type.ERROR
+    ):
+        return Failure(plain_message(plain_value))
+    if isinstance(plain_value, str | bool | int | float) or plain_value is None:
+        return plain_value
+    raise TypeError(f"a result with a {type(plain_value).__name__} is not JSON")
 
 
 def plain_message(text: str) -> str:

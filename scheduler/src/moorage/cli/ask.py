@@ -110,12 +110,12 @@ class SchedulerLink:
     def _note_hidden(self, body: bytes) -> None:
         """Say what an answer hides for lack of rights; the same thing once."""
         try:
-            found = msgspec.json.decode(body, type=_Hidden).hidden
+            hidden = msgspec.json.decode(body, type=_Hidden).hidden
         except msgspec.MsgspecError:
             return  # whoever reads the answer says so
-        if found and found != self._hidden:
-            show_note(f"you may not read {', '.join(found)}, so they are left out")
-        self._hidden = found
+        if hidden and hidden != self._hidden:
+            show_note(f"you may not read {', '.join(hidden)}, so they are left out")
+        self._hidden = hidden
 
     def _refused(self, error: ApiError) -> MoorageError:
         if error.code == 400:
@@ -197,27 +197,29 @@ def find_scheduler(to: QuestionTarget) -> tuple[ServerAccess, str, str]:
     MoorageError
         There is no scheduler to ask.
     """
-    given = to.scheduler
-    if not given:
+    address = to.scheduler
+    if not address:
         if to.token or to.certificate_authority or to.insecure:
             raise UsageError(
                 "--token, --certificate-authority and --insecure-skip-tls-verify belong to "
                 "--scheduler: name the scheduler"
             )
         return _of_sandbox(to)
-    if given.startswith(("https://", "http://")):
+    if address.startswith(("https://", "http://")):
         return _at_address(to)
-    named = _POD.fullmatch(given)
-    if named is None:
-        raise UsageError(f"--scheduler {given}: write https://ADDRESS:PORT or NAMESPACE/POD[:PORT]")
+    pod_match = _POD.fullmatch(address)
+    if pod_match is None:
+        raise UsageError(
+            f"--scheduler {address}: write https://ADDRESS:PORT or NAMESPACE/POD[:PORT]"
+        )
     if to.token or to.certificate_authority or to.insecure:
         raise UsageError(
             "--token, --certificate-authority and --insecure-skip-tls-verify belong to a "
-            f"--scheduler given by its address: the kubeconfig says who asks for {given}"
+            f"--scheduler given by its address: the kubeconfig says who asks for {address}"
         )
     access = choose_cluster(to.kubeconfig, to.context).access
-    path = proxy_path(named["namespace"], named["pod"], named["port"] or str(_PORT))
-    return access, path, f"the scheduler {given} through {access.server}"
+    path = proxy_path(pod_match["namespace"], pod_match["pod"], pod_match["port"] or str(_PORT))
+    return access, path, f"the scheduler {address} through {access.server}"
 
 
 def proxy_path(namespace: str, pod: str, port: str = str(_PORT)) -> str:

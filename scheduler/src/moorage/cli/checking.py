@@ -106,14 +106,14 @@ def _unusable(
     config: KubeSchedulerConfiguration, faults: Sequence[str]
 ) -> frozenset[tuple[str, str]]:
     """Return (schedulerName, plugin) of the arguments that faults are about."""
-    found = set()
+    unusable = set()
     for fault in faults:
         for profile, entry in _ARGS.findall(fault):
             if int(profile) < len(config.profiles):
                 each = config.profiles[int(profile)]
                 if int(entry) < len(each.plugin_config):
-                    found.add((each.scheduler_name, each.plugin_config[int(entry)].name))
-    return frozenset(found)
+                    unusable.add((each.scheduler_name, each.plugin_config[int(entry)].name))
+    return frozenset(unusable)
 
 
 def _signed(error: UsageError) -> list[str]:

@@ -24,12 +24,12 @@ def complete_objects(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Complete ``KIND``, then the names of that kind, or ``KIND/NAME``."""
-    given = _words(ctx, param)
+    words = _words(ctx, param)
     kind, slash, start = incomplete.partition("/")
     if slash:
         return [CompletionItem(f"{kind}/{name}") for name in _names(ctx, kind, start)]
-    if given and "/" not in given[0]:
-        return [CompletionItem(name) for name in _names(ctx, given[0], incomplete)]
+    if words and "/" not in words[0]:
+        return [CompletionItem(name) for name in _names(ctx, words[0], incomplete)]
     return _items(_kinds(), incomplete)
 
 

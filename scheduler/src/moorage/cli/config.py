@@ -87,22 +87,22 @@ def check(
     from moorage.config.own import emulating
 
     change = partial(emulating, version=version, oldest=oldest, gates=gates)
-    found: dict[str, Any] = {"file": str(file), "valid": True, "faults": [], "profiles": []}
+    report: dict[str, Any] = {"file": str(file), "valid": True, "faults": [], "profiles": []}
     try:
         loaded = check_config(file, plugins, change)
     except UsageError as error:
         if output == "text":
             raise
         faults = error.faults if isinstance(error, ConfigError) else (str(error),)
-        show(output, {**found, "valid": False, "faults": list(faults)}, text="")
+        show(output, {**report, "valid": False, "faults": list(faults)}, text="")
         ctx.exit(2)
     names = [profile.scheduler_name for profile in loaded.scheduler.profiles]
     lines = [f"{file} can be used; it serves {', '.join(names)}"]
     if version:
         compared = _compared(file, loaded, gates)
         lines += _difference_lines(compared)
-        found |= compared
-    show(output, {**found, "profiles": names}, text="\n".join(lines))
+        report |= compared
+    show(output, {**report, "profiles": names}, text="\n".join(lines))
 
 
 def _compared(file: Path, now: LoadedConfiguration, gates: str) -> dict[str, Any]:
@@ -193,12 +193,16 @@ def convert(ctx: click.Context, /, old: Path | None, output: Form, **flags: Any)
     from moorage.cli.converting import as_text, converted, remaining_faults
     from moorage.cli.render import json_text, show_error
 
-    found = converted(old, flags)
+    conversion = converted(old, flags)
     if output == "json":
-        click.echo(json_text({"documents": found.documents, "remarks": to_builtins(found.remarks)}))
+        click.echo(
+            json_text(
+                {"documents": conversion.documents, "remarks": to_builtins(conversion.remarks)}
+            )
+        )
     else:
-        click.echo(as_text(found, old or flags["policy"]))
-    faults = remaining_faults(found)
+        click.echo(as_text(conversion, old or flags["policy"]))
+    faults = remaining_faults(conversion)
     for fault in faults:
         show_error(f"the output still has a fault: {fault}")
     if faults:

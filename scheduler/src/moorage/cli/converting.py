@@ -31,18 +31,23 @@ def converted(old: Path | None, flags: Mapping[str, Any]) -> Converted:
     ConfigError
         The file or a flag cannot be converted.
     """
-    given = {name: value for name, value in flags.items() if value is not None}
-    if (old is None) == (not given):
+    known_flags = {name: value for name, value in flags.items() if value is not None}
+    if (old is None) == (not known_flags):
         raise UsageError("give either a configuration file or flags such as --policy-config-file")
     if old is not None:
         return convert_text(file_text(old), source=str(old))
-    policy = given.get("policy")
+    policy = known_flags.get("policy")
     lock = {"lockObjectName": "lock_name", "lockObjectNamespace": "lock_namespace"}
     fields = {
-        "schedulerName": given.get("scheduler_name"),
-        "hardPodAffinitySymmetricWeight": given.get("weight"),
-        "leaderElection": {key: given[name] for key, name in lock.items() if name in given} or None,
-        "algorithmSource": {"provider": given["provider"]} if "provider" in given else None,
+        "schedulerName": known_flags.get("scheduler_name"),
+        "hardPodAffinitySymmetricWeight": known_flags.get("weight"),
+        "leaderElection": {
+            key: known_flags[name] for key, name in lock.items() if name in known_flags
+        }
+        or None,
+        "algorithmSource": {"provider": known_flags["provider"]}
+        if "provider" in known_flags
+        else None,
     }
     known = {key: value for key, value in fields.items() if value is not None}
     if policy is None:
@@ -50,15 +55,15 @@ def converted(old: Path | None, flags: Mapping[str, Any]) -> Converted:
     return convert_flags(known, file_text(policy), source=str(policy))
 
 
-def as_text(found: Converted, source: Path | None) -> str:
+def as_text(conversion: Converted, source: Path | None) -> str:
     """Return the documents as YAML, below comments about everything dropped or changed."""
     origin = "the flags of the command line" if source is None else str(source)
     lines = [f"# Written by `moorage config convert` from {origin}."]
     for kind, heading in _HEADINGS:
-        remarks = [f"{each.path}: {each.text}" for each in found.remarks if each.kind == kind]
+        remarks = [f"{each.path}: {each.text}" for each in conversion.remarks if each.kind == kind]
         if remarks:
             lines += [f"# {heading}", *(line for each in remarks for line in _comment(each))]
-    return "\n".join([*lines, "\n---\n".join(yaml_text(each) for each in found.documents)])
+    return "\n".join([*lines, "\n---\n".join(yaml_text(each) for each in conversion.documents)])
 
 
 def _comment(text: str) -> Iterator[str]:
@@ -73,6 +78,6 @@ def _comment(text: str) -> Iterator[str]:
     )
 
 
-def remaining_faults(found: Converted) -> Sequence[str]:
+def remaining_faults(conversion: Converted) -> Sequence[str]:
     """Return the faults that `moorage config check` finds in the converted documents."""
-    return check_text("\n---\n".join(yaml_text(each) for each in found.documents)).faults
+    return check_text("\n---\n".join(yaml_text(each) for each in conversion.documents)).faults

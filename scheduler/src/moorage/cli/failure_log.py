@@ -41,23 +41,23 @@ class RepeatedFailures(logging.Filter):
         # The texts name plugin and extension point; numbers, and names of pods, differ.
         texts = [each for each in args if isinstance(each, str) and each != pod]
         key = (record.name, record.msg, *texts, kind)
-        seen = self._counts.get(key)
-        if seen is None:
+        failures = self._counts.get(key)
+        if failures is None:
             if len(self._counts) >= _KEYS_MAX:
                 self._counts.clear()
             self._counts[key] = _FailureCount(record.created)
             if pod and pod not in args:
                 record.msg, record.args = "%s, for pod %s", (record.getMessage(), pod)
             return True
-        seen.count += 1
-        seconds = record.created - seen.logged
+        failures.count += 1
+        seconds = record.created - failures.logged
         if seconds < _QUIET_SECONDS:
             return False
         what = " at ".join(texts[:2])
         record.msg = "plugin %s failed %d more times in %.0f s, the last time for pod %s: %s"
-        record.args = (what, seen.count, seconds, pod or "unknown", problem)
+        record.args = (what, failures.count, seconds, pod or "unknown", problem)
         record.exc_info = record.exc_text = None
-        seen.logged, seen.count = record.created, 0
+        failures.logged, failures.count = record.created, 0
         return True
 
 
@@ -66,10 +66,10 @@ def _pod_of(raised_in: TracebackType | None) -> str:
 
     Read off the stack, so that no call has to pass a pod on for the log's sake.
     """
-    found = ""
+    pod_name = ""
     while raised_in is not None:
         pod = raised_in.tb_frame.f_locals.get("pod")
         name = getattr(getattr(pod, "pod", pod), "full_name", "")
-        found = name if isinstance(name, str) and name else found
+        pod_name = name if isinstance(name, str) and name else pod_name
         raised_in = raised_in.tb_next
-    return found
+    return pod_name

@@ -22,7 +22,7 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line, without its end."""
-        told: dict[str, object] = {
+        line: dict[str, object] = {
             "ts": record.created * 1000,
             "level": "info" if logging.DEBUG < record.levelno <= V0 else record.levelname.lower(),
             "logger": record.name,
@@ -30,9 +30,9 @@ class JsonFormatter(logging.Formatter):
             "msg": record.getMessage(),
         }
         if isinstance(record.msg, LogMessage):
-            told |= {"msg": record.msg.message, **record.msg.facts}
+            line |= {"msg": record.msg.message, **record.msg.facts}
         if record.levelno < logging.ERROR:
-            told["v"] = verbosity_of(record.levelno)
+            line["v"] = verbosity_of(record.levelno)
         if record.exc_info:
-            told["err"] = self.formatException(record.exc_info)
-        return msgspec.json.encode(told).decode()
+            line["err"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(line).decode()

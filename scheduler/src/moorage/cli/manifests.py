@@ -27,20 +27,20 @@ def read_manifests(sources: Sequence[str], *, recursive: bool = False) -> list[M
     UsageError
         A file cannot be read or is not a manifest; the message names the document and the fault.
     """
-    found: list[Manifest] = []
+    manifests: list[Manifest] = []
     for source in sources:
         if source == "-":
-            found += parse_manifests(_standard_input(), "standard input")
+            manifests += parse_manifests(_standard_input(), "standard input")
             continue
         for path in _files(Path(source), recursive=recursive):
             try:
                 text = read_file(path, DATA_BYTES_MAX)
             except OSError as error:
                 raise UsageError(f"cannot read {path}: {error.strerror}") from error
-            found += parse_manifests(text, str(path))
-    if not found:
+            manifests += parse_manifests(text, str(path))
+    if not manifests:
         raise UsageError(f"there are no objects in {', '.join(sources)}")
-    return found
+    return manifests
 
 
 def _standard_input() -> bytes:

@@ -37,13 +37,13 @@ def show(
     match form:
         case "json" | "yaml":
             plain = msgspec.to_builtins(report)
-            told = json_text(plain) if form == "json" else yaml_text(plain)
+            output_text = json_text(plain) if form == "json" else yaml_text(plain)
         case "name":
-            told = "\n".join(names)
+            output_text = "\n".join(names)
         case _:
-            told = text if isinstance(text, str) else text()
-    if told:
-        click.echo(told)
+            output_text = text if isinstance(text, str) else text()
+    if output_text:
+        click.echo(output_text)
 
 
 def error_text(error: MoorageError) -> str:

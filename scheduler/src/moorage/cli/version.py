@@ -30,12 +30,12 @@ def version(*, kubeconfig: str, context: str, server: bool, output: Form) -> Non
 
     from moorage.cli.render import show
 
-    found = {"moorage": __version__, "python": platform.python_version()}
+    versions = {"moorage": __version__, "python": platform.python_version()}
     if server:
         from moorage.cli.session import Session, run_session
 
         async def ask(session: Session) -> str:
             return str((await session.client.read_path("/version")).get("gitVersion", "unknown"))
 
-        found["server"] = run_session(ask, kubeconfig=kubeconfig, context=context)
-    show(output, found, text="\n".join(f"{name} {text}" for name, text in found.items()))
+        versions["server"] = run_session(ask, kubeconfig=kubeconfig, context=context)
+    show(output, versions, text="\n".join(f"{name} {text}" for name, text in versions.items()))

@@ -165,19 +165,19 @@ class HttpExtender:
         ExtenderError
             The extender failed, said so, or names a node that was not in the question.
         """
-        asked, sent = self._about(self._settings.filter_verb, nodes)
-        body = wire.nodes_body(self._whole(pod), asked, sent)
+        node_list, sent = self._about(self._settings.filter_verb, nodes)
+        body = wire.nodes_body(self._whole(pod), node_list, sent)
         told = await self._call_extender(self._settings.filter_verb, body)
         answer = self._filtered.decode_answer(
-            told, lambda body: wire.read_filter(body, asked, sent), _kept_bytes_max(body)
+            told, lambda body: wire.read_filter(body, node_list, sent), _kept_bytes_max(body)
         )
         if answer.error:
             raise ExtenderError(answer.error)
         names = answer.names or []
         if self._settings.names_only and answer.node_names is not None:
             names = answer.node_names
-        if not asked.known.issuperset(names):
-            for name in (each for each in names if each not in asked.known):
+        if not node_list.known.issuperset(names):
+            for name in (each for each in names if each not in node_list.known):
                 raise ExtenderError(
                     f'extender "{self.name}" claims a filtered node "{name}" which is not found '
                     "in the input node list"
@@ -209,7 +209,7 @@ class HttpExtender:
         """
         body = wire.preempt_body(self._whole(pod), victims, self._victims_whole)
         answer = wire.read_victims(await self._call_extender(self._settings.preempt_verb, body))
-        kept: dict[str, tuple[Sequence[Pod], int]] = {}
+        victims_left: dict[str, tuple[Sequence[Pod], int]] = {}
         for name in sorted(answer, key=str.encode):
             uids, violations = answer[name]
             pods = {each.uid: each for each in on_node(name)}
@@ -219,8 +219,8 @@ class HttpExtender:
                         f"extender: {self.name} claims to preempt pod (UID: {uid}) on node: "
                         f"{name}, but the pod is not found on that node"
                     )
-            kept[name] = tuple(pods[uid] for uid in dict.fromkeys(uids)), violations
-        return kept
+            victims_left[name] = tuple(pods[uid] for uid in dict.fromkeys(uids)), violations
+        return victims_left
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         """Have the extender bind the pod.

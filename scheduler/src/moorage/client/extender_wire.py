@@ -91,10 +91,10 @@ class NodeList:
         self.names_text = encode(self.names)
 
 
-def nodes_body(pod: bytes, asked: NodeList, nodes: bytes | None) -> tuple[bytes, ...]:
+def nodes_body(pod: bytes, node_list: NodeList, nodes: bytes | None) -> tuple[bytes, ...]:
     """Build the body of filter and prioritize: nodes as objects, or by name without their JSON."""
     if nodes is None:
-        return (b'{"Pod":%b,"Nodes":null,"NodeNames":' % pod, asked.names_text, b"}")
+        return (b'{"Pod":%b,"Nodes":null,"NodeNames":' % pod, node_list.names_text, b"}")
     head = b'{"Pod":%b,"Nodes":{"metadata":{},"items":[' % pod
     return head, nodes, b']},"NodeNames":null}'
 
@@ -124,14 +124,16 @@ def bind_body(pod: Pod, node_name: str) -> bytes:
     )
 
 
-def read_filter(body: bytes, asked: NodeList | None = None, nodes: bytes | None = None) -> Filtered:
+def read_filter(
+    body: bytes, node_list: NodeList | None = None, nodes: bytes | None = None
+) -> Filtered:
     """Read an answer to filter.
 
     Parameters
     ----------
     body
         The answer.
-    asked, nodes
+    node_list, nodes
         The nodes asked about, and their JSON as sent. None: the answer is read whole.
 
     Raises
@@ -145,12 +147,12 @@ def read_filter(body: bytes, asked: NodeList | None = None, nodes: bytes | None 
     that takes a millisecond for a thousand nodes: nodes that all come back letter by letter as sent
     are not read at all.
     """
-    if asked is not None and nodes and (answer := _filter_of_all(body, asked, nodes)):
+    if node_list is not None and nodes and (answer := _filter_of_all(body, node_list, nodes)):
         return answer
     return _filter_as_go_spells_it(body) or _filter_however_spelled(body)
 
 
-def _filter_of_all(body: bytes, asked: NodeList, nodes: bytes) -> Filtered | None:
+def _filter_of_all(body: bytes, node_list: NodeList, nodes: bytes) -> Filtered | None:
     start = body.find(_ITEMS) + len(_ITEMS)
     if start < len(_ITEMS) or not body.startswith(nodes, start):
         return None
@@ -158,7 +160,7 @@ def _filter_of_all(body: bytes, asked: NodeList, nodes: bytes) -> Filtered | Non
     answer = _filter_as_go_spells_it(rest)
     if answer is None or answer.names != [_ALL_NAME]:
         return None
-    return msgspec.structs.replace(answer, names=asked.names)
+    return msgspec.structs.replace(answer, names=node_list.names)
 
 
 def _filter_as_go_spells_it(body: bytes) -> Filtered | None:
@@ -232,14 +234,14 @@ def read_victims(body: bytes) -> dict[str, tuple[list[str], int]]:
     ExtenderError
         The body is no answer to this verb.
     """
-    found: dict[str, tuple[list[str], int]] = {}
+    uids_by_node: dict[str, tuple[list[str], int]] = {}
     answer = _object(body)
     for name, entry in (_field(answer, "nodenametometavictims", dict) or {}).items():
         victims = _folded(_as({} if entry is None else entry, dict, name))
         pods = _field(victims, "pods", list) or []
         uids = [_field(_folded(_as(pod, dict, "Pods")), "uid", str) or "" for pod in pods]
-        found[name] = uids, _field(victims, "numpdbviolations", int) or 0
-    return found
+        uids_by_node[name] = uids, _field(victims, "numpdbviolations", int) or 0
+    return uids_by_node
 
 
 def read_error(body: bytes) -> str:

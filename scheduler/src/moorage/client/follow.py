@@ -22,16 +22,16 @@ class Follower(Generic[FollowedT]):
 
     Parameters
     ----------
-    seen
+    on_object
         Called with the newest version of an object that appeared or changed.
     gone
         Called with the last version of an object that was removed.
     """
 
     def __init__(
-        self, seen: Callable[[FollowedT], None], gone: Callable[[FollowedT], None]
+        self, on_object: Callable[[FollowedT], None], gone: Callable[[FollowedT], None]
     ) -> None:
-        self._on_object = seen
+        self._on_object = on_object
         self._gone = gone
 
     def on_add(self, obj: FollowedT) -> None:

@@ -67,7 +67,7 @@ def open_transport(
     burst: int | None = None,
     user_agent: str = "moorage",
     guard: WriteGuard | None = None,
-    told: CallListener | None = None,
+    listener: CallListener | None = None,
 ) -> Transport:
     """Return a transport to a server, limited as ``clientConnection`` of a configuration asks.
 
@@ -79,14 +79,14 @@ def open_transport(
         Calls at once above `qps`; None means 100, kube-scheduler's default.
     guard
         Asked right before each write is sent; None lets every write through.
-    told
+    listener
         Takes reports of calls sent again, and of calls held back.
     """
-    transport = HttpTransport(access, user_agent=user_agent, guard=guard, told=told)
+    transport = HttpTransport(access, user_agent=user_agent, guard=guard, listener=listener)
     if qps is None or qps <= 0:
         return transport
     return RateLimitedTransport(
-        transport, qps=qps, burst=_BURST if burst is None else burst, clock=clock, told=told
+        transport, qps=qps, burst=_BURST if burst is None else burst, clock=clock, listener=listener
     )
 
 
@@ -104,7 +104,7 @@ class HttpTransport:
         calls wait.
     guard
         Asked right before each write is sent, repeated ones too; None lets every write through.
-    told
+    listener
         Takes reports of calls sent again.
     """
 
@@ -115,10 +115,10 @@ class HttpTransport:
         user_agent: str = "moorage",
         connections_max: int = _CONNECTIONS_MAX,
         guard: WriteGuard | None = None,
-        told: CallListener | None = None,
+        listener: CallListener | None = None,
     ) -> None:
         self._guard = guard
-        self._listener = told
+        self._listener = listener
         self._access = access
         self._shown = without_user(access.server)
         self._user_agent = user_agent

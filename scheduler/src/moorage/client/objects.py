@@ -140,14 +140,14 @@ class ObjectReader(Generic[ObjectT]):
     def read_listed(self, raw: msgspec.Raw) -> ObjectT | Unreadable:
         """Decode one item of a list."""
         try:
-            found = self._item.decode(raw)
+            obj = self._item.decode(raw)
         except NOT_JSON:
             return self._object("ADDED", *_untyped(bytes(raw)))
         if self._keep is not None:
-            self._keep(found, bytes(raw))
+            self._keep(obj, bytes(raw))
         if self._trim is not None:
-            self._trim(found)
-        return found
+            self._trim(obj)
+        return obj
 
     def _second_look(self, line: bytes) -> WatchItem[ObjectT] | Unreadable | Status:
         raw, fault = _untyped(line)
@@ -169,13 +169,13 @@ class ObjectReader(Generic[ObjectT]):
             error = fault
         elif mapping and kind == self._kind:
             try:
-                found = from_dict(self._type, mapping)
+                obj = from_dict(self._type, mapping)
             except DecodeError as caught:
                 error = caught
             else:
                 if self._trim is not None:
-                    self._trim(found)
-                return found
+                    self._trim(obj)
+                return obj
         else:
             seen = f"kind {kind!r}"[:_SHOWN_MAX] if mapping else "nothing"
             error = DecodeError(f"{seen} where a {self._kind} should be")

@@ -25,7 +25,7 @@ class RateLimitedTransport:
         Calls per second in the long run, more than 0.
     burst
         Most calls at once, at least 1.
-    told
+    listener
         Takes reports of how long each call waited.
 
     Notes
@@ -41,12 +41,12 @@ class RateLimitedTransport:
         qps: float,
         burst: int,
         clock: Clock,
-        told: CallListener | None = None,
+        listener: CallListener | None = None,
     ) -> None:
         assert qps > 0, "no limit means no limiter"
         self._inner = inner
         self._clock = clock
-        self._listener = told
+        self._listener = listener
         self._interval_ns = NS_PER_SECOND / qps
         self._saved_ns = (max(1, burst) - 1) * self._interval_ns
         # The time when the tokens taken so far would all have been made, one after the other. A

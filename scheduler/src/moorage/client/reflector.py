@@ -234,7 +234,7 @@ class Reflector(Generic[ObjectT]):
             # A server refuses to page a list at an exact version it answers from memory.
             limit = requests.PAGE_SIZE if version in {"", "0"} else 0
             try:
-                found = await self._pages(version, limit)
+                new_list = await self._pages(version, limit)
                 break
             except AnswerTooLargeError as error:
                 # Some servers send a list from memory whole. Without a version it comes in pages.
@@ -246,7 +246,7 @@ class Reflector(Generic[ObjectT]):
                 if self._unavailable or not _version_unavailable(error):
                     raise
                 self._unavailable = True
-        await self._replace(found)
+        await self._replace(new_list)
 
     async def _pages(self, version: str, limit: int) -> _NewList[ObjectT]:
         """Read all pages; after an expired continue token the list is read in one piece."""
@@ -257,15 +257,15 @@ class Reflector(Generic[ObjectT]):
             await asked.cancel_all()
 
     async def _pages_asked(
-        self, asked: aio.TaskOwner, version: str, limit: int
+        self, owner: aio.TaskOwner, version: str, limit: int
     ) -> _NewList[ObjectT]:
         """Read all pages; each is on its way while the one before it is decoded."""
 
         def ask(page: requests.ListPage) -> asyncio.Task[Answer]:
             call = requests.list_objects(self._resource, self._selection, page=page)
-            return asked.spawn(self._transport.request(call), name="page")
+            return owner.spawn(self._transport.request(call), name="page")
 
-        found: _NewList[ObjectT] = _NewList()
+        new_list: _NewList[ObjectT] = _NewList()
         page = requests.ListPage(resource_version=version, limit=limit)
         coming = ask(page)
         while True:
@@ -273,7 +273,7 @@ class Reflector(Generic[ObjectT]):
             if answer.status >= 400:
                 error = error_from_answer(answer)
                 if isinstance(error, GoneError) and page.continue_token:
-                    found, page = _NewList(), requests.ListPage()
+                    new_list, page = _NewList(), requests.ListPage()
                     coming = ask(page)
                     continue
                 raise error
@@ -285,12 +285,12 @@ class Reflector(Generic[ObjectT]):
             async for raw in aio.in_turns(listed.items or (), most=_BATCH):
                 item = self._reader.read_listed(raw)
                 if isinstance(item, Unreadable):
-                    found.unreadable[item.key] = item.error
+                    new_list.unreadable[item.key] = item.error
                 else:
-                    found.objects[key_of(item)] = item
-            found.resource_version = listed.metadata.resource_version
+                    new_list.objects[key_of(item)] = item
+            new_list.resource_version = listed.metadata.resource_version
             if not token:
-                return found
+                return new_list
 
     # --- one stream -------------------------------------------------------------------------
 
@@ -311,24 +311,24 @@ class Reflector(Generic[ObjectT]):
 
     async def _collect(self, lines: AsyncIterator[bytes]) -> None:
         """Gather the list part of a streaming list, then replace the known objects."""
-        found: _NewList[ObjectT] = _NewList()
+        new_list: _NewList[ObjectT] = _NewList()
         count = 0
         async for line in lines:
             item = self._decode_line(line)
             if isinstance(item, Unreadable):
-                found.unreadable[item.key] = item.error
-                found.objects.pop(item.key, None)
+                new_list.unreadable[item.key] = item.error
+                new_list.objects.pop(item.key, None)
             elif item.type == "BOOKMARK":
                 if ends_initial_events(item.object):
-                    found.resource_version = item.object.metadata.resource_version
-                    await self._replace(found)
+                    new_list.resource_version = item.object.metadata.resource_version
+                    await self._replace(new_list)
                     return
             elif item.type == "DELETED":
-                found.objects.pop(key_of(item.object), None)
-                found.unreadable.pop(key_of(item.object), None)
+                new_list.objects.pop(key_of(item.object), None)
+                new_list.unreadable.pop(key_of(item.object), None)
             else:
-                found.objects[key_of(item.object)] = item.object
-                found.unreadable.pop(key_of(item.object), None)
+                new_list.objects[key_of(item.object)] = item.object
+                new_list.unreadable.pop(key_of(item.object), None)
             count += 1
             if count % _BATCH == 0:
                 await aio.sleep(0)
@@ -404,24 +404,26 @@ class Reflector(Generic[ObjectT]):
         _log.warning("%s: %s", self._name, item.error)
         self._handler.on_undecodable(item.key, item.error)
 
-    async def _replace(self, found: _NewList[ObjectT]) -> None:
+    async def _replace(self, new_list: _NewList[ObjectT]) -> None:
         """Take a complete list for the truth: known objects that it lacks were deleted unseen.
 
         The loop gets turns between, so a long list holds up nobody. Until the end the handler has
         heard of one part of the list only, as it would of changes that a watch tells one by one.
         """
         gone = [
-            key for key in self._objects if key not in found.objects and key not in found.unreadable
+            key
+            for key in self._objects
+            if key not in new_list.objects and key not in new_list.unreadable
         ]
         async for key in self._in_turns(gone):
             self._whole.drop(key)
             self._handler.on_delete(self._objects.pop(key), missed=True)
-        async for key, obj in self._in_turns(found.objects.items()):
+        async for key, obj in self._in_turns(new_list.objects.items()):
             self._handle(key, "MODIFIED", obj)
-        for key, error in found.unreadable.items():
+        for key, error in new_list.unreadable.items():
             _log.warning("%s: %s", self._name, error)
             self._handler.on_undecodable(key, error)
-        self.last_resource_version = found.resource_version
+        self.last_resource_version = new_list.resource_version
         self._unavailable = False
         self.last_error = None
         if not self.synced.is_set():

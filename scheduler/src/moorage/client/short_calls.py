@@ -260,20 +260,20 @@ class ShortCalls:
 
     def _message(self, call: Call, credential: Credential) -> bytes:
         """Return a call as it is sent."""
-        kept = self._heads
-        if kept is None or kept[0] is not credential:
+        heads = self._heads
+        if heads is None or heads[0] is not credential:
             headers = list(credential.headers)
             if self._user is not None and not any(name == self._user[0] for name, _ in headers):
                 headers.append(self._user)
-            kept = self._heads = credential, self._fixed + _lines(headers)
+            heads = self._heads = credential, self._fixed + _lines(headers)
         body = call.whole_body
         head = f"{call.method} {self._prefix}{call.target} HTTP/1.1\r\nAccept: {call.accept}\r\n"
         if call.headers:
             head += _lines(call.headers)
         if call.body is None:
-            return (head + kept[1]).encode() + _BODYLESS
+            return (head + heads[1]).encode() + _BODYLESS
         about = f"Content-Type: {call.content_type}\r\nContent-Length: {len(body)}\r\n\r\n"
-        return (head + kept[1] + about).encode() + body
+        return (head + heads[1] + about).encode() + body
 
 
 def _lines(headers: Sequence[tuple[str, str]]) -> str:

@@ -60,12 +60,12 @@ class WholeObjects:
         The JSON is that of the newest version, perhaps newer than `obj`. When nothing is kept, or
         another object of that name, the fields read of `obj` are used.
         """
-        kept = self._bytes_by_key.get(key_of(obj))
-        if kept is None or kept.uid != obj.metadata.uid:
+        stored = self._bytes_by_key.get(key_of(obj))
+        if stored is None or stored.uid != obj.metadata.uid:
             return encode(obj)
-        if not kept.trimmed:
-            kept.raw, kept.trimmed = _trimmed(kept.raw), True
-        return kept.raw
+        if not stored.trimmed:
+            stored.raw, stored.trimmed = _trimmed(stored.raw), True
+        return stored.raw
 
     def listed(self, objects: Sequence[ApiObject]) -> bytes:
         """Return the JSON of several objects, separated by commas.

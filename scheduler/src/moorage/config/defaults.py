@@ -62,13 +62,13 @@ _BY_GATE: Final[tuple[tuple[str, tuple[PluginRef, ...]], ...]] = (
 
 def default_multi_point(gates: FeatureGates = DEFAULT_GATES) -> tuple[PluginRef, ...]:
     """Return the default plugins with these gates."""
-    kept = [
+    defaults = [
         ref
         for ref in DEFAULT_MULTI_POINT
         if ref.name != NODE_DECLARED_FEATURES or gates(NODE_DECLARED_FEATURES)
     ]
     added = [ref for gate, refs in _BY_GATE if gates(gate) for ref in refs]
-    return (*kept, *added)
+    return (*defaults, *added)
 
 
 def with_defaults(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:

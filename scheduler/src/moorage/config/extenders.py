@@ -95,7 +95,7 @@ def ignored_resources(extenders: Sequence[Extender]) -> tuple[str, ...]:
 
 def extender_faults(extenders: Sequence[Extender]) -> Iterator[str]:
     """Yield every fault of the extenders as field errors."""
-    seen: set[str] = set()
+    names: set[str] = set()
     for index, extender in enumerate(extenders):
         path = f"extenders[{index}]"
         if not extender.url_prefix.startswith(("http://", "https://")):
@@ -109,9 +109,9 @@ def extender_faults(extenders: Sequence[Extender]) -> Iterator[str]:
         for position, resource in enumerate(extender.managed_resources):
             where = f"{path}.managedResources[{position}].name"
             yield from _resource_faults(where, resource.name)
-            if resource.name in seen:
+            if resource.name in names:
                 yield invalid(where, resource.name, "duplicate extender managed resource name")
-            seen.add(resource.name)
+            names.add(resource.name)
     binders = sum(1 for extender in extenders if extender.bind_verb)
     if binders > 1:
         found = f"found {binders} extenders implementing bind"

@@ -145,7 +145,7 @@ def config_from_values(values: object, *, source: str = "") -> KubeSchedulerConf
 
 def _by_kind(documents: list[Any], faults: list[str]) -> dict[str, Mapping[str, Any]]:
     """Return the readable documents by kind; record a fault for each other document."""
-    found: dict[str, Mapping[str, Any]] = {}
+    by_kind: dict[str, Mapping[str, Any]] = {}
     for document in documents:
         body = document if isinstance(document, Mapping) else {}
         kind = str(body.get("kind"))
@@ -154,13 +154,13 @@ def _by_kind(documents: list[Any], faults: list[str]) -> dict[str, Mapping[str, 
             faults.append(_unexpected(document))
         if not expected and not (kind == KIND and is_past(body.get("apiVersion"))):
             continue
-        if kind in found:
+        if kind in by_kind:
             faults.append(f"{kind}: Duplicate value: a file holds one of each kind")
         else:
-            found[kind] = body
+            by_kind[kind] = body
     if not documents:
         faults.append(_unexpected(None))
-    return found
+    return by_kind
 
 
 def _unexpected(document: object) -> str:

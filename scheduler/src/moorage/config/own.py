@@ -234,18 +234,18 @@ def _endpoint_fault(endpoint: str) -> str:
 
 
 def _profiles(config: MoorageConfiguration, scheduler_names: Collection[str]) -> Iterator[str]:
-    seen: set[str] = set()
+    names: set[str] = set()
     for index, profile in enumerate(config.profiles):
         path = f"profiles[{index}]"
         name = profile.scheduler_name
         if not name:
             yield f"{path}.schedulerName: Required value"
-        elif name in seen:
+        elif name in names:
             yield f"{path}.schedulerName: Duplicate value: {quoted(name)}"
         elif name not in scheduler_names:
             known = ", ".join(map(quoted, scheduler_names))
             yield f"{path}.schedulerName: Not found: {quoted(name)}: the profiles are {known}"
-        seen.add(name)
+        names.add(name)
         orders = profile.group_orders
         if orders is not None and not 0 <= orders <= _ORDERS_MAX:
             text = f"must be from 0 to {_ORDERS_MAX}"

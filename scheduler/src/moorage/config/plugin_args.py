@@ -260,12 +260,12 @@ def validate_node_resources_balanced_allocation_args(
 ) -> list[str]:
     """Return the faults of the arguments as field errors."""
     faults = []
-    seen: set[str] = set()
+    names: set[str] = set()
     for index, spec in enumerate(args.resources):
         where = _child(path, f"resources[{index}]")
-        if spec.name in seen:
+        if spec.name in names:
             faults.append(f'{where}.name: Duplicate value: "{spec.name}"')
-        seen.add(spec.name)
+        names.add(spec.name)
         if spec.weight != 1:
             faults.append(_invalid(f"{where}.weight", spec.weight, "must be 1"))
     return faults
@@ -295,14 +295,14 @@ def validate_pod_topology_spread_args(args: PodTopologySpreadArgs, path: str) ->
         faults.append(_unsupported(kind_path, kind, _DEFAULTING))
     elif kind == "System" and args.default_constraints:
         faults.append(_invalid(kind_path, kind, "when .defaultConstraints are not empty"))
-    seen: set[tuple[str, str]] = set()
+    pairs: set[tuple[str, str]] = set()
     for index, constraint in enumerate(args.default_constraints):
         where = _child(path, f"defaultConstraints[{index}]")
         faults += _constraint_faults(constraint, where)
         key = (constraint.topology_key, constraint.when_unsatisfiable)
-        if key in seen:
+        if key in pairs:
             faults.append(f'{where}: Duplicate value: "{{{key[0]}, {key[1]}}}"')
-        seen.add(key)
+        pairs.add(key)
     return faults
 
 

@@ -153,15 +153,15 @@ def _client_connection(value: ClientConnection) -> Iterator[str]:
 
 
 def _profiles(profiles: list[Profile]) -> Iterator[str]:
-    seen: set[str] = set()
+    names: set[str] = set()
     for index, profile in enumerate(profiles):
         path = f"profiles[{index}]"
         name = profile.scheduler_name
         if not name:
             yield f"{path}.schedulerName: Required value"
-        elif name in seen:
+        elif name in names:
             yield f"{path}.schedulerName: Duplicate value: {quoted(name)}"
-        seen.add(name)
+        names.add(name)
         yield from _percentages(path, profile)
         yield from _plugin_sets(path, profile.plugins)
         yield from _plugin_config(path, profile)
@@ -196,16 +196,16 @@ _POINTS: Final = tuple(
 
 
 def _plugin_config(path: str, profile: Profile) -> Iterator[str]:
-    seen: set[str] = set()
+    names: set[str] = set()
     for index, entry in enumerate(profile.plugin_config):
         where = f"{path}.pluginConfig[{index}]"
         if not entry.name:
             yield f"{where}.name: Required value"
-        elif entry.name in seen:
+        elif entry.name in names:
             yield f"{where}: Duplicate value: {quoted(entry.name)}"
         elif entry.name in _REMOVED_PLUGINS:
             yield invalid(where, entry.name, _REMOVED)
-        seen.add(entry.name)
+        names.add(entry.name)
 
 
 def _queue_sort(profiles: list[Profile]) -> Iterator[str]:

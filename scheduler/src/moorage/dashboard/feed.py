@@ -242,14 +242,14 @@ class Feed:
         answered = await self._source.ask("/decisions", {"since": since, "limit": str(_DECISIONS)})
         if answered.status == 404:
             return  # a scheduler without records
-        found = _read(answered, _Decisions)
+        answer = _read(answered, _Decisions)
         shown = self._shown
         # Bindings end after their decisions, so the newest ones are told again until they ended.
-        open_now = [each["number"] for each in found.decisions if _is_open(each)]
+        open_now = [each["number"] for each in answer.decisions if _is_open(each)]
         known = {each["number"]: each for each in shown.decisions}
-        change.decisions = [each for each in found.decisions if known.get(each["number"]) != each]
-        self._last_decision = min(open_now, default=found.last + 1) - 1
-        known |= {each["number"]: each for each in found.decisions}
+        change.decisions = [each for each in answer.decisions if known.get(each["number"]) != each]
+        self._last_decision = min(open_now, default=answer.last + 1) - 1
+        known |= {each["number"]: each for each in answer.decisions}
         shown.decisions = [known[number] for number in sorted(known, reverse=True)[:_DECISIONS]]
 
 

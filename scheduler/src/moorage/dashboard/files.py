@@ -30,10 +30,10 @@ def page_files() -> dict[str, PageFile]:
 
 
 def _files_under(folder: Traversable, path: str) -> list[tuple[str, PageFile]]:
-    found: list[tuple[str, PageFile]] = []
+    files: list[tuple[str, PageFile]] = []
     for each in folder.iterdir():
         if each.is_dir():
-            found += _files_under(each, f"{path}{each.name}/")
+            files += _files_under(each, f"{path}{each.name}/")
         elif kind := _TYPES.get(each.name.rpartition(".")[2]):
-            found.append((f"{path}{each.name}", PageFile(each.read_bytes(), kind)))
-    return found
+            files.append((f"{path}{each.name}", PageFile(each.read_bytes(), kind)))
+    return files

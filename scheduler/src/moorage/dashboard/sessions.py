@@ -62,16 +62,16 @@ class Sessions:
         """Exchange a login token for a session; None for any other text. A token works once."""
         if not self._token or not _equal(token, self._token):
             return None
-        made = Session(
+        session = Session(
             secrets.token_urlsafe(_TOKEN_BYTES),
             secrets.token_urlsafe(_TOKEN_BYTES),
             self._clock.monotonic_ns() + _LIFE_NS,
         )
         while len(self._sessions) >= _SESSIONS_MAX:
             del self._sessions[next(iter(self._sessions))]
-        self._sessions[made.key] = made
+        self._sessions[session.key] = session
         self.renew_token()
-        return made
+        return session
 
     def find(self, key: str) -> Session | None:
         """Return the session of a cookie's value; None where there is none, or it has ended."""
@@ -82,5 +82,5 @@ class Sessions:
         return found
 
 
-def _equal(given: str, wanted: str) -> bool:
-    return hmac.compare_digest(given.encode(), wanted.encode())
+def _equal(token: str, wanted: str) -> bool:
+    return hmac.compare_digest(token.encode(), wanted.encode())

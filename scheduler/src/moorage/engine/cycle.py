@@ -177,12 +177,12 @@ class Cycle:
             raise CycleError(outcome.status)
         code = ERROR_CODE
         try:
-            found = self._filter(answers, outcome, shortcut=shortcut)
+            filtered = self._filter(answers, outcome, shortcut=shortcut)
             code = SUCCESS_CODE
         finally:
             if self.profile.filters:
                 self._meter.lap(FILTER, code)
-        return found
+        return filtered
 
     def _filter(self, answers: Answers, outcome: PreFilterOutcome, *, shortcut: bool) -> Search:
         named = answers.attempt.pod.pod.status.nominated_node_name
@@ -252,15 +252,15 @@ class Cycle:
         rejection = search.answers.rejection(search.pre_filter, search.filtered, find)
         return self.decision_of(search, rejection)
 
-    def decision_of(self, search: Search, found: Rejection) -> Decision:
+    def decision_of(self, search: Search, rejection: Rejection) -> Decision:
         """Return the decision of an attempt for which no node was found."""
-        attempt, after, spared = search.attempt, found.after, ""
+        attempt, after, spared = search.attempt, rejection.after, ""
         victims = () if after is None or after.result is None else after.result.victims
         if victims and self.profile.evicts_whole_gangs:
             groups, below = self.snapshot.groups, attempt.pod.priority
             victims, spared = with_whole_gangs(groups, victims, below=below)
         evaluated = len(search.view)
-        decision = rejected(attempt, found, victims=victims, spared=spared, evaluated=evaluated)
+        decision = rejected(attempt, rejection, victims=victims, spared=spared, evaluated=evaluated)
         if self._notes is None:
             return decision
         return msgspec.structs.replace(decision, note=self._notes.attempt_note(search))
@@ -279,15 +279,15 @@ class Cycle:
 
     def _scored(self, search: Search, rows: Rows, ask: Callable[[Rows, ScoreNotes | None], T]) -> T:
         try:
-            found = ask(rows, search.notes)
+            scores = ask(rows, search.notes)
         except CycleError as broken:
             self._meter.lap(broken.point or SCORE, ERROR_CODE)
             raise
-        if found is not None:
+        if scores is not None:
             self._meter.lap(SCORE, SUCCESS_CODE)
             if self._on_scored is not None:
                 self._on_scored(search.attempt, rows)
-        return found
+        return scores
 
     def select(self, search: Search, rows: Rows, total_n: ScoreArray) -> Decision:
         """Take one of the rows with the greatest total."""

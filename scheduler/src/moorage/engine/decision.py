@@ -101,13 +101,13 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rejected(
-    attempt: Attempt, found: Rejection, *, victims: tuple[Pod, ...], spared: str, evaluated: int
+    attempt: Attempt, rejection: Rejection, *, victims: tuple[Pod, ...], spared: str, evaluated: int
 ) -> Decision:
     """Return the decision of an attempt for which no node was found.
 
     Parameters
     ----------
-    attempt, found
+    attempt, rejection
         The attempt, and the reasons.
     victims
         The pods to evict: the victims that PostFilter proposed, and the rest of their gangs.
@@ -116,7 +116,7 @@ def rejected(
     evaluated
         Number of nodes filtered.
     """
-    diagnosis, after = found
+    diagnosis, after = rejection
     nomination: Nomination | None = CLEAR_NOMINATION
     if after is not None:
         result = after.result

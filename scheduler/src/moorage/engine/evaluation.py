@@ -96,14 +96,14 @@ def evaluate(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> Evaluation:
     search = cycle.search(cycle.begin(pod))
     outcome, state = search.pre_filter, search.attempt.state
     if outcome.status.rejected:
-        found = Evaluation(pre_filter=outcome, diagnosis=diagnose(search), state=state)
-        return _with_post_filter(found, cycle, search)
+        evaluation = Evaluation(pre_filter=outcome, diagnosis=diagnose(search), state=state)
+        return _with_post_filter(evaluation, cycle, search)
     inquiry = inquire(profile, snapshot, pod)
     candidates = search.attempt.candidates(outcome.node_names)
     feasible = _feasible(search, inquiry)
     rows = snapshot.table.rows_of(feasible)
     scores = inquiry.scores(np.array(rows, np.int64))
-    found = Evaluation(
+    evaluation = Evaluation(
         pre_filter=outcome,
         filter=_failures(search, inquiry, candidates),
         excluded=_excluded(snapshot, candidates),
@@ -116,16 +116,16 @@ def evaluate(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> Evaluation:
         diagnosis=None if feasible else diagnose(search),
         state=state,
     )
-    return found if feasible else _with_post_filter(found, cycle, search)
+    return evaluation if feasible else _with_post_filter(evaluation, cycle, search)
 
 
-def _with_post_filter(found: Evaluation, cycle: Cycle, search: Search) -> Evaluation:
+def _with_post_filter(evaluation: Evaluation, cycle: Cycle, search: Search) -> Evaluation:
     if not cycle.profile.post_filters:
-        return found
+        return evaluation
     state = search.attempt.state
     state.write(EXPLAIN, True)
     return msgspec.structs.replace(
-        found, post_filter=cycle.post_filter(search), preemption=state.find(PREEMPTION)
+        evaluation, post_filter=cycle.post_filter(search), preemption=state.find(PREEMPTION)
     )
 
 
@@ -137,16 +137,16 @@ def _feasible(search: Search, inquiry: Inquiry) -> tuple[str, ...]:
 
 def _failures(search: Search, inquiry: Inquiry, candidates: NodeView) -> dict[str, Status]:
     """Return the first rejection of each candidate, and of a nominated node that is none."""
-    names, found = inquiry.snapshot.names, dict[str, Status]()
+    names, failures = inquiry.snapshot.names, dict[str, Status]()
     for row in candidates.row_numbers().tolist():
         status = inquiry.status_at(row)
         if not status.ok:
-            found[names[row]] = status
+            failures[names[row]] = status
     rows = search.view.row_numbers()
     for position in np.flatnonzero(~search.filtered.passed).tolist():
         status = search.filtered.status(inquiry.attempt.profile, position)
-        found.setdefault(names[int(rows[position])], status)
-    return found
+        failures.setdefault(names[int(rows[position])], status)
+    return failures
 
 
 def _excluded(snapshot: Snapshot, candidates: NodeView) -> tuple[str, ...]:
@@ -157,7 +157,7 @@ def _excluded(snapshot: Snapshot, candidates: NodeView) -> tuple[str, ...]:
 
 def _by_plugin(inquiry: Inquiry, candidates: NodeView) -> dict[str, dict[str, Status]]:
     reasons, names = inquiry.attempt.profile.handle.reasons, inquiry.snapshot.names
-    found = {
+    by_plugin = {
         plugin: {
             names[row]: Status(
                 Code(answer.code_n.item(row)), reasons.reasons(answer.reason_n.item(row))
@@ -167,7 +167,7 @@ def _by_plugin(inquiry: Inquiry, candidates: NodeView) -> dict[str, dict[str, St
         }
         for plugin, answer in inquiry.answers.items()
     }
-    return {plugin: failures for plugin, failures in found.items() if failures}
+    return {plugin: failures for plugin, failures in by_plugin.items() if failures}
 
 
 def _skipped(attempt: Attempt) -> set[str]:

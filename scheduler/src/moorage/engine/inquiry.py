@@ -124,13 +124,13 @@ class Inquiry(msgspec.Struct, frozen=True):
 
     def reasons_at(self, row: int) -> dict[str, tuple[str, ...]]:
         """Return the reasons of each plugin that rejects a row."""
-        table, found = self.attempt.profile.handle.reasons, dict[str, tuple[str, ...]]()
+        table, reasons = self.attempt.profile.handle.reasons, dict[str, tuple[str, ...]]()
         for plugin, rejected_n in self.rejects.items():
             if rejected_n[row]:
                 answer = self.answers.get(plugin)
                 reason = 0 if answer is None else answer.reason_n.item(row)
-                found[plugin] = table.reasons(reason) or self._other_reasons(plugin, row)
-        return found
+                reasons[plugin] = table.reasons(reason) or self._other_reasons(plugin, row)
+        return reasons
 
     def _other_reasons(self, plugin: str, row: int) -> tuple[str, ...]:
         """Return the reasons of a plugin that passes the row when it is asked alone."""
@@ -176,14 +176,14 @@ def inquire(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> Inquiry:
 def _every_filter(search: Search) -> Inquiry:
     attempt = search.answers.attempt
     restricted = search.pre_filter.restricted_by
-    found: dict[str, FilterAnswer] = {}
+    answers: dict[str, FilterAnswer] = {}
     rejects: dict[str, BoolArray] = {}
     for forms in attempt.profile.filter_forms:
         rejected_n = search.filtered.plugin_n == forms.index
         if forms.name not in attempt.state.skip_filter:
             answer = _about_all(search, forms)
             if answer is not None:
-                found[forms.name] = answer
+                answers[forms.name] = answer
                 rejected_n |= answer.failed_n
         if forms.name in restricted:
             rejected_n |= _outside(attempt.snapshot, restricted[forms.name])
@@ -193,7 +193,7 @@ def _every_filter(search: Search) -> Inquiry:
         outside_n = _outside(attempt.snapshot, names)
         if plugin not in rejects and outside_n.any():
             rejects[plugin] = outside_n
-    return Inquiry(search, found, rejects)
+    return Inquiry(search, answers, rejects)
 
 
 def _about_all(search: Search, forms: FilterForms) -> FilterAnswer | None:

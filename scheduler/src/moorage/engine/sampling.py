@@ -192,12 +192,12 @@ class Sampler:
     ) -> tuple[NodeView, FilterResults]:
         positions = order if view.is_all else np.searchsorted(view.row_numbers(), order)
         passed_n = filtered.passed[positions]
-        found = np.flatnonzero(passed_n)
-        if len(found) <= wanted:
+        passing = np.flatnonzero(passed_n)
+        if len(passing) <= wanted:
             return view, filtered
-        end = int(found[wanted])
+        end = int(passing[wanted])
         looked_at = ~passed_n[:end]
-        looked_at[found[:wanted]] = True
+        looked_at[passing[:wanted]] = True
         kept = np.sort(positions[:end][looked_at])
         rows = kept if view.is_all else view.row_numbers()[kept]
         return self._snapshot.rows(rows), filtered.at_rows(kept)

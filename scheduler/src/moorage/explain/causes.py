@@ -129,13 +129,13 @@ def _groups(rejects: Mapping[str, BoolArray], among_n: BoolArray) -> list[Group]
     for index, plugin in enumerate(plugins):
         bits_n |= rejects[plugin].astype(np.int64) << index
     rows = np.flatnonzero(among_n)
-    found, place_n = np.unique(bits_n[rows], return_inverse=True)
+    distinct, place_n = np.unique(bits_n[rows], return_inverse=True)
     return [
         Group(
             tuple(plugin for index, plugin in enumerate(plugins) if bits >> index & 1),
             rows[place_n == place],
         )
-        for place, bits in enumerate(found.tolist())
+        for place, bits in enumerate(distinct.tolist())
     ]
 
 

@@ -88,13 +88,13 @@ def claims_of(pod: Pod, snapshot: Snapshot) -> list[ResourceClaim]:
 def _with_claim(pod: Pod, claim: ResourceClaim) -> Pod:
     """Return a pod with one of its claims."""
     made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
-    kept = [
+    claims = [
         entry
         for entry in pod.spec.resource_claims
         if claim.name in (entry.resource_claim_name, made.get(entry.name))
     ]
     return msgspec.structs.replace(
-        pod, spec=msgspec.structs.replace(pod.spec, resource_claims=kept)
+        pod, spec=msgspec.structs.replace(pod.spec, resource_claims=claims)
     )
 
 

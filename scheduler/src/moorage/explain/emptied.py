@@ -84,20 +84,20 @@ def empty_nodes(inquiry: Inquiry, *, rows_most: int) -> Emptied:
     about the empty node again.
     """
     forms = {each.name: each for each in inquiry.attempt.profile.filter_forms}
-    found: dict[str, BoolArray] = {}
+    emptied_by: dict[str, BoolArray] = {}
     for plugin, rejected_n in inquiry.rejects.items():
         own = forms.get(plugin)
         if inquiry.subject(plugin) is Subject.DEVICES:
-            found[plugin] = _without_allocations(inquiry, plugin)
+            emptied_by[plugin] = _without_allocations(inquiry, plugin)
         elif own is None or own.by_node or plugin in inquiry.pre_filter.restricted_by:
-            found[plugin] = rejected_n
+            emptied_by[plugin] = rejected_n
         elif own.by_sums:
-            found[plugin] = rejected_n & _without_sums(inquiry, own)
+            emptied_by[plugin] = rejected_n & _without_sums(inquiry, own)
         else:
-            found[plugin] = rejected_n & _unresolvable(inquiry, plugin)
-    emptied = Emptied(found, np.zeros(inquiry.snapshot.num_nodes, np.bool_))
+            emptied_by[plugin] = rejected_n & _unresolvable(inquiry, plugin)
+    emptied = Emptied(emptied_by, np.zeros(inquiry.snapshot.num_nodes, np.bool_))
     _one_by_one(inquiry, forms, emptied, rows_most)
-    return Emptied({name: n for name, n in found.items() if n.any()}, emptied.untried_n)
+    return Emptied({name: n for name, n in emptied_by.items() if n.any()}, emptied.untried_n)
 
 
 def _without_sums(inquiry: Inquiry, forms: FilterForms) -> BoolArray:
@@ -208,7 +208,7 @@ def _rejecting_empty(inquiry: Inquiry, others: list[FilterForms], row: int) -> l
     """Return the Filters that reject a row as it is and without its pods."""
     snapshot, attempt = inquiry.snapshot, inquiry.attempt.branch()
     view = snapshot.rows([row])
-    found = []
+    names = []
     with snapshot.trial() as trial:
         for pod in list(snapshot.pods(row)):
             if not stays(pod, next_to=attempt.pod.pod):
@@ -217,8 +217,8 @@ def _rejecting_empty(inquiry: Inquiry, others: list[FilterForms], row: int) -> l
             if inquiry.rejects[each.name][row]:
                 answer = ask_filter(attempt, each, view)
                 if answer is not None and answer.code_n[0] and not _elsewhere(inquiry, answer):
-                    found.append(each.name)
-    return found
+                    names.append(each.name)
+    return names
 
 
 def _elsewhere(inquiry: Inquiry, answer: FilterAnswer) -> bool:

@@ -134,7 +134,7 @@ def _with_nodes(
     try:
         with in_question(profile, pod), without(core.snapshot, pod) as free:
             inquiry = inquire(profile, core.snapshot, PodInfo(free))
-            nodes = best_nodes(inquiry, most=effort.nodes, named=(own, effort.node))
+            nodes = best_nodes(inquiry, most=effort.nodes, node_names=(own, effort.node))
         notes = _of_group(core, profile, pod, effort) if explanation.where is Where.PERMIT else ()
     except CycleError:
         return explanation  # what holds the pod is known, though a plugin fails about nodes
@@ -180,7 +180,7 @@ def _explain_choice(core: Core, profile: Profile, pod: Pod, effort: Effort) -> E
     with without(snapshot, pod) as free:
         inquiry = inquire(profile, snapshot, PodInfo(free))
         named = (pod.spec.node_name, effort.node)
-        nodes = best_nodes(inquiry, most=effort.nodes, named=named)
+        nodes = best_nodes(inquiry, most=effort.nodes, node_names=named)
     extended = (NOT_COUNTED,) if take_part(profile.extenders, pod) else ()
     return msgspec.structs.replace(
         _explanation(core, pod, Where.BOUND, chosen_sentence(core, pod, nodes)),
@@ -193,7 +193,7 @@ def _explain_choice(core: Core, profile: Profile, pod: Pod, effort: Effort) -> E
 def _explain_search(core: Core, profile: Profile, pod: Pod, effort: Effort) -> Explanation:
     """Explain a pod that is to get a node: what its next attempt would find."""
     inquiry = inquire(profile, core.snapshot, PodInfo(pod))
-    nodes = best_nodes(inquiry, most=effort.nodes, named=(effort.node,))
+    nodes = best_nodes(inquiry, most=effort.nodes, node_names=(effort.node,))
     group = together(profile, core.snapshot, pod)
     if len(inquiry.feasible):
         explanation = _explain_fitting(core, inquiry, effort, group=group)
@@ -279,28 +279,28 @@ def _rejected(
     """Explain a pod that no node takes."""
     emptied = empty_nodes(inquiry, rows_most=effort.emptied)
     causes = find_causes(inquiry, emptied)
-    told = causes_in_words(inquiry, causes)
+    worded = causes_in_words(inquiry, causes)
     tries = effort.tries
     if any(each.row_by_row for each in inquiry.attempt.profile.filter_forms):
         tries = min(tries, effort.tries_by_row)
     trying = Trying(inquiry, emptied, causes, tries=tries, group=group)
     now = preempt(trying, pod)
-    found = Suggestions(())
+    suggestions = Suggestions(())
     if effort.suggestions:
-        found = find_suggestions(
+        suggestions = find_suggestions(
             trying, preempts=now is not None, pair_nodes_most=effort.pair_nodes
         )
     where = Where.NEVER if causes.reach is Reach.NEVER else Where.REJECTED
-    sentence = cause_sentence(inquiry, causes, told)
-    notes = (*_notes(core.snapshot, causes, now), *found.notes)
+    sentence = cause_sentence(inquiry, causes, worded)
+    notes = (*_notes(core.snapshot, causes, now), *suggestions.notes)
     leaving = _leaving(core, pod)
     if leaving:
         where, notes = Where.NOMINATED, (f"{sentence}.", *notes)
         sentence = leaving
     return msgspec.structs.replace(
         _explanation(core, pod, where, sentence),
-        causes=told,
-        suggestions=found.suggestions,
+        causes=worded,
+        suggestions=suggestions.suggestions,
         notes=notes,
     )
 

@@ -84,9 +84,9 @@ def condition_of(taint: Taint) -> str:
 def taints_fact(rejection: Rejection) -> str:
     """Return the taints that the pod does not tolerate, or the conditions that they tell."""
     inquiry, rows = rejection.inquiry, rejection.rows
-    found = untolerated(inquiry, rows)
-    own = [(taint, having_n) for taint, having_n in found if not condition_of(taint)]
-    if own and (rejection.never or len(own) == len(found)):
+    taints = untolerated(inquiry, rows)
+    own = [(taint, having_n) for taint, having_n in taints if not condition_of(taint)]
+    if own and (rejection.never or len(own) == len(taints)):
         if all(having_n.all() for _, having_n in own):
             plural = "s" if len(own) > 1 else ""
             texts = listed(taint_text(taint) for taint, _ in own)
@@ -95,7 +95,7 @@ def taints_fact(rejection: Rejection) -> str:
             f"{taint_text(taint)} of {_nodes(inquiry, rows[having_n])}" for taint, having_n in own
         )
         return f"the taints {texts}, which it does not tolerate"
-    return _closed(rejection, [condition_of(taint) for taint, _ in found])
+    return _closed(rejection, [condition_of(taint) for taint, _ in taints])
 
 
 def cordon_fact(rejection: Rejection) -> str:
@@ -208,7 +208,7 @@ def _unmatched(
     text: Callable[[NodeSelectorRequirement], str],
 ) -> list[str]:
     """Return the expressions that some nodes do not match, each with what the cluster has."""
-    found = []
+    texts = []
     for part in parts:
         listing = [part]
         term = (
@@ -220,8 +220,8 @@ def _unmatched(
         failing = len(_failing(alone, nodes))
         if failing:
             has = _known_nodes(inquiry, part) if fields else _known_values(inquiry, part)
-            found.append(on_some(f"{text(part)}{has}", failing, len(nodes)))
-    return found
+            texts.append(on_some(f"{text(part)}{has}", failing, len(nodes)))
+    return texts
 
 
 def _failing(selector: NodeSelector, nodes: Sequence[Node]) -> list[Node]:

@@ -27,7 +27,7 @@ def without(snapshot: Snapshot, pod: Pod) -> Iterator[Pod]:
 
 
 def best_nodes(
-    inquiry: Inquiry, *, most: int | None, named: Sequence[str] = ()
+    inquiry: Inquiry, *, most: int | None, node_names: Sequence[str] = ()
 ) -> tuple[NodeAnswer, ...]:
     """Return the answers about the best nodes: by score, then by the number of rejections.
 
@@ -37,7 +37,7 @@ def best_nodes(
         The answers.
     most
         How many nodes; None for all.
-    named
+    node_names
         Nodes that are told in any case, after the best ones if they are none of them.
 
     Raises
@@ -49,7 +49,7 @@ def best_nodes(
     scores = inquiry.scores(feasible)
     rows = [*_by_score(inquiry, feasible, scores), *_by_rejections(inquiry)]
     shown = rows if most is None else rows[:most]
-    for row in map(inquiry.snapshot.row_of, filter(None, named)):
+    for row in map(inquiry.snapshot.row_of, filter(None, node_names)):
         if row is not None and row not in shown:
             shown = [*shown, row]
     place = {row: index for index, row in enumerate(feasible.tolist())}

@@ -68,10 +68,10 @@ def _together(
     rejection: Rejection,
     parts: Sequence[T],
     pod_with: Callable[[Sequence[T]], Pod],
-    found: tuple[list[BoolArray], BoolArray, str],
+    masks_left_because: tuple[list[BoolArray], BoolArray, str],
 ) -> list[BoolArray]:
     """Add the parts that only together are at fault on the rows that are left."""
-    masks, left_n, because = found
+    masks, left_n, because = masks_left_because
     cures = []
     for index in range(len(parts)):
         others = [*parts[:index], *parts[index + 1 :]]

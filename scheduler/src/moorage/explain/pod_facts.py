@@ -98,13 +98,13 @@ def spread_fact(rejection: Rejection) -> str:
     ]
     if not hard:  # the constraints of the profile
         return ""
-    found = parts_at_fault(
+    parts = parts_at_fault(
         rejection,
         hard,
         lambda kept: with_spec(pod, topology_spread_constraints=list(kept)),
     )
-    plural = "s" if len(found) > 1 else ""
-    texts = [_constraint(rejection, each, failed_n) for each, failed_n in found]
+    plural = "s" if len(parts) > 1 else ""
+    texts = [_constraint(rejection, each, failed_n) for each, failed_n in parts]
     return f"its topology spread constraint{plural} over {joined(texts)}" if texts else ""
 
 
@@ -175,12 +175,12 @@ def _requiring(
     if affinity is None:
         return None
     required = "required_during_scheduling_ignored_during_execution"
-    kept = {"pod_affinity": near, "pod_anti_affinity": away}
+    terms_by_field = {"pod_affinity": near, "pod_anti_affinity": away}
     return msgspec.structs.replace(
         affinity,
         **{
             field: None if own is None else msgspec.structs.replace(own, **{required: list(terms)})
-            for field, terms in kept.items()
+            for field, terms in terms_by_field.items()
             for own in (getattr(affinity, field),)
         },
     )
@@ -254,13 +254,13 @@ def _matcher(rejection: Rejection, term: AffinityTerm) -> Callable[[PodInfo], tu
 
     def matches(pod: PodInfo) -> tuple[bool, bool]:
         part = pod.part(LABELS)
-        found = known.get(part.id)
-        if found is None:
+        answers = known.get(part.id)
+        if answers is None:
             selected = term.selector.matches(pod.labels)
             labels = _namespace_labels(rejection, pod.namespace)
             matched = selected and term.selects_pod(pod.namespace, pod.labels, labels)
-            found = known[part.id] = selected, matched
-        return found
+            answers = known[part.id] = selected, matched
+        return answers
 
     return matches
 

@@ -32,20 +32,20 @@ class ExplanationAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
 def explain_question(scheduler: Scheduler, clock: Clock) -> Question:
     """Return the question about one pod; it takes bounded time and changes no decision."""
 
-    async def ask(given: QuestionParameters) -> ExplanationAnswer:
+    async def ask(parameters: QuestionParameters) -> ExplanationAnswer:
         # Imported with the first question: a scheduler starts sooner without.
         from moorage.explain.explaining import effort_of, explain
 
-        namespace, _, name = given["pod"].partition("/")
+        namespace, _, name = parameters["pod"].partition("/")
         if not namespace or not name:
-            raise UsageError(f"pod: {given['pod']!r}: write NAMESPACE/NAME")
-        core, node = scheduler.core, given.get("node", "")
+            raise UsageError(f"pod: {parameters['pod']!r}: write NAMESPACE/NAME")
+        core, node = scheduler.core, parameters.get("node", "")
         pod = core.store.get(namespace, name)
         if pod is None:
             raise NotFoundError(404, "NotFound", f'pods "{name}" not found in {namespace}')
         if node and core.snapshot.row_of(node) is None:
             raise UsageError(f'node "{node}" not found')
-        every = given.get("all", "") == _YES
+        every = parameters.get("all", "") == _YES
         found = explain(core, pod, effort_of(node=node, every=every, thorough=False))
         return ExplanationAnswer(
             time=rfc3339_micro(clock.now_ns()),

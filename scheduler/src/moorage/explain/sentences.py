@@ -29,7 +29,7 @@ def _at_pre_filter(inquiry: Inquiry) -> Cause:
     """Return the cause where PreFilter rejects the pod before any node is looked at."""
     status, outcome = inquiry.pre_filter.status, inquiry.pre_filter
     plugins = (status.plugin,) if status.plugin else tuple(sorted(outcome.plugins))
-    told = f"{' and '.join(plugins)} ({status.message})"
+    text = f"{' and '.join(plugins)} ({status.message})"
     if status.plugin:
         rows, reasons = np.empty(0, np.int64), status.reasons
         fact = fact_about(
@@ -38,11 +38,11 @@ def _at_pre_filter(inquiry: Inquiry) -> Cause:
         figures = inquiry.attempt.state.find(REJECTION_FIGURES)
         if figures:
             fact = figures
-        told = fact if fact == told else f"{fact} ({status.plugin}: {status.message})"
+        text = fact if fact == text else f"{fact} ({status.plugin}: {status.message})"
     return Cause(
         plugins=plugins,
         reasons=status.reasons,
-        fact=told,
+        fact=text,
         nodes=inquiry.snapshot.num_nodes,
     )
 
@@ -54,15 +54,15 @@ def causes_in_words(inquiry: Inquiry, causes: Causes) -> tuple[Cause, ...]:
     return group_causes(inquiry, causes)
 
 
-def cause_sentence(inquiry: Inquiry, causes: Causes, told: tuple[Cause, ...]) -> str:
+def cause_sentence(inquiry: Inquiry, causes: Causes, worded: tuple[Cause, ...]) -> str:
     """Return why no node takes a pod, from its causes."""
     n = inquiry.snapshot.num_nodes
     if not n:
         return "fits on no node now: there are no nodes"
     if inquiry.pre_filter.status.rejected:
-        return f"is not tried on any node, because of {told[0].fact}"
-    first = told[0]
-    others = [each for each in told[1:] if not {*first.plugins} <= {*each.plugins}][:_OTHERS_MOST]
+        return f"is not tried on any node, because of {worded[0].fact}"
+    first = worded[0]
+    others = [each for each in worded[1:] if not {*first.plugins} <= {*each.plugins}][:_OTHERS_MOST]
     if causes.reach is Reach.WAIT:
         rest = "".join(f"; on {each.nodes} more {each.fact}" for each in others)
         return f"fits on no node now: {first.fact}{rest}"
@@ -91,17 +91,17 @@ def group_sentence(group: Together, feasible: int, *, rows_most: int) -> str:
     alone = f"would fit on {nodes_text(feasible)} alone, but its group {group.terms.key.full_name}"
     if group.is_short:
         return f"{alone} {_has(group)}"
-    found = group.decide_group()
-    if found.outcome is GroupOutcome.PREEMPTING:
-        return f"{alone} gets a place only after evictions: {_victims(found)}"
-    found = group.decide_group(evicting=False)
-    count = sum(bool(each.node_name) for each in found.members) + len(known.placed_uids())
+    decision = group.decide_group()
+    if decision.outcome is GroupOutcome.PREEMPTING:
+        return f"{alone} gets a place only after evictions: {_victims(decision)}"
+    decision = group.decide_group(evicting=False)
+    count = sum(bool(each.node_name) for each in decision.members) + len(known.placed_uids())
     note = f"{group.terms.succeeded_note}," if group.terms.succeeded else ""
     text = (
         f"{alone} needs {group.terms.declared_minimum} pods with a place, and only "
-        f"{count + group.terms.succeeded}{note} fit together{_domain(group, found)}"
+        f"{count + group.terms.succeeded}{note} fit together{_domain(group, decision)}"
     )
-    why = _next_member(group, found, rows_most)
+    why = _next_member(group, decision, rows_most)
     return f"{text}: {why}" if why else text
 
 
@@ -174,28 +174,28 @@ def lacking_note(group: Together, *, rows_most: int) -> tuple[str, ...]:
     return (f"Its group lacks a member: {why}.",) if why else ()
 
 
-def _victims(found: GroupDecision) -> str:
+def _victims(decision: GroupDecision) -> str:
     """Return which pods the next attempt of a group evicts."""
-    victims = {each.full_name for each in found.victims}
-    for member in found.members:
+    victims = {each.full_name for each in decision.victims}
+    for member in decision.members:
         victims |= {each.full_name for each in member.decision.victims}
     return f"its next attempt evicts {listed(sorted(victims))}" if victims else "they are under way"
 
 
-def _next_member(group: Together, found: GroupDecision, rows_most: int) -> str:
+def _next_member(group: Together, decision: GroupDecision, rows_most: int) -> str:
     """Return what the first member without a place lacks, next to the members with one."""
-    lacking = next((each for each in found.members if not each.node_name), None)
+    lacking = next((each for each in decision.members if not each.node_name), None)
     if lacking is None:
         excluded = [(pod, f"is not tried with the group: {why}") for pod, why in group.excluded()]
-        return _first_of(excluded) if excluded else found.detail
+        return _first_of(excluded) if excluded else decision.detail
     pod, snapshot = lacking.decision.pod, group.snapshot
     with snapshot.trial() as trial:
-        for member in found.members:
+        for member in decision.members:
             row = snapshot.row_of(member.node_name) if member.node_name else None
             if row is not None:
                 trial.add_pod(member.decision.pod, row)
         text = _why(group, lacking, rows_most)
-    return f"the next, pod {pod.key}, {text}" if text else found.detail
+    return f"the next, pod {pod.key}, {text}" if text else decision.detail
 
 
 def _why(group: Together, member: Member, rows_most: int) -> str:

@@ -80,8 +80,8 @@ def _members(core: Core, pod: Pod) -> str:
     return f"{share} of its group {key.full_name}{terms.succeeded_note}"
 
 
-def _gated_standing(core: Core, pod: Pod, held: Status) -> Standing:
-    text = f"held before the queue by plugin {held.plugin}: {held.message}"
+def _gated_standing(core: Core, pod: Pod, status: Status) -> Standing:
+    text = f"held before the queue by plugin {status.plugin}: {status.message}"
     groups = core.snapshot.groups
     key, terms = groups.key_of(pod), groups.terms_of(pod)
     if key is not None and terms is not None and len(groups.members(key).pods) < terms.minimum:

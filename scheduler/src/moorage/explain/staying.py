@@ -17,14 +17,14 @@ from moorage.snapshot.pod_info import PodInfo
 def staying_pods(inquiry: Inquiry, rows: NDArray[np.int64]) -> list[tuple[int, PodInfo]]:
     """Return the pods that stay on some rows, each with its row."""
     pod, snapshot = inquiry.attempt.pod.pod, inquiry.snapshot
-    found = []
+    staying = []
     for row in rows.tolist():
         for other in snapshot.pods(row):
             metadata = other.pod.metadata  # looked at first: a cluster has many pods
             owned = metadata.owner_references or metadata.annotations
             if owned and stays(other, next_to=pod):
-                found.append((row, other))
-    return found
+                staying.append((row, other))
+    return staying
 
 
 def stays(other: PodInfo, *, next_to: Pod) -> bool:

@@ -139,13 +139,17 @@ def _fact(rejection: Rejection, claim: PersistentVolumeClaim, reason: str) -> st
 
 
 def _nodes_of(rejection: Rejection, volume: PersistentVolume) -> str:
-    found = volume.spec.node_affinity
-    if found is None or not found.required:
+    affinity = volume.spec.node_affinity
+    if affinity is None or not affinity.required:
         return "its labels"
-    table, matcher = rejection.inquiry.snapshot.table, compile_node_selector(found.required)
+    table, matcher = rejection.inquiry.snapshot.table, compile_node_selector(affinity.required)
     nodes = table.nodes[: rejection.inquiry.snapshot.num_nodes]
     there = any(matcher.matches_node(each.metadata.labels, each.name) for each in nodes)
-    return terms_text(found.required) if there else f"{terms_text(found.required)}, and none exists"
+    return (
+        terms_text(affinity.required)
+        if there
+        else f"{terms_text(affinity.required)}, and none exists"
+    )
 
 
 def _zones_of(volume: PersistentVolume) -> str:
@@ -231,7 +235,7 @@ def drivers_may_come(inquiry: Inquiry, reasons: Iterable[str]) -> bool:
 
 def _users_of_disks(rejection: Rejection) -> str:
     """Return the pods of a few rows without which the plugin takes their row, and "use"."""
-    snapshot, found = rejection.inquiry.snapshot, list[str]()
+    snapshot, names = rejection.inquiry.snapshot, list[str]()
     for row in rejection.rows[:_ROWS_MOST].tolist():
         alone = msgspec.structs.replace(rejection, rows=np.array([row]))
         users = [each for each in snapshot.pods(row) if each.pod.spec.volumes]
@@ -239,11 +243,11 @@ def _users_of_disks(rejection: Rejection) -> str:
             with snapshot.trial() as trial:
                 trial.remove_pod(user.uid)
                 if not alone.again():
-                    found.append(user.key)
-    if not found:
+                    names.append(user.key)
+    if not names:
         return ""
-    plural, use = ("s", "use") if len(found) > 1 else ("", "uses")
-    return f"pod{plural} {listed(sorted(found))} {use}"
+    plural, use = ("s", "use") if len(names) > 1 else ("", "uses")
+    return f"pod{plural} {listed(sorted(names))} {use}"
 
 
 def _single_pod_claims(rejection: Rejection) -> Iterator[str]:
@@ -257,24 +261,24 @@ def _single_pod_claims(rejection: Rejection) -> Iterator[str]:
 
 def users_of_claims(snapshot: Snapshot, pod: PodInfo) -> list[PodInfo]:
     """Return the pods on nodes that use a claim of a pod which only one pod may use."""
-    found = []
+    pods = []
     for each in volumes_of(pod).claims:
         name = each.name_for(pod.name)
         claim = snapshot.listers.persistent_volume_claims.get(name, pod.namespace)
         if claim is not None and ONE_POD in claim.spec.access_modes:
-            found += users_of(snapshot, claim)
-    return found
+            pods += users_of(snapshot, claim)
+    return pods
 
 
 def users_of(snapshot: Snapshot, claim: PersistentVolumeClaim) -> list[PodInfo]:
     """Return the pods on nodes that use a claim, by name."""
-    found = []
+    pods = []
     for node_name in snapshot.volume_pods.nodes_of_claim((claim.namespace, claim.name)):
         for each in snapshot.volume_pods.on_node(node_name).values():
             names = {used.name_for(each.name) for used in volumes_of(each).claims}
             if each.namespace == claim.namespace and claim.name in names:
-                found.append(each)
-    return sorted(found, key=lambda each: each.key)
+                pods.append(each)
+    return sorted(pods, key=lambda each: each.key)
 
 
 def _limit(rejection: Rejection) -> str:

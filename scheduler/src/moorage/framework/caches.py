@@ -92,12 +92,12 @@ class RowFollower:
             before = positions[index]
             if log.position == before:
                 continue
-            found = log.since(before)
-            if found is None:
+            newer = log.since(before)
+            if newer is None:
                 self._catch_up()
                 return None
             positions[index] = log.position
-            rows = list(dict.fromkeys(rows + found)) if rows else found
+            rows = list(dict.fromkeys(rows + newer)) if rows else newer
         if not rows:
             return NO_CHANGES
         if len(rows) <= ROWS_MOST:

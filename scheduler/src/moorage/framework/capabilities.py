@@ -308,16 +308,16 @@ def capabilities_of(name: str, plugin: object) -> Capabilities:
     """
     declaration: object = getattr(plugin, "capabilities", NONE)
     try:
-        found = declaration() if callable(declaration) else declaration
+        capabilities = declaration() if callable(declaration) else declaration
     except Exception as problem:
         text = str(problem) or type(problem).__name__
         raise ConfigError([f'plugin "{name}": its capabilities: {text}']) from problem
-    if not isinstance(found, Capabilities):
-        raise ConfigError([f'plugin "{name}": {found!r} is no Capabilities'])
-    faults = [f'plugin "{name}": {fault}' for fault in _faults(found, plugin)]
+    if not isinstance(capabilities, Capabilities):
+        raise ConfigError([f'plugin "{name}": {capabilities!r} is no Capabilities'])
+    faults = [f'plugin "{name}": {fault}' for fault in _faults(capabilities, plugin)]
     if faults:
         raise ConfigError(faults)
-    return found
+    return capabilities
 
 
 def reads_sums(reads: object) -> bool:
@@ -325,7 +325,7 @@ def reads_sums(reads: object) -> bool:
     return reads in (Reads.SUMS, Reads.NODE | Reads.SUMS)
 
 
-def is_reused(plugin: object, found: Capabilities) -> bool:
+def is_reused(plugin: object, capabilities: Capabilities) -> bool:
     """Whether a plugin's answers may be reused for replicas.
 
     Answers may be reused when the plugin says which parts of a pod it reads, and when no answer of
@@ -334,22 +334,25 @@ def is_reused(plugin: object, found: Capabilities) -> bool:
     """
     declared = [
         reads
-        for reads, methods in ((found.filter_reads, _FILTER), (found.score_reads, _SCORE))
+        for reads, methods in (
+            (capabilities.filter_reads, _FILTER),
+            (capabilities.score_reads, _SCORE),
+        )
         if any(hasattr(plugin, method) for method in methods)
     ]
-    if found.shape_parts is None or not declared:
+    if capabilities.shape_parts is None or not declared:
         return False
     return all(reads is not None and Reads.CLUSTER not in reads for reads in declared)
 
 
-def _faults(found: Capabilities, plugin: object) -> Iterator[str]:
-    declared = frozenset(found.declared())
+def _faults(capabilities: Capabilities, plugin: object) -> Iterator[str]:
+    declared = frozenset(capabilities.declared())
     for name, trait in TRAITS.items():
         if name not in declared:
             if hasattr(plugin, name):
                 yield f"{name} is a capability: declare it in capabilities"
             continue
-        fault = _wrong_type(name, trait, getattr(found, name))
+        fault = _wrong_type(name, trait, getattr(capabilities, name))
         if fault:
             yield f"capability {name}: {fault}"
         if trait.methods and not any(hasattr(plugin, method) for method in trait.methods):
@@ -357,17 +360,23 @@ def _faults(found: Capabilities, plugin: object) -> Iterator[str]:
         for other in trait.beside:
             if other not in declared:
                 yield f"capability {name} needs {other} beside it"
-    yield from _reuse_faults(found, declared)
+    yield from _reuse_faults(capabilities, declared)
 
 
-def _reuse_faults(found: Capabilities, declared: frozenset[str]) -> Iterator[str]:
+def _reuse_faults(capabilities: Capabilities, declared: frozenset[str]) -> Iterator[str]:
     for name in ("filter_reads", "score_reads"):
-        reads = getattr(found, name)
-        if isinstance(reads, Reads) and Reads.CLUSTER not in reads and found.shape_parts is None:
+        reads = getattr(capabilities, name)
+        if (
+            isinstance(reads, Reads)
+            and Reads.CLUSTER not in reads
+            and capabilities.shape_parts is None
+        ):
             yield f"capability {name} needs shape_parts beside it, () if the pod does not matter"
-    if found.shape_parts is not None and not (found.filter_reads or found.score_reads):
+    if capabilities.shape_parts is not None and not (
+        capabilities.filter_reads or capabilities.score_reads
+    ):
         yield "capability shape_parts needs filter_reads or score_reads beside it"
-    reads = found.filter_reads
+    reads = capabilities.filter_reads
     if "filter_row" in declared and isinstance(reads, Reads) and Reads.CLUSTER in reads:
         yield "capability filter_row contradicts filter_reads, which names the cluster"
     if "filter_room" in declared and not reads_sums(reads):

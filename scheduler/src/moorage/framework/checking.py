@@ -84,23 +84,23 @@ def as_score(answer: Any) -> int:
 def as_scores(answer: object, rows: int) -> ScoreArray:
     """Read scores of all rows: int64, (rows,); other numbers are rounded."""
     try:
-        found: NDArray[Any] = np.asarray(answer)
+        scores: NDArray[Any] = np.asarray(answer)
     except ValueError as problem:
         raise _wrong(answer, f"{rows} numbers") from problem
-    if found.shape != (rows,):
-        raise WrongAnswerError(f"plugin answered with shape {found.shape} instead of ({rows},)")
-    if found.dtype == np.int64:
-        return found
-    if found.dtype.kind in "iu":
-        return found.astype(np.int64)
-    if found.dtype.kind != "f":
-        raise WrongAnswerError(f"plugin answered with dtype {found.dtype}; numbers are understood")
-    wrong = np.flatnonzero(~(np.abs(found) < float(_INT64_MAX)))
+    if scores.shape != (rows,):
+        raise WrongAnswerError(f"plugin answered with shape {scores.shape} instead of ({rows},)")
+    if scores.dtype == np.int64:
+        return scores
+    if scores.dtype.kind in "iu":
+        return scores.astype(np.int64)
+    if scores.dtype.kind != "f":
+        raise WrongAnswerError(f"plugin answered with dtype {scores.dtype}; numbers are understood")
+    wrong = np.flatnonzero(~(np.abs(scores) < float(_INT64_MAX)))
     if len(wrong):
         raise WrongAnswerError(
-            f"plugin answered {found[wrong[0]]} for row {wrong[0]}; finite numbers are understood"
+            f"plugin answered {scores[wrong[0]]} for row {wrong[0]}; finite numbers are understood"
         )
-    whole: ScoreArray = np.rint(found).astype(np.int64)
+    whole: ScoreArray = np.rint(scores).astype(np.int64)
     return whole
 
 
@@ -112,12 +112,12 @@ def as_filter_answer(
         return None
     if isinstance(answer, FilterAnswer):
         return _checked(answer, rows, reasons)
-    found = np.asarray(answer)
-    if found.dtype != np.bool_:
+    passed = np.asarray(answer)
+    if passed.dtype != np.bool_:
         raise _wrong(answer, f"None, a FilterAnswer or {rows} bools")
-    if found.shape != (rows,):
-        raise WrongAnswerError(f"plugin answered with shape {found.shape} instead of ({rows},)")
-    return answer_where(~found, Code.UNSCHEDULABLE, reasons.intern(rejection_text(plugin)))
+    if passed.shape != (rows,):
+        raise WrongAnswerError(f"plugin answered with shape {passed.shape} instead of ({rows},)")
+    return answer_where(~passed, Code.UNSCHEDULABLE, reasons.intern(rejection_text(plugin)))
 
 
 def _checked(answer: FilterAnswer, rows: int, reasons: ReasonTable) -> FilterAnswer:

@@ -101,7 +101,7 @@ class ScoreForms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def filter_forms(
-    index: int, plugin: object, found: Capabilities, roles: Role, handle: Handle
+    index: int, plugin: object, capabilities: Capabilities, roles: Role, handle: Handle
 ) -> FilterForms:
     """Return the forms of one Filter plugin.
 
@@ -109,7 +109,7 @@ def filter_forms(
     ----------
     index
         Its position among the Filter plugins.
-    plugin, found, roles
+    plugin, capabilities, roles
         The plugin, its capabilities and its roles.
     handle
         Columns and reasons to adapt the scalar form.
@@ -119,23 +119,23 @@ def filter_forms(
         index=index,
         name=adapted.name,
         plugin=adapted,
-        reads=found.filter_reads or Reads.CLUSTER,
-        reused=is_reused(plugin, found),
+        reads=capabilities.filter_reads or Reads.CLUSTER,
+        reused=is_reused(plugin, capabilities),
         row_by_row=Role.FILTERS_CANDIDATES in roles or adapted is not plugin,
-        sees_pod=found.filter_sees_pod,
-        room=found.filter_room,
-        judge_row=found.filter_row,
+        sees_pod=capabilities.filter_sees_pod,
+        room=capabilities.filter_room,
+        judge_row=capabilities.filter_row,
     )
 
 
 def score_forms(
-    plugin: object, found: Capabilities, snapshot: Snapshot, *, weight: int
+    plugin: object, capabilities: Capabilities, snapshot: Snapshot, *, weight: int
 ) -> ScoreForms:
     """Return the forms of one Score plugin.
 
     Parameters
     ----------
-    plugin, found
+    plugin, capabilities
         The plugin and its capabilities.
     snapshot
         Columns and reasons to adapt the scalar form.
@@ -148,7 +148,7 @@ def score_forms(
         weight=weight,
         plugin=adapted,
         normalizer=plugin if isinstance(plugin, NormalizePlugin) else None,
-        reads=found.score_reads or Reads.CLUSTER,
-        reused=is_reused(plugin, found),
-        row_scorer=found.row_scorer,
+        reads=capabilities.score_reads or Reads.CLUSTER,
+        reused=is_reused(plugin, capabilities),
+        row_scorer=capabilities.row_scorer,
     )

@@ -122,20 +122,20 @@ class Guarded:
         ConfigError
             The plugin declares a capability that only in-tree plugins may declare.
         """
-        found = self._declared
+        capabilities = self._declared
         faults = [
             f'plugin "{self.name}": capability {name} is for in-tree plugins only'
-            for name in found.declared()
+            for name in capabilities.declared()
             if not TRAITS[name].from_outside
         ]
         if faults:
             raise ConfigError(faults)
         return msgspec.structs.replace(
-            found,
-            epoch=self._epoch if found.epoch else None,
-            never_reused=self._never_reused if found.never_reused else None,
-            filter_row=self._filter_row if found.filter_row else None,
-            row_scorer=self._row_scorer if found.row_scorer else None,
+            capabilities,
+            epoch=self._epoch if capabilities.epoch else None,
+            never_reused=self._never_reused if capabilities.never_reused else None,
+            filter_row=self._filter_row if capabilities.filter_row else None,
+            row_scorer=self._row_scorer if capabilities.row_scorer else None,
         )
 
     def _checked_roles(self) -> Role:
@@ -169,17 +169,17 @@ class Guarded:
         if not hasattr(self._plugin, "events_to_register"):
             return EVERY_EVENT
         try:
-            found: tuple[Any, ...] = self._call_plugin("events_to_register", read=tuple)
+            registrations: tuple[Any, ...] = self._call_plugin("events_to_register", read=tuple)
         except Exception as problem:
             text = text_of(problem)
             raise ConfigError([f'plugin "{self.name}" at events_to_register: {text}']) from problem
-        for each in found:
+        for each in registrations:
             if not isinstance(each, EventRegistration):
                 text = f'plugin "{self.name}" at events_to_register: {each!r} is no registration'
                 raise ConfigError([text])
         return tuple(
             each if each.hint is None else EventRegistration(each.event, self._hint(each.hint))
-            for each in found
+            for each in registrations
         )
 
     # -- calls ---------------------------------------------------------------------------------
@@ -264,14 +264,14 @@ class Guarded:
 
     def _filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
         name, rows, reasons = self.name, len(view), self._handle.reasons
-        found: FilterAnswer | None = self._call_plugin(
+        filter_answer: FilterAnswer | None = self._call_plugin(
             "filter",
             state,
             pod,
             view,
             read=lambda answer: checking.as_filter_answer(answer, name, rows, reasons),
         )
-        return found
+        return filter_answer
 
     def _score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
         found: ScoreArray = self._call_plugin("score", state, pod, view, read=_numbers(len(view)))
@@ -288,13 +288,13 @@ class Guarded:
         self, key: GroupKey, filled: Sequence[FilledPlacement]
     ) -> tuple[ScoreArray, Status]:
         name = self.name
-        found: tuple[ScoreArray, Status] = self._call_plugin(
+        scores_and_status: tuple[ScoreArray, Status] = self._call_plugin(
             "score_placements",
             key,
             filled,
             read=lambda answer: checking.as_placement_scores(answer, name, len(filled)),
         )
-        return found
+        return scores_and_status
 
     # -- single rows: what breaks here is asked again in vector form, and judged there -----------
 

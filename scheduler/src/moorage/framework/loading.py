@@ -104,12 +104,12 @@ def load_plugin(reference: str) -> PluginEntry:
             f"plugin {reference!r}: expected module:attribute or path/to/file.py:attribute"
         )
     try:
-        found: Any = _import_file(Path(place)) if place.endswith(".py") else _import_module(place)
+        value: Any = _import_file(Path(place)) if place.endswith(".py") else _import_module(place)
         for part in attribute.split("."):
-            found = getattr(found, part)
+            value = getattr(value, part)
     except BaseException as problem:
         raise _unusable(f"plugin {reference}", problem) from problem
-    return entry_of(found, origin=reference)
+    return entry_of(value, origin=reference)
 
 
 def references_in(path: Path) -> list[str]:
@@ -125,7 +125,7 @@ def references_in(path: Path) -> list[str]:
     except BaseException as problem:
         raise _unusable(f"plugin {path}", problem) from problem
     methods = {method for each in POINT_METHODS.values() for method in each}
-    found = [
+    references = [
         f"{path}:{name}"
         for name, value in vars(module).items()
         if getattr(value, "__module__", "") == module.__name__
@@ -134,13 +134,13 @@ def references_in(path: Path) -> list[str]:
             or (isinstance(value, type) and any(hasattr(value, each) for each in methods))
         )
     ]
-    if not found:
+    if not references:
         raise UsageError(f"{path} defines no plugin: neither a decorated function nor a class")
-    return found
+    return references
 
 
 def register_installed(
-    registry: Registry, found: Iterable[importlib.metadata.EntryPoint] | None = None
+    registry: Registry, entry_points: Iterable[importlib.metadata.EntryPoint] | None = None
 ) -> None:
     """Make the plugins of installed packages known; none is loaded or enabled by this.
 
@@ -148,7 +148,7 @@ def register_installed(
     ----------
     registry
         The registry that they are added to.
-    found
+    entry_points
         Entry points; those of the group `GROUP` when None.
 
     Raises
@@ -156,7 +156,7 @@ def register_installed(
     UsageError
         Two plugins have one name.
     """
-    points = importlib.metadata.entry_points(group=GROUP) if found is None else found
+    points = importlib.metadata.entry_points(group=GROUP) if entry_points is None else entry_points
     for point in sorted(points, key=lambda each: (each.name, each.value)):
         load = partial(_load_entry_point, point)
         _register(partial(registry.register_unloaded, point.name, load), _origin(point))
@@ -188,12 +188,12 @@ def _register(register: Callable[[], None], origin: str) -> None:
 def _load_entry_point(point: importlib.metadata.EntryPoint) -> PluginEntry:
     origin = _origin(point)
     try:
-        found = point.load()
+        value = point.load()
     except BaseException as problem:
         if is_signal(problem):
             raise
         raise ConfigError([_problem_text(problem)], source=origin) from problem
-    entry = entry_of(found, origin=origin)
+    entry = entry_of(value, origin=origin)
     if entry.name != point.name:
         fault = f'the entry point is called "{point.name}", its plugin "{entry.name}"'
         raise ConfigError([fault], source=origin)

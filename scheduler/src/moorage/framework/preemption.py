@@ -87,9 +87,9 @@ class Narrowing:
         self.failure = ""
         self.answered = False
 
-    def set_remaining(self, kept: Sequence[Candidate] = (), *, failure: str = "") -> None:
+    def set_remaining(self, candidates: Sequence[Candidate] = (), *, failure: str = "") -> None:
         """Set the remaining candidates, or the failure of an extender."""
-        self.remaining, self.failure, self.answered = tuple(kept), failure, True
+        self.remaining, self.failure, self.answered = tuple(candidates), failure, True
 
 
 NARROWING: StateKey[Narrowing] = StateKey("narrowing")

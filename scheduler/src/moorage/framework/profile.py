@@ -247,14 +247,14 @@ class Profile:
         (scheduling spec, framework section 4).
         """
         rejecting = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
-        found: dict[str, Sequence[EventRegistration]] = {}
+        by_plugin: dict[str, Sequence[EventRegistration]] = {}
         for point in rejecting:
             for plugin in self.points[point]:
-                if isinstance(plugin, EventsToRegister) and plugin.name not in found:
-                    found[plugin.name] = plugin.events_to_register()
+                if isinstance(plugin, EventsToRegister) and plugin.name not in by_plugin:
+                    by_plugin[plugin.name] = plugin.events_to_register()
         if self.extenders:
-            found[EXTENDER] = EVERY_EVENT
-        return found
+            by_plugin[EXTENDER] = EVERY_EVENT
+        return by_plugin
 
     @property
     def shape_kinds(self) -> tuple[PartKind[Any], ...]:

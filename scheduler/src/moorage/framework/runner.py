@@ -245,7 +245,7 @@ def run_post_filter(
         How a plugin is asked; directly when None.
     """
     reasons: list[str] = []
-    kept: PostFilterResult | None = None
+    first_result: PostFilterResult | None = None
     for plugin in profile.post_filters:
         if ask is None:
             result, status = post_filter_one(plugin, state, pod, node_to_status)
@@ -254,14 +254,14 @@ def run_post_filter(
         if status.code is Code.UNSCHEDULABLE:
             reasons += status.reasons
             if result is not None and result.nominated_node is not None:
-                kept = result
+                first_result = result
         elif status.ok:
             return PostFilterOutcome(status, "", result)
         elif status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return PostFilterOutcome(status, status.message, result)
         else:  # after a failure the nomination stays as it is
             return PostFilterOutcome(error(status.message).by(plugin.name), status.message)
-    return PostFilterOutcome(unschedulable(*reasons), ", ".join(reasons), kept)
+    return PostFilterOutcome(unschedulable(*reasons), ", ".join(reasons), first_result)
 
 
 def run_pre_score(

@@ -54,10 +54,10 @@ _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSIT
 def class_faults(plugin_class: type[Any]) -> Iterator[str]:
     """Yield the faults that keep a class from being a plugin, each as ``Point: what is wrong``."""
     for method, (point, declared) in METHODS.items():
-        found = getattr(plugin_class, method, None)
-        if found is None:
+        method_of_class = getattr(plugin_class, method, None)
+        if method_of_class is None:
             continue
-        if not callable(found):
+        if not callable(method_of_class):
             yield f"{point}: {method} is no method"
             continue
         wanted = list(inspect.signature(declared).parameters.values())[1:]
@@ -65,9 +65,9 @@ def class_faults(plugin_class: type[Any]) -> Iterator[str]:
             inspect.getattr_static(plugin_class, method), staticmethod | classmethod
         )
         shown = f"{method}({', '.join(p.name for p in wanted)})"
-        for fault in parameter_faults(found, wanted, skip_first=bound):
+        for fault in parameter_faults(method_of_class, wanted, skip_first=bound):
             yield f"{point}: {method} {fault}: it is called as {shown}"
-        if method not in MAY_WAIT and inspect.iscoroutinefunction(found):
+        if method not in MAY_WAIT and inspect.iscoroutinefunction(method_of_class):
             yield f"{point}: {method} is async, but only {', '.join(sorted(MAY_WAIT))} may wait"
         other = NEEDED_BESIDE.get(method)
         if other is not None and not hasattr(plugin_class, other):
@@ -89,13 +89,13 @@ def parameter_faults(
         Whether the first parameter is ``self``.
     """
     try:
-        given = list(inspect.signature(function).parameters.values())
+        parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # some builtins have no signature: calling will tell
         return
     if skip_first:
-        given = given[1:]
-    kinds = {parameter.kind for parameter in given}
-    places = [p for p in given if p.kind in _POSITIONAL]
+        parameters = parameters[1:]
+    kinds = {parameter.kind for parameter in parameters}
+    places = [p for p in parameters if p.kind in _POSITIONAL]
     by_place = [p.name for p in wanted if p.kind in _POSITIONAL]
     by_name = [p.name for p in wanted if p.kind is inspect.Parameter.KEYWORD_ONLY]
     for index, name in enumerate(by_place):
@@ -106,12 +106,12 @@ def parameter_faults(
                 return  # a misplaced argument makes another one wrong, too
         elif inspect.Parameter.VAR_POSITIONAL not in kinds:
             yield f"takes no `{name}`"
-    names = {p.name for p in given}
+    names = {p.name for p in parameters}
     if inspect.Parameter.VAR_KEYWORD not in kinds:
         yield from (f"takes no `{name}`" for name in by_name if name not in names)
     needed = [
         *places[len(by_place) :],
-        *(p for p in given if p.kind is inspect.Parameter.KEYWORD_ONLY),
+        *(p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY),
     ]
     for parameter in needed:
         if parameter.default is parameter.empty and parameter.name not in by_name:

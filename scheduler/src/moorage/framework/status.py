@@ -159,12 +159,12 @@ class ReasonTable:
     def _add_reasons(self, reasons: tuple[str, ...]) -> int:
         if self._room < 0:
             reasons = _UNNAMED
-        found = self._ids.get(reasons)
-        if found is None:
-            found = self._ids[reasons] = len(self._tuples)
+        number = self._ids.get(reasons)
+        if number is None:
+            number = self._ids[reasons] = len(self._tuples)
             self._tuples.append(reasons)
             self._room -= sum(map(len, reasons))
-        return found
+        return number
 
     def reasons(self, reason_id: int) -> tuple[str, ...]:
         """Return the tuple behind an id."""

@@ -74,14 +74,14 @@ def resource_type(api_version: str, plural: str) -> ResourceType:
     for named in RESOURCES:
         if (named.api_version, named.plural) == (api_version, plural):
             return named
-    found = _facts()[api_version, plural, ""]
+    facts = _facts()[api_version, plural, ""]
     return ResourceType(
-        group=found.group,
-        version=found.version,
-        kind=found.kind,
+        group=facts.group,
+        version=facts.version,
+        kind=facts.kind,
         plural=plural,
-        singular=found.kind.lower(),
-        namespaced=found.namespaced,
+        singular=facts.kind.lower(),
+        namespaced=facts.namespaced,
         short_names=_SHORT_NAMES.get(plural, ()),
     )
 

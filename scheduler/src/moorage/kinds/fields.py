@@ -97,16 +97,16 @@ def each(rule: Rule, *, unique: str = "", key: Rule | None = None, most: int = 0
 
     def check(listed: Any, where: str) -> list[FieldError]:
         errors: list[FieldError] = []
-        seen: set[str] = set()
+        names: set[str] = set()
         if most and len(listed or ()) > most:
             return [too_many(where, len(listed), most)]
         for index, entry in enumerate([each for each in listed or () if isinstance(each, dict)]):
             place = f"{where}[{index}]"
             name = text(entry, unique) if unique else ""
             errors += key(name, f"{place}.{unique}") if key else ()
-            if name and name in seen:
+            if name and name in names:
                 errors.append(duplicate(f"{place}.{unique}", name))
-            seen.add(name)
+            names.add(name)
             errors += rule(entry, place)
         return errors
 
@@ -134,9 +134,9 @@ def duplicates(values: Iterable[Any], field: Callable[[int], str]) -> list[Field
 def each_value(rule: Rule) -> Rule:
     """Return the rule of a map, by the rule of its values."""
 
-    def check(found: Any, where: str) -> list[FieldError]:
+    def check(values: Any, where: str) -> list[FieldError]:
         errors: list[FieldError] = []
-        for name, value in (found or {}).items():
+        for name, value in (values or {}).items():
             errors += rule(value, f"{where}[{name}]")
         return errors
 
@@ -190,12 +190,12 @@ def name_rule(
 
 def within(least: int, most: int | None = None, detail: str = "") -> Rule:
     """Return the rule of an integer between two bounds; an absent integer counts as 0."""
-    told = detail or f"must be greater than or equal to {least}"
+    text = detail or f"must be greater than or equal to {least}"
 
     def check(value: Any, where: str) -> list[FieldError]:
         found = value or 0
         good = found >= least and (most is None or found <= most)
-        return [] if good else [invalid(where, found, told)]
+        return [] if good else [invalid(where, found, text)]
 
     return check
 
@@ -264,14 +264,14 @@ def sole(keys: Iterable[str] | None, none: str, many: str, skipped: Iterable[str
     listed, left_out = None if keys is None else tuple(keys), frozenset(skipped)
 
     def check(obj: Any, where: str) -> list[FieldError]:
-        found = [
+        present = [
             key
             for key in (obj if listed is None else listed)
             if key not in left_out and obj.get(key) is not None
         ]
-        if not found:
+        if not present:
             return [required(where, none)]
-        return [forbidden(f"{where}.{key}", many) for key in found[1:]]
+        return [forbidden(f"{where}.{key}", many) for key in present[1:]]
 
     return check
 
@@ -333,19 +333,19 @@ def _path(path: str) -> tuple[str, ...]:
 
 
 def _holders(obj: Json, path: tuple[str, ...]) -> list[Json]:
-    found = [obj]
+    holders = [obj]
     for key in path:
         if key.endswith("[]"):
-            listed = [entry for each in found for entry in each.get(key[:-2]) or ()]
-            found = [entry for entry in listed if isinstance(entry, dict)]
+            listed = [entry for each in holders for entry in each.get(key[:-2]) or ()]
+            holders = [entry for entry in listed if isinstance(entry, dict)]
         elif key.endswith("?"):
-            found = [each[key[:-1]] for each in found if each.get(key[:-1]) is not None]
+            holders = [each[key[:-1]] for each in holders if each.get(key[:-1]) is not None]
         else:
-            for each in found:
+            for each in holders:
                 if each.get(key) is None:
                     each[key] = {}
-            found = [each[key] for each in found]
-    return found
+            holders = [each[key] for each in holders]
+    return holders
 
 
 def name_fields(obj: Json) -> dict[str, str]:
@@ -371,11 +371,11 @@ def selectable(
     listed, others = [(path, _path(path)) for path in paths], dict(more or {})
 
     def fields(obj: Obj) -> dict[str, str]:
-        found = name_fields(obj)
+        selectable_fields = name_fields(obj)
         for label, path in listed:
-            found[label] = text(obj, *path)
+            selectable_fields[label] = text(obj, *path)
         for label, read in others.items():
-            found[label] = read(obj)
-        return found
+            selectable_fields[label] = read(obj)
+        return selectable_fields
 
     return fields

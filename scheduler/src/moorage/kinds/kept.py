@@ -117,12 +117,12 @@ def with_other_versions(
         Every resource type, the best version of each group and plural first.
     """
     stored: dict[tuple[str, str], ServedKind] = {}
-    found = []
+    served = []
     for resource in resources:
         path = (resource.group, resource.plural)
         kind = kinds.get(resource)
         if kind is None:
             kind = other_version(resource, stored[path]) if path in stored else kept_kind(resource)
         stored.setdefault(path, kind)
-        found.append(kind)
-    return found
+        served.append(kind)
+    return served

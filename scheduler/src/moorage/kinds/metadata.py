@@ -94,12 +94,12 @@ def immutable(field: str, value: Any) -> FieldError:
 
 def check_template_metadata(metadata: Obj | None, field: str) -> list[FieldError]:
     """Return the errors of the metadata of a template, which has labels and annotations only."""
-    found = metadata or {}
-    errors = check_annotations(found.get("annotations"), f"{field}.annotations")
-    errors += check_labels(found.get("labels"), f"{field}.labels")
+    content = metadata or {}
+    errors = check_annotations(content.get("annotations"), f"{field}.annotations")
+    errors += check_labels(content.get("labels"), f"{field}.labels")
     return errors + [
         forbidden(f"{field}.{key}", "cannot be set")
-        for key, value in found.items()
+        for key, value in content.items()
         if value and key not in ("annotations", "labels")
     ]
 

@@ -215,12 +215,12 @@ class ServedKind:
     @property
     def subresources(self) -> frozenset[str]:
         """Names of the subresources served."""
-        found = {*self.more_subresources, *self.parts}
+        names = {*self.more_subresources, *self.parts}
         if self.has_status:
-            found.add("status")
+            names.add("status")
         if self.scale is not None:
-            found.add("scale")
-        return frozenset(found)
+            names.add("scale")
+        return frozenset(names)
 
     @property
     def shape(self) -> Shape:
@@ -290,13 +290,13 @@ class ServedKind:
         new["status"] = status
 
     def _keep_all_but_part(self, new: Obj, old: Obj, part: Part) -> None:
-        kept = copy.deepcopy(old)
-        part.take(kept, new)
-        kept["metadata"]["resourceVersion"] = new["metadata"]["resourceVersion"]
-        if self.counts_generations and _body(kept) != _body(old):
-            kept["metadata"]["generation"] = kept["metadata"].get("generation", 0) + 1
+        stored = copy.deepcopy(old)
+        part.take(stored, new)
+        stored["metadata"]["resourceVersion"] = new["metadata"]["resourceVersion"]
+        if self.counts_generations and _body(stored) != _body(old):
+            stored["metadata"]["generation"] = stored["metadata"].get("generation", 0) + 1
         new.clear()
-        new.update(kept)
+        new.update(stored)
 
     def _keep_status(self, new: Obj, old: Obj) -> None:
         if self.has_status:

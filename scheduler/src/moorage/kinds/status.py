@@ -262,12 +262,12 @@ def expired(message: str = "") -> StatusError:
     )
 
 
-def version_too_large(asked: int, current: int) -> StatusError:
+def version_too_large(wanted: int, current: int) -> StatusError:
     """504: the resourceVersion asked for lies in the future."""
     return StatusError(
         504,
         "Timeout",
-        f"Timeout: Too large resource version: {asked}, current: {current}",
+        f"Timeout: Too large resource version: {wanted}, current: {current}",
         details={
             "causes": [
                 {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}

@@ -14,12 +14,12 @@ Json = dict[str, Any]
 
 def child(obj: Mapping[str, Any], *path: str) -> Json:
     """Return the object at this path, or an empty one that is not attached."""
-    found: Any = obj
+    value: Any = obj
     for key in path:
-        found = found.get(key)
-        if found is None:
+        value = value.get(key)
+        if value is None:
             return {}
-    return found  # type: ignore[no-any-return]
+    return value  # type: ignore[no-any-return]
 
 
 def text(obj: Mapping[str, Any], *path: str) -> str:
@@ -58,12 +58,12 @@ def objects(obj: Mapping[str, Any], *path: str) -> list[Json]:
 
 
 def _member(obj: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-    found: Any = obj
+    value: Any = obj
     for key in path:
-        found = found.get(key)
-        if found is None:
+        value = value.get(key)
+        if value is None:
             return None
-    return found
+    return value
 
 
 def attach(obj: Json, key: str) -> Json:

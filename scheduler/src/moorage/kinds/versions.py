@@ -50,13 +50,13 @@ def _each(path: tuple[str, ...], convert: Convert) -> Convert:
     def converted(obj: Obj) -> Obj:
         if not objects(obj, *path):
             return obj
-        found = dict(obj)
-        holder = found
+        result = dict(obj)
+        holder = result
         for name in path[:-1]:
             holder[name] = dict(holder[name])
             holder = holder[name]
         holder[path[-1]] = [convert(each) for each in holder[path[-1]]]
-        return found
+        return result
 
     return converted
 

@@ -85,7 +85,7 @@ def ready_seconds(pod: Pod, container: Container, *, init: bool) -> float:
 def faults(pod: Pod) -> list[str]:
     """Return a sentence for each annotation of the pod that cannot be read."""
     names = [each.name for each in (*pod.spec.init_containers, *pod.spec.containers)]
-    found = []
+    errors = []
     for annotation, value in sorted(pod.metadata.annotations.items()):
         name, _, container = annotation.removeprefix("moorage.dev/").partition(".")
         name = f"moorage.dev/{name}"
@@ -93,14 +93,14 @@ def faults(pod: Pod) -> list[str]:
             continue
         numbers = _numbers(value)
         if container and container not in names:
-            found.append(
+            errors.append(
                 f"{annotation}: the pod has no container {container!r}, so this is ignored"
             )
         elif not numbers:
-            found.append(f"{annotation}: {value!r} is no number >= 0 and is ignored")
+            errors.append(f"{annotation}: {value!r} is no number >= 0 and is ignored")
         elif len(numbers) > 1 and name not in _LISTS:
-            found.append(f"{annotation}: {value!r} is a list, of which the first number is taken")
-    return found
+            errors.append(f"{annotation}: {value!r} is a list, of which the first number is taken")
+    return errors
 
 
 def _delay(
@@ -115,12 +115,12 @@ def _delay(
 def _of_run(
     pod: Pod, container: Container, annotation: str, run: int, *, init: bool
 ) -> float | None:
-    told = pod.metadata.annotations
-    if not told:
+    pod_annotations = pod.metadata.annotations
+    if not pod_annotations:
         return None
-    value = told.get(f"{annotation}.{container.name}")
+    value = pod_annotations.get(f"{annotation}.{container.name}")
     if value is None and not init:
-        value = told.get(annotation)
+        value = pod_annotations.get(annotation)
     found = _numbers(value or "")
     return found[min(run, len(found) - 1)] if found else None
 

@@ -157,15 +157,15 @@ class ProfileMeter:
         since_ns
             When the attempt began, monotonic nanoseconds.
         """
-        told: list[Lap] = []
+        laps: list[Lap] = []
         last_ns = since_ns
         for point, code, at_ns in self._marks:
             if at_ns < since_ns:
                 continue
             if point is not _BEGINS:
-                told.append((point, code.text, last_ns, at_ns))
+                laps.append((point, code.text, last_ns, at_ns))
             last_ns = at_ns
-        return told
+        return laps
 
     def sort_in(self) -> None:
         """Turn the times taken so far into durations; the last one still begins a point."""

@@ -93,24 +93,24 @@ class RunningSums:
         count_n = self._snapshot.count_column(count)
         position = self._snapshot.table.pod_log.position
         key = (places, count)
-        kept = self._sums.get(key)
-        if kept is None:
-            kept = self._sums[key] = _RunningSum(places.sums(count_n), count_n.copy(), position)
+        entry = self._sums.get(key)
+        if entry is None:
+            entry = self._sums[key] = _RunningSum(places.sums(count_n), count_n.copy(), position)
             if len(self._sums) > _SUMS_MAX:
                 self._sums.popitem(last=False)
-            return kept.total_d
+            return entry.total_d
         self._sums.move_to_end(key)
-        if kept.position != position:
-            self._follow(kept, places, count_n)
-            kept.position = position
-        return kept.total_d
+        if entry.position != position:
+            self._follow(entry, places, count_n)
+            entry.position = position
+        return entry.total_d
 
-    def _follow(self, kept: _RunningSum, places: Places, count_n: NDArray[np.int64]) -> None:
-        changed = self._snapshot.table.pod_log.since(kept.position)
+    def _follow(self, entry: _RunningSum, places: Places, count_n: NDArray[np.int64]) -> None:
+        changed = self._snapshot.table.pod_log.since(entry.position)
         if changed is None or len(changed) * _ROWS_A_PASS > len(count_n):
-            kept.total_d, kept.seen_n = places.sums(count_n), count_n.copy()
+            entry.total_d, entry.seen_n = places.sums(count_n), count_n.copy()
             return
-        seen_n, counted_n = kept.seen_n, places.counted_n
+        seen_n, counted_n = entry.seen_n, places.counted_n
         total_d: Sums | None = None
         for row in changed:
             step = count_n.item(row) - seen_n.item(row)
@@ -119,7 +119,7 @@ class RunningSums:
             seen_n[row] += step
             if counted_n is None or counted_n[row]:
                 if total_d is None:  # earlier callers keep the old array unchanged
-                    total_d = kept.total_d.copy()
+                    total_d = entry.total_d.copy()
                 total_d[places.place_n[row]] += step
         if total_d is not None:
-            kept.total_d = total_d
+            entry.total_d = total_d

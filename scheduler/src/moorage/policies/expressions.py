@@ -145,17 +145,17 @@ def _with_variables(own: tuple[NamedExpression, ...], expression: str) -> str:
 
     A variable may use the variables before it. The runtime evaluates it when it is first used.
     """
-    found = _renamed(expression)
+    text_so_far = _renamed(expression)
     for each in reversed(own):
         name = f"variables__{each.name}"
-        if re.search(rf"\b{re.escape(name)}\b", found):
-            found = f"cel.bind({name}, ({_renamed(each.expression)}\n), {found}\n)"
-    return found
+        if re.search(rf"\b{re.escape(name)}\b", text_so_far):
+            text_so_far = f"cel.bind({name}, ({_renamed(each.expression)}\n), {text_so_far}\n)"
+    return text_so_far
 
 
 def _renamed(expression: str) -> str:
-    def rename(found: re.Match[str]) -> str:
-        return f"variables__{found['name']}" if found["name"] else found[0]
+    def rename(match: re.Match[str]) -> str:
+        return f"variables__{match['name']}" if match["name"] else match[0]
 
     return _OWN.sub(rename, expression)
 
@@ -179,12 +179,12 @@ def parts(policy: Policy) -> Iterator[tuple[str, str, str]]:
 
 def missing(policy: Policy) -> list[str]:
     """Return the reasons why a policy cannot be evaluated here: functions that are missing."""
-    found = []
+    lines = []
     for path, expression, wanted in parts(policy):
         program = compiled(policy.variables, expression, wanted)
         if isinstance(program, Refusal):
-            found.append(f"{path}: {program.missing or program.message}")
-    return found
+            lines.append(f"{path}: {program.missing or program.message}")
+    return lines
 
 
 def judgement(policy: Policy, values: Mapping[str, Any], *, only_quick: bool = False) -> Judgement:

@@ -27,7 +27,7 @@ _OBJECT: Final = "object"
 
 def with_maps(text: str) -> str:
     """Return an expression with maps in place of the objects that it builds."""
-    found: list[str] = []
+    parts: list[str] = []
     # What each bracket around the current place belongs to, and the last token but for spaces.
     around: list[str] = []
     before = ""
@@ -42,5 +42,5 @@ def with_maps(text: str) -> str:
             part = f'"{unescaped(part)}"'
         if not token[0].isspace() and not token[0].startswith("//"):
             before = token[0][-1]
-        found.append(part)
-    return "".join(found)
+        parts.append(part)
+    return "".join(parts)

@@ -55,7 +55,7 @@ def _client(client: Json | None, where: str) -> list[FieldError]:
 def _conditions(conditions: list[Json] | None, where: str) -> list[FieldError]:
     """Refuse match conditions that do not compile; those with unknown functions are stored."""
     errors: list[FieldError] = []
-    seen: set[str] = set()
+    names: set[str] = set()
     for index, each in enumerate(conditions or ()):
         field, name, expression = f"{where}[{index}]", text(each, "name"), text(each, "expression")
         if not expression.strip():
@@ -66,11 +66,11 @@ def _conditions(conditions: list[Json] | None, where: str) -> list[FieldError]:
                 errors.append(invalid(f"{field}.expression", expression, program.message))
         if not name:
             errors.append(required(f"{field}.name", ""))
-        elif name in seen:
+        elif name in names:
             errors.append(duplicate(f"{field}.name", name))
         else:
             errors += [invalid(f"{field}.name", name, why) for why in qualified_name_faults(name)]
-        seen.add(name)
+        names.add(name)
     return errors
 
 
@@ -92,13 +92,13 @@ _webhook = rules(
 
 def _webhooks(obj: Any, where: str) -> list[FieldError]:
     errors = []
-    seen: set[str] = set()
+    names: set[str] = set()
     for index, webhook in enumerate(objects(obj, "webhooks")):
         name, field = text(webhook, "name"), f"webhooks[{index}]"
         # An empty name that is repeated is a duplicate as well.
-        if name in seen:
+        if name in names:
             errors.append(duplicate(f"{field}.name", name))
-        seen.add(name)
+        names.add(name)
         errors += _webhook(webhook, field)
     return errors
 

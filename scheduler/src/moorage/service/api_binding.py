@@ -137,7 +137,7 @@ class ApiBinding:
         seconds = _WAIT_SECONDS
         while True:
             try:
-                found = await self._client.get(PODS, name, namespace=namespace)
+                stored = await self._client.get(PODS, name, namespace=namespace)
             except MoorageError as problem:
                 if _is_answer(problem):
                     return False
@@ -145,7 +145,7 @@ class ApiBinding:
                 text = "pod %s/%s may be bound to %s and cannot be looked up: %s"
                 _log.log(level, text, namespace, name, node_name, problem)
             else:
-                metadata, spec = found.get("metadata"), found.get("spec")
+                metadata, spec = stored.get("metadata"), stored.get("spec")
                 same = isinstance(metadata, dict) and metadata.get("uid") == uid
                 return same and isinstance(spec, dict) and spec.get("nodeName") == node_name
             await self._wait(seconds)

@@ -359,8 +359,8 @@ def _reflectors(
 ) -> tuple[Reflector[Node], tuple[Reflector[Any], ...]]:
     """Return the reflector of nodes, and those of every other watched kind, pods first."""
     facts = edge.facts
-    made = Reflectors(edge.transport, clock=edge.clock, streams=edge.streams, hold=edge.hold)
-    nodes = made.reflector_of(
+    reflectors = Reflectors(edge.transport, clock=edge.clock, streams=edge.streams, hold=edge.hold)
+    nodes = reflectors.reflector_of(
         resources.NODES,
         Node,
         NodeIngest(core.cache, core.queue, facts, release_groups=partial(release_groups, core)),
@@ -376,7 +376,7 @@ def _reflectors(
         waiting=core.waiting,
         announce=gates(GANG_SCHEDULING) or _holds_groups(core),
     )
-    pods = made.reflector_of(
+    pods = reflectors.reflector_of(
         resources.PODS,
         Pod,
         pod_ingest,
@@ -387,7 +387,7 @@ def _reflectors(
     others: list[Reflector[Any]] = [pods]
     if core.snapshot.groups.has_source:
         others.append(
-            made.reflector_of(
+            reflectors.reflector_of(
                 resources.PODS,
                 Pod,
                 SucceededIngest(core.snapshot.groups, core.queue, facts),
@@ -403,7 +403,7 @@ def _reflectors(
     )
     for kind in kinds:
         handler = lister_ingest(kind, core.snapshot.listers, queue=core.queue, facts=facts)
-        others.append(made.reflector_of(kind.resource, kind.type_, handler, optional=True))
+        others.append(reflectors.reflector_of(kind.resource, kind.type_, handler, optional=True))
     return nodes, tuple(others)
 
 

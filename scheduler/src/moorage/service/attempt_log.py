@@ -67,14 +67,14 @@ def decided(decision: Decision) -> None:
 def trace(pod: ObjectName, took_ns: int, parts: Mapping[str, int]) -> None:
     """Log the parts of a long decision; time outside extension points is ``other``."""
     other_ns = max(took_ns - sum(parts.values()), 0)
-    told = {point: _milliseconds(ns) for point, ns in parts.items()}
+    durations = {point: _milliseconds(ns) for point, ns in parts.items()}
     tell(
         _log,
         V0,
         "Trace: scheduling took long",
         pod=pod,
         total=_milliseconds(took_ns),
-        **told,
+        **durations,
         other=_milliseconds(other_ns),
     )
 

@@ -119,11 +119,11 @@ class Backfill:
         self._consider(Head(key, tuple(each.info for each in entries), _first(entries)), entries[0])
 
     def _consider(self, head: Head, first: QueuedPod) -> None:
-        held, wall_ns = self._room.reservation, self._clock.now_ns()
-        if held is not None:
-            if held.head.key == head.key and self._stands(held):
+        reservation, wall_ns = self._room.reservation, self._clock.now_ns()
+        if reservation is not None:
+            if reservation.head.key == head.key and self._stands(reservation):
                 return  # the head keeps its reservation until the start that was computed
-            if held.head.key != head.key and held.head.rank <= head.rank:
+            if reservation.head.key != head.key and reservation.head.rank <= head.rank:
                 return
         if self._room.reserve(self._cycles[first.profile], head, now_ns=wall_ns):
             assert self._room.reservation is not None, "room was held"
@@ -135,7 +135,7 @@ class Backfill:
             )
             return
         self._not_before_ns[head.key] = self._clock.monotonic_ns() + _AGAIN_NS
-        if held is None or held.head.key == head.key:
+        if reservation is None or reservation.head.key == head.key:
             self._let_go()
 
     def _forget_gone(self) -> None:
@@ -195,21 +195,23 @@ class Backfill:
 
     def _judge_head(self) -> None:
         """Compute the head's start anew if its room is gone, or hold nothing any more."""
-        held = self._room.reservation
-        if held is None or self._is_moot(held.head) or self._stands(held):
+        reservation = self._room.reservation
+        if reservation is None or self._is_moot(reservation.head) or self._stands(reservation):
             return
-        profile = held.head.pods[0].pod.spec.scheduler_name
+        profile = reservation.head.pods[0].pod.spec.scheduler_name
         held_back, self._delayed = self._delayed, {}
-        if not self._room.reserve(self._cycles[profile], held.head, now_ns=self._clock.now_ns()):
-            self._not_before_ns[held.head.key] = self._clock.monotonic_ns() + _AGAIN_NS
+        if not self._room.reserve(
+            self._cycles[profile], reservation.head, now_ns=self._clock.now_ns()
+        ):
+            self._not_before_ns[reservation.head.key] = self._clock.monotonic_ns() + _AGAIN_NS
             self._room.release()
         # Also where the head has other nodes now: those that it had are open.
         self._queue.activate(held_back.values())
 
-    def _stands(self, held: Reservation) -> bool:
+    def _stands(self, reservation: Reservation) -> bool:
         """Whether the head can still start on its nodes, by the start that was computed."""
         now_ns = self._clock.now_ns()
-        return now_ns <= held.start_ns and self._room.stands(now_ns=now_ns)
+        return now_ns <= reservation.start_ns and self._room.stands(now_ns=now_ns)
 
     def _let_go(self) -> None:
         """Hold nothing, and have all pods tried again that were held back."""

@@ -148,12 +148,12 @@ class Confirmations:
             No answer.
         """
         try:
-            found = await self._client.get(
+            stored = await self._client.get(
                 PODS, pod.metadata.name, namespace=pod.metadata.namespace
             )
         except NotFoundError:
             return ""
-        metadata, spec = found.get("metadata"), found.get("spec")
+        metadata, spec = stored.get("metadata"), stored.get("spec")
         if not isinstance(metadata, dict) or metadata.get("uid") != pod.metadata.uid:
             return ""
         return str(spec.get("nodeName") or "") if isinstance(spec, dict) else ""

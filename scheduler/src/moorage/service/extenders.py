@@ -104,12 +104,12 @@ class OpenExtenders:
         return opened
 
     def _transport(self, extender: Extender, path: str) -> Transport:
-        made = self._connect(extender, path)
+        transport = self._connect(extender, path)
         if self._traced_by is None:
-            return made
+            return transport
         host = urlsplit(extender.url_prefix).hostname or ""
         return TracedTransport(
-            made, self._traced_by, name="extender", attributes={"server.address": host}
+            transport, self._traced_by, name="extender", attributes={"server.address": host}
         )
 
     def use(self, opened: list[HttpExtender]) -> None:

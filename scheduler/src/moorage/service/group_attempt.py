@@ -168,13 +168,13 @@ class GroupAttempts:
         others = [entry for entry in self._others(first, key) if not self._skipping.skips(entry)]
         entries = [first, *(each for each in others if not self._turned_away(each, key))]
         entries.sort(key=lambda each: (-each.priority, each.initial_attempt_ns or 0, each.key))
-        told = self._facts.group_attempts
-        began_ns = told.meter_ns()
+        facts = self._facts.group_attempts
+        began_ns = facts.meter_ns()
         # 2. Do the members name one profile, and can the profile decide about them?
         cycle, problem = self._cycle_of(entries)
         if cycle is None:
             self._fail_all(entries, error(problem))
-            told.ended("error", first.profile, since_ns=began_ns)
+            facts.ended("error", first.profile, since_ns=began_ns)
             return None
         # 3. Where do the members go?
         group_attempt_begins(key.full_name, len(entries))
@@ -183,13 +183,13 @@ class GroupAttempts:
             return self._decide_in_turns(key, entries, asking, began_ns=began_ns)
         steps = self._deciding(cycle, key, entries)
         try:
-            found = self._turns.begun(steps)
+            decision = self._turns.begun(steps)
         except Exception as broken:
             self._broke(key, entries, broken, began_ns=began_ns)
             return None
-        if found is None:
+        if decision is None:
             return self._decide_in_turns(key, entries, self._turns.rest(steps), began_ns=began_ns)
-        self._end(key, entries, found, began_ns=began_ns)
+        self._end(key, entries, decision, began_ns=began_ns)
         return None
 
     def _asking(
@@ -212,7 +212,7 @@ class GroupAttempts:
         try:
             # Extenders are asked for the group; the calls stand in the trace of its first member.
             with traced(None if recorder is None else recorder.traces, entries[0].uid):
-                found = await asking
+                decision = await asking
             # From here on nothing is awaited, unless members have left.
             while gone := [each for each in entries if not self._is_waiting(key, each)]:
                 self._fail_all(gone, error(_LEFT))
@@ -221,13 +221,13 @@ class GroupAttempts:
                     return
                 entries, again = left, self._asking(key, left)
                 if again is None:
-                    found = self._cycles[profile].decide_group(key, [each.info for each in left])
+                    decision = self._cycles[profile].decide_group(key, [each.info for each in left])
                 else:
-                    found = await again
+                    decision = await again
         except Exception as broken:
             self._broke(key, entries, broken, began_ns=began_ns)
         else:
-            self._end(key, entries, found, began_ns=began_ns)
+            self._end(key, entries, decision, began_ns=began_ns)
 
     def _is_waiting(self, key: GroupKey, entry: QueuedPod) -> bool:
         """Return whether a member still exists, without a node, and is not being deleted."""
@@ -243,32 +243,34 @@ class GroupAttempts:
         self._facts.group_attempts.ended("error", entries[0].profile, since_ns=began_ns)
 
     def _end(
-        self, key: GroupKey, entries: Sequence[QueuedPod], found: GroupDecision, *, began_ns: int
+        self, key: GroupKey, entries: Sequence[QueuedPod], decision: GroupDecision, *, began_ns: int
     ) -> None:
         """Carry the members where they were decided to go, or back to the queue."""
         # In the order tried: a member may need what Reserve does for the members before it.
-        ranks = {each.decision.pod.uid: rank for rank, each in enumerate(found.members)}
+        ranks = {each.decision.pod.uid: rank for rank, each in enumerate(decision.members)}
         entries = sorted(entries, key=lambda each: ranks.get(each.uid, len(ranks)))
-        told, pods = self._facts.group_attempts, [entry.info for entry in entries]
+        facts, pods = self._facts.group_attempts, [entry.info for entry in entries]
         profile = self._core.profiles[entries[0].profile]
-        took_ns = told.decided(since_ns=began_ns)
-        self._facts.groups.attempted(key, placed=found.outcome is GroupOutcome.PLACED)
-        self._evict(key, found, entries)
-        repeats = self._repeats(key, entries, found)
-        self._carry_out(profile, entries, found, repeats=repeats, took_ns=took_ns)
+        took_ns = facts.decided(since_ns=began_ns)
+        self._facts.groups.attempted(key, placed=decision.outcome is GroupOutcome.PLACED)
+        self._evict(key, decision, entries)
+        repeats = self._repeats(key, entries, decision)
+        self._carry_out(profile, entries, decision, repeats=repeats, took_ns=took_ns)
         self._all_or_none(key)
         if self._backfill is not None:
-            self._backfill.attempted(key, entries, found.outcome)
+            self._backfill.attempted(key, entries, decision.outcome)
         if self._reports is not None and not repeats:
-            self._reports.report(key, found, pods)
-        told.ended(_RESULTS[found.outcome], profile.handle.profile_name, since_ns=began_ns)
+            self._reports.report(key, decision, pods)
+        facts.ended(_RESULTS[decision.outcome], profile.handle.profile_name, since_ns=began_ns)
 
-    def _repeats(self, key: GroupKey, entries: Sequence[QueuedPod], found: GroupDecision) -> bool:
+    def _repeats(
+        self, key: GroupKey, entries: Sequence[QueuedPod], decision: GroupDecision
+    ) -> bool:
         """Whether the same members were rejected before, and only time has passed since.
 
         Members that had a place come back by backoff, because other ties may let the group fit.
         """
-        rejected = found.outcome is GroupOutcome.REJECTED
+        rejected = decision.outcome is GroupOutcome.REJECTED
         uids = frozenset(each.uid for each in entries) if rejected else NO_NAMES
         same = self._groups.members(key).note_attempt(uids)
         return same and not any(each.has_news for each in entries)
@@ -362,31 +364,39 @@ class GroupAttempts:
 
     # -- outcomes ------------------------------------------------------------------------------
 
-    def _evict(self, key: GroupKey, found: GroupDecision, entries: Sequence[QueuedPod]) -> None:
+    def _evict(
+        self, key: GroupKey, decision_taken: GroupDecision, entries: Sequence[QueuedPod]
+    ) -> None:
         """Start evictions before the pods go back, so that PreEnqueue knows of the evictions."""
-        if self._evictor is None or found.outcome is not GroupOutcome.PREEMPTING:
+        if self._evictor is None or decision_taken.outcome is not GroupOutcome.PREEMPTING:
             return
         preempting = [
-            each.decision for each in found.members if each.preempts and each.decision.victims
+            each.decision
+            for each in decision_taken.members
+            if each.preempts and each.decision.victims
         ]
         for decision in preempting:
             self._evictor.start(decision)
         terms = self._groups.source.terms_of(key)
         preemptors = [each.pod.uid for each in preempting]
-        if found.victims and terms is not None:
+        if decision_taken.victims and terms is not None:
             preemptors.append(terms.uid)
             self._evictor.start_for_group(
-                terms.uid, [entry.pod for entry in entries], found.victims
+                terms.uid, [entry.pod for entry in entries], decision_taken.victims
             )
-        places = [each.nominated_to for each in found.members if each.nominated_to]
-        self._core.evictions.wait_together(key, preemptors, found.all_victims, places=places)
+        places = [each.nominated_to for each in decision_taken.members if each.nominated_to]
+        self._core.evictions.wait_together(
+            key, preemptors, decision_taken.all_victims, places=places
+        )
 
-    def _record(self, entries: Sequence[QueuedPod], found: GroupDecision, *, took_ns: int) -> None:
+    def _record(
+        self, entries: Sequence[QueuedPod], group_decision: GroupDecision, *, took_ns: int
+    ) -> None:
         """Record the attempt of each member; a member of a rejected group is requeued."""
         recorder, histories = self._core.recorder, self._queue.lifecycle.histories
         if recorder is None:
             return
-        members = {each.decision.pod.uid: each.decision for each in found.members}
+        members = {each.decision.pod.uid: each.decision for each in group_decision.members}
         for entry in entries:
             decision = members.get(entry.uid)
             if decision is None:
@@ -396,22 +406,22 @@ class GroupAttempts:
                 if recorder.traces is not None:
                     recorder.traces.decided(entry.uid, tuple)  # points belong to the whole group
                 recorder.decided(entry, decision, histories, took_ns=took_ns)
-                if found.outcome is not GroupOutcome.PLACED:
-                    recorder.ended(entry.uid, "requeued", found.status.message)
+                if group_decision.outcome is not GroupOutcome.PLACED:
+                    recorder.ended(entry.uid, "requeued", group_decision.status.message)
 
     def _carry_out(
         self,
         profile: Profile,
         entries: Sequence[QueuedPod],
-        found: GroupDecision,
+        decision: GroupDecision,
         *,
         repeats: bool,
         took_ns: int,
     ) -> None:
         pods = [entry.info for entry in entries]
-        outcomes = list(zip(entries, found.outcomes(pods), strict=True))
-        why = found.explanation(pods)
-        self._record(entries, found, took_ns=took_ns)
+        outcomes = list(zip(entries, decision.outcomes(pods), strict=True))
+        why = decision.explanation(pods)
+        self._record(entries, decision, took_ns=took_ns)
         for entry, outcome in outcomes:
             if outcome.decision is not None:
                 self._facts.count_decision(outcome.decision)
@@ -430,8 +440,8 @@ class GroupAttempts:
                     continue
                 # A member with a place on trial says which other member has none, and every member
                 # of a group that fits in no topology domain says so.
-                rejected = found.outcome is GroupOutcome.REJECTED
-                of_group = rejected and (diagnosis is None or found.detail)
+                rejected = decision.outcome is GroupOutcome.REJECTED
+                of_group = rejected and (diagnosis is None or decision.detail)
                 message = why if of_group else outcome.message
                 self._facts.note_failure(entry.pod, status, message)
                 self._failures.handle(

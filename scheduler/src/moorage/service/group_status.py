@@ -42,7 +42,7 @@ _FORGET_MIN: Final = 64  # groups deleted are not looked for before; a guess
 
 
 def condition_after(
-    found: GroupDecision,
+    decision: GroupDecision,
     before: Sequence[Condition],
     *,
     message: str = "",
@@ -55,7 +55,7 @@ def condition_after(
 
     Parameters
     ----------
-    found
+    decision
         The outcome of the attempt.
     before
         The conditions the group has.
@@ -66,17 +66,17 @@ def condition_after(
     type_
         The type of the condition.
     """
-    if found.outcome is GroupOutcome.PLACED:
+    if decision.outcome is GroupOutcome.PLACED:
         now = Condition(
             type=type_, status="True", reason="Scheduled", observed_generation=generation
         )
     else:
-        broken = found.outcome is GroupOutcome.BROKEN
+        broken = decision.outcome is GroupOutcome.BROKEN
         now = Condition(
             type=type_,
             status="False",
             reason="SchedulerError" if broken else "Unschedulable",
-            message=message or found.status.message,
+            message=message or decision.status.message,
             observed_generation=generation,
         )
     return _if_new(now, before)
@@ -144,20 +144,20 @@ class GroupReports:
         self._written: dict[str, Condition] = {}
         self._forget_at = _FORGET_MIN
 
-    def report(self, key: GroupKey, found: GroupDecision, pods: Sequence[PodInfo]) -> None:
+    def report(self, key: GroupKey, decision: GroupDecision, pods: Sequence[PodInfo]) -> None:
         """Write the outcome of an attempt; a group without an object has no status and no Events.
 
         The status of coscheduling's groups is kept by a controller.
         """
         message = ""
-        if found.outcome is not GroupOutcome.PLACED:
-            message = sendable(shorten(found.explanation(pods)))
+        if decision.outcome is not GroupOutcome.PLACED:
+            message = sendable(shorten(decision.explanation(pods)))
             self._report_group(key, message, pods[0].pod, action="Scheduling")
         group = None if key.source else self._lister.get(key.name, key.namespace)
         if group is not None:
             before, generation = self._known_conditions(group), group.metadata.generation
             wanted = condition_after(
-                found, before, message=message, generation=generation, type_=self._type
+                decision, before, message=message, generation=generation, type_=self._type
             )
             self._write_condition(group, before, wanted)
 

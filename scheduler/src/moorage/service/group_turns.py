@@ -59,11 +59,11 @@ class Turns:
         """Take the other steps, turn by turn."""
         assert self._hold is not None, "others have turns"
         with self._hold.keeping_back(), contextlib.closing(steps):
-            found = None
-            while found is None:
+            decision = None
+            while decision is None:
                 await aio.sleep(0)
                 stopped, self._stopped = self._stopped, None
                 if stopped is not None:
                     stopped.resume()
-                found = self.begun(steps)
-        return found
+                decision = self.begun(steps)
+        return decision

@@ -114,7 +114,7 @@ class HealthServer:
         The named checks of ``/healthz``, ``/livez`` and ``/readyz``, by path, in order.
     pages
         Makers of the answers of all other paths.
-    told
+    facts
         Counts the results of the checks; None where they are not counted.
     queries
         Makers of the answers that depend on the query.
@@ -132,7 +132,7 @@ class HealthServer:
         *,
         checks: Mapping[str, Sequence[tuple[str, Check]]],
         pages: Mapping[str, PageMaker],
-        told: HealthFacts | None = None,
+        facts: HealthFacts | None = None,
         queries: Mapping[str, QueryPage] | None = None,
         bodies: Mapping[str, BodyPage] | None = None,
         on_close: Callable[[], Awaitable[None]] | None = None,
@@ -141,7 +141,7 @@ class HealthServer:
         self._access = access
         self._checks = checks
         self.pages = pages
-        self._answer_listener = told
+        self._answer_listener = facts
         self._queries = {} if queries is None else queries
         self.bodies = {} if bodies is None else bodies
         self._on_close = on_close
@@ -247,23 +247,23 @@ class HealthServer:
             return health(head, self._checked(head), name, request.query)
         page, query = self.pages.get(path), self._queries.get(path)
         if query is not None:
-            made = await query(dict(request.query), rights)
+            answer = await query(dict(request.query), rights)
         elif page is not None:
-            made = await page(request.headers.get("Accept", ""))
+            answer = await page(request.headers.get("Accept", ""))
         else:
             return web.Response(status=404, text="404 page not found\n")
-        return _response(made)
+        return _response(answer)
 
     def _checked(self, path: str) -> Sequence[tuple[str, Check]]:
         """Return the checks of a path, wrapped so that their results are counted."""
-        told = self._answer_listener
-        if told is None:
+        facts = self._answer_listener
+        if facts is None:
             return self._checks[path]
 
         def telling(name: str, check: Check) -> Check:
             def check_and_tell() -> bool:
                 passed = check()
-                told.checked(name, path, passed=passed)
+                facts.checked(name, path, passed=passed)
                 return passed
 
             return check_and_tell

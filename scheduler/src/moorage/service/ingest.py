@@ -336,14 +336,14 @@ class PodIngest(_Changing):
 
     def _remove_where_held(self, pod: Pod) -> None:
         """Remove a deleted pod from the node that the cache knows: a pod never moves."""
-        held = self._cache.get_pod(pod.uid)
+        cached = self._cache.get_pod(pod.uid)
         _log.error(
             "Pod %s: spec.nodeName: deleted on %s, though it was on %s",
             pod.full_name,
             pod.spec.node_name,
-            held.spec.node_name,
+            cached.spec.node_name,
         )
-        self._cache.remove_pod(held)
+        self._cache.remove_pod(cached)
 
     def _check_uid(self, pod: Pod) -> None:
         """Refuse a pod that cannot be told from others: state and writes go by the uid."""

@@ -40,18 +40,18 @@ def known_end_ns(pod: Pod, job: Job | None, *, now_ns: int) -> int | None:
 
 def _durations(pod: Pod) -> list[float]:
     """Return the seconds that the pod's own fields give it."""
-    found: list[float] = []
+    durations: list[float] = []
     if pod.spec.active_deadline_seconds is not None:
-        found.append(pod.spec.active_deadline_seconds)
+        durations.append(pod.spec.active_deadline_seconds)
     text = pod.metadata.annotations.get(RUN_SECONDS, "")
     if text and pod.spec.restart_policy in ("Never", "OnFailure"):
         try:
             seconds = float(text)
         except ValueError:
-            return found
+            return durations
         if seconds >= 0 and math.isfinite(seconds):
-            found.append(seconds)
-    return found
+            durations.append(seconds)
+    return durations
 
 
 def _time_ns(text: str | None, default_ns: int) -> int:

@@ -343,14 +343,14 @@ class Elector:
                 # Another replica wrote the lease, or our last write lost its answer: look.
                 _log.info("lease was not renewed at once: %s", _why(problem))
         try:
-            found = await self._in_time(
+            lease = await self._in_time(
                 self._client.get(LEASES, self._rule.name, namespace=self._rule.namespace),
                 call_seconds,
             )
         except NotFoundError:
             self._object = {}
             return await self._write_lease(call_seconds)
-        self._see(found)
+        self._see(lease)
         if self.holder not in ("", self._identity):
             self._write_until_ns = None
             if not self._expired():
@@ -407,8 +407,8 @@ class Elector:
 
     async def _give_up(self) -> None:
         rule = self._rule
-        found = await self._client.get(LEASES, rule.name, namespace=rule.namespace)
-        self._object = found
+        lease = await self._client.get(LEASES, rule.name, namespace=rule.namespace)
+        self._object = lease
         if self.holder != self._identity:
             return
         now = rfc3339_micro(self._clock.now_ns())
@@ -417,7 +417,7 @@ class Elector:
             "leaseDurationSeconds": 1,
             "acquireTime": now,
             "renewTime": now,
-            "leaseTransitions": _number(_spec(found).get("leaseTransitions")),
+            "leaseTransitions": _number(_spec(lease).get("leaseTransitions")),
         }
         self._object = await self._replace_lease(spec)
         await self.tell("stopped leading")

@@ -122,17 +122,17 @@ def _share(part: ApiStruct, last: ApiStruct, fields: tuple[str, ...]) -> None:
 
 def _conditions(status: PodStatus, last: PodStatus) -> list[Condition]:
     """Return the conditions without most times, those of another pod where they are equal."""
-    found = []
+    conditions = []
     for each, known in zip_longest(status.conditions, last.conditions[: len(status.conditions)]):
         if each.type == _TIMED:
-            found.append(known if each == known else each)
+            conditions.append(known if each == known else each)
         elif known is not None and _condition_values(each) == _condition_values(known):
-            found.append(known)
+            conditions.append(known)
         else:
             for name in ("last_probe_time", "last_transition_time", "last_heartbeat_time"):
                 _set(each, name, None)
-            found.append(each)
-    return found
+            conditions.append(each)
+    return conditions
 
 
 def _is_read(volume: Volume) -> bool:

@@ -222,21 +222,21 @@ def sources_of_plugins(profiles: Collection[Profile]) -> dict[str, Source]:
     return {**counters, **histograms}
 
 
-def _counter(name: str, told: Callable[[], list[PluginMetrics]]) -> Source:
+def _counter(name: str, metrics_of_plugins: Callable[[], list[PluginMetrics]]) -> Source:
     def samples() -> Iterable[Sample]:
         total: Counter[Labels] = Counter()
-        for each in told():
+        for each in metrics_of_plugins():
             total.update(each.counters.get(name, {}))
         return total.items()
 
     return samples
 
 
-def _histogram(name: str, told: Callable[[], list[PluginMetrics]]) -> Source:
+def _histogram(name: str, metrics_of_plugins: Callable[[], list[PluginMetrics]]) -> Source:
     histograms: Histograms[Labels] = Histograms(BUCKETS[name])
 
     def samples() -> Iterable[Sample]:
-        for each in told():
+        for each in metrics_of_plugins():
             observed = each.observations.get(name)
             while observed:
                 labels, value = observed.popleft()

@@ -181,7 +181,7 @@ class PluginWatch:
             raise self._exceeded(running.label)
 
     def _watch(self) -> None:
-        told: _Running | None = None
+        last: _Running | None = None
         while not self._closing.wait(_LOOK_SECONDS):
             running = self._running
             if running is None:
@@ -191,8 +191,8 @@ class PluginWatch:
                 sys.setrecursionlimit(running.depth_max)
             if self._clock.monotonic_ns() - running.started_ns <= self._budget_ns:
                 continue
-            if running.is_late and told is not running:
-                told = running
+            if running.is_late and last is not running:
+                last = running
                 _log.error(
                     "%s was told to stop and goes on; %s",
                     running.label,

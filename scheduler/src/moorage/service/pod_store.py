@@ -47,9 +47,9 @@ class PodStore:
 
     def remove(self, pod: Pod) -> Pod | None:
         """Forget a pod; return the kept version, None for an unknown pod."""
-        found = self._infos.pop((pod.metadata.namespace, pod.metadata.name), None)
-        if found is None:
+        info = self._infos.pop((pod.metadata.namespace, pod.metadata.name), None)
+        if info is None:
             return None
-        self._names.pop(found.pod.uid, None)
-        self.log.append((found.namespace, found.name))
-        return found.pod
+        self._names.pop(info.pod.uid, None)
+        self.log.append((info.namespace, info.name))
+        return info.pod

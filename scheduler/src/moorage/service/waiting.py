@@ -189,12 +189,12 @@ class WaitingPods:
 
     def allow(self, uid: str, plugin: str) -> bool:
         """Wait no longer for one plugin; the last such plugin lets the pod go."""
-        held = self._waiting.get(uid)
-        if held is None or plugin not in held.timers:
+        waiting = self._waiting.get(uid)
+        if waiting is None or plugin not in waiting.timers:
             return False
-        held.timers.pop(plugin).cancel()
-        if not held.timers:
-            held.set_outcome(SUCCESS)
+        waiting.timers.pop(plugin).cancel()
+        if not waiting.timers:
+            waiting.set_outcome(SUCCESS)
         return True
 
     def reject(self, uid: str, plugin: str, message: str) -> bool:
@@ -223,8 +223,8 @@ class WaitingPods:
         )
 
 
-def _shown(held: _WaitingPod) -> WaitingPod:
-    return WaitingPod(held.pod, held.node_name, tuple(held.timers))
+def _shown(waiting: _WaitingPod) -> WaitingPod:
+    return WaitingPod(waiting.pod, waiting.node_name, tuple(waiting.timers))
 
 
 class PreBinding:

@@ -97,12 +97,12 @@ def statusz(clock: Clock, paths: Sequence[str]) -> PageMaker:
 
 def flagz(flags: Mapping[str, str]) -> PageMaker:
     """Return the page of the flags in force, by name."""
-    told = dict(sorted(flags.items()))
+    values = dict(sorted(flags.items()))
 
     def text() -> str:
-        return _HEAD % "flagz" + "\n" + "".join(f"{name}={each}\n" for name, each in told.items())
+        return _HEAD % "flagz" + "\n" + "".join(f"{name}={each}\n" for name, each in values.items())
 
-    return _page("Flagz", text, lambda: {"flags": told})
+    return _page("Flagz", text, lambda: {"flags": values})
 
 
 def negotiated(accept: str, kind: str) -> PageForm | None:
@@ -116,13 +116,13 @@ def negotiated(accept: str, kind: str) -> PageForm | None:
         The object's kind; the object is sent only to readers that name it with group and version.
     """
     clauses = [_clause(each) for each in (accept or "*/*").split(",")]
-    for media_type, given in sorted(clauses, key=_dislike):
+    for media_type, options in sorted(clauses, key=_dislike):
         if media_type in ("*/*", "text/*", _TEXT):
             return PageForm(_TEXT)
-        known = given.get("v") in (_NEWEST, _DEPRECATED)
-        named = (given.get("g"), given.get("as")) == (_GROUP, kind)
+        known = options.get("v") in (_NEWEST, _DEPRECATED)
+        named = (options.get("g"), options.get("as")) == (_GROUP, kind)
         if media_type in (_JSON, _YAML) and named and known:
-            return PageForm(media_type, given["v"])
+            return PageForm(media_type, options["v"])
     return None
 
 
@@ -141,29 +141,29 @@ def _dislike(clause: tuple[str, Mapping[str, str]]) -> float:
 
 def _page(kind: str, text: Callable[[], str], fields: Callable[[], Mapping[str, Any]]) -> PageMaker:
     async def page(accept: str) -> Page:
-        asked = negotiated(accept, kind)
-        if asked is None:
+        form = negotiated(accept, kind)
+        if form is None:
             return _not_acceptable()
-        if not asked.version:
+        if not form.version:
             return Page(text().encode())
-        told = {
+        content = {
             "kind": kind,
-            "apiVersion": f"{_GROUP}/{asked.version}",
+            "apiVersion": f"{_GROUP}/{form.version}",
             "metadata": {"name": _COMPONENT},
             **fields(),
         }
-        if asked.media_type == _JSON:
-            body = encode(told)
+        if form.media_type == _JSON:
+            body = encode(content)
         else:
             from moorage.api.yaml_text import write_yaml  # takes time to import
 
-            body = write_yaml(told, sort_keys=True).encode()
+            body = write_yaml(content, sort_keys=True).encode()
         deprecated = (
             f'299 - "This version of the {kind.lower()} endpoint is deprecated. '
             'Please use a newer version."'
         )
-        headers = {"Warning": deprecated} if asked.version == _DEPRECATED else {}
-        return Page(body, asked.media_type, headers=headers)
+        headers = {"Warning": deprecated} if form.version == _DEPRECATED else {}
+        return Page(body, form.media_type, headers=headers)
 
     return page
 

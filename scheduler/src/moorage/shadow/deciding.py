@@ -129,13 +129,13 @@ class Decider:
         totals = dict(zip(rows.tolist(), scores.total_n.tolist(), strict=True))
         order = self._snapshot.search_order().tolist()
         own = order.index(row)
-        found = [own]
+        positions = [own]
         for back in range(1, len(order)):
             position = (own - back) % len(order)
             if totals.get(order[position], -1) > totals[row]:
                 break
-            found.append(position)
-        return [found[-1], own] if found[-1] != own else [own]
+            positions.append(position)
+        return [positions[-1], own] if positions[-1] != own else [own]
 
     def why_not(self, pod: PodInfo, real: str, decision: Decision) -> Why:
         """Return why the configuration takes another node, or none."""
@@ -152,8 +152,8 @@ class Decider:
         status = inquiry.status_at(row)
         if not status.ok:
             plugin, reasons = status.plugin, status.reasons
-            told = f"{plugin} rejects {real}: {'; '.join(reasons)}"
-            return Why(reason=told, plugin=plugin, rejections={plugin: reasons})
+            reason = f"{plugin} rejects {real}: {'; '.join(reasons)}"
+            return Why(reason=reason, plugin=plugin, rejections={plugin: reasons})
         if not shadow:
             return Why(reason=decision.message or "no node takes it", plugin=decision.status.plugin)
         if pod.pod.status.nominated_node_name == shadow:
@@ -163,11 +163,11 @@ class Decider:
             return Why(reason=f"{shadow} is the only node that takes it")
         real_total, total = sum(each.real for each in scores), sum(each.shadow for each in scores)
         best = max(scores, key=lambda each: each.shadow - each.real)
-        told = (
+        reason = (
             f"{best.plugin} scores {shadow} {best.shadow - best.real} higher than {real} "
             f"(totals {total} and {real_total})"
         )
-        return Why(reason=told, plugin=best.plugin, scores=scores)
+        return Why(reason=reason, plugin=best.plugin, scores=scores)
 
     def _scores(self, inquiry: Inquiry, row: int, shadow: str) -> tuple[PluginScores, ...]:
         """Return the weighted scores of both nodes; empty where nothing is scored."""

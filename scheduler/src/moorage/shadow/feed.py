@@ -162,18 +162,18 @@ class Feed:
 
     def _world_now(self, objects: Mapping[str, Mapping[Any, ApiObject]]) -> World:
         """Return the live cluster as a world."""
-        core, found = self.beside.filled.core, Objects()
-        found.nodes = {
+        core, now_objects = self.beside.filled.core, Objects()
+        now_objects.nodes = {
             core.snapshot.names[row]: core.snapshot.node(row)
             for row in range(core.snapshot.num_nodes)
         }
         for pod in core.store.all_pods():
-            found.put_pod(pod)
-        found.succeeded = core.snapshot.groups.succeeded.all_pods()
+            now_objects.put_pod(pod)
+        now_objects.succeeded = core.snapshot.groups.succeeded.all_pods()
         for name, listed in objects.items():
-            found.lister(name).update(listed)
+            now_objects.lister(name).update(listed)
         return World(
-            objects=found,
+            objects=now_objects,
             registry=self._world.registry,
             config=self._world.config,
             seed=self._world.seed,

@@ -107,16 +107,16 @@ class LeftPending:
         ]
 
     def _look_at(self, pod: Pod, now_ns: int) -> None:
-        found = self._looked.setdefault(pod.uid, _Looked(pod, now_ns))
-        found.pod, found.at_ns = pod, now_ns
-        told, node = self._would_act(pod)
-        if not told:
-            found.since_ns = 0
+        looked = self._looked.setdefault(pod.uid, _Looked(pod, now_ns))
+        looked.pod, looked.at_ns = pod, now_ns
+        reason, node = self._would_act(pod)
+        if not reason:
+            looked.since_ns = 0
             return
-        found.since_ns = found.since_ns or now_ns
-        if not found.is_reported and now_ns - found.since_ns >= STAY_SECONDS * NS_PER_SECOND:
-            found.is_reported = True
-            self._report(self._comparison(pod, Outcome.PLACED, node=node, reason=told))
+        looked.since_ns = looked.since_ns or now_ns
+        if not looked.is_reported and now_ns - looked.since_ns >= STAY_SECONDS * NS_PER_SECOND:
+            looked.is_reported = True
+            self._report(self._comparison(pod, Outcome.PLACED, node=node, reason=reason))
 
     def _would_act(self, pod: Pod) -> tuple[str, str]:
         """Return what the configuration would do, and the node; "" where it leaves the pod too."""

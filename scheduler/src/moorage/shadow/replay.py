@@ -136,12 +136,12 @@ class Replay:
                 self._order.disorder(uid)
 
     def _hand_out(self, uid: str) -> None:
-        found = self._waiting.pop(uid)
-        turn = found.binding.turn
+        entry = self._waiting.pop(uid)
+        turn = entry.binding.turn
         self._levels[turn.scheduler, turn.level].remove((turn.rank, uid))
         self._overdue.pop(uid, None)
         overtook = not self._order.is_next(turn) or any(
             each.surely_before(turn) for each, _ in self._overdue.values()
         )
         self._order.forget(uid)
-        self._bound(found.binding, found.newest, overtook=overtook)
+        self._bound(entry.binding, entry.newest, overtook=overtook)

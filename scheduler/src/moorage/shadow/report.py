@@ -92,15 +92,15 @@ class Tally:
         self._because: Counter[str] = Counter()
         self._differences: list[Comparison] = []
 
-    def add(self, found: Comparison) -> None:
+    def add(self, comparison: Comparison) -> None:
         """Count a comparison."""
-        self.outcomes[found.outcome] += 1
-        if found.outcome is Outcome.NOT_COMPARABLE:
-            self._because[found.reason] += 1
-        elif found.differs:
-            self._plugins[found.plugin] += 1
+        self.outcomes[comparison.outcome] += 1
+        if comparison.outcome is Outcome.NOT_COMPARABLE:
+            self._because[comparison.reason] += 1
+        elif comparison.differs:
+            self._plugins[comparison.plugin] += 1
             if len(self._differences) < _KEPT_MOST:
-                self._differences.append(found)
+                self._differences.append(comparison)
 
     @property
     def agree(self) -> int:

@@ -73,18 +73,20 @@ class Watch:
     def __init__(self, transport: Transport, feed: Feed, *, clock: Clock, streams: Streams) -> None:
         self.transport = GuardedTransport(transport, WriteGuard(_no_write))
         self.feed = feed
-        made = Reflectors(self.transport, clock=clock, streams=streams)
+        reflectors = Reflectors(self.transport, clock=clock, streams=streams)
         self._failures: list[BaseException] = []
         self._owner = TaskOwner(lambda _name, error: self._failures.append(error))
-        self._nodes = made.reflector_of(resources.NODES, Node, feed.nodes)
+        self._nodes = reflectors.reflector_of(resources.NODES, Node, feed.nodes)
         self._others = {
-            name: made.reflector_of(kind.resource, kind.type_, feed.others[name], optional=True)
+            name: reflectors.reflector_of(
+                kind.resource, kind.type_, feed.others[name], optional=True
+            )
             for name, kind in feed.beside.filled.kinds.items()
         }
-        self._pods = made.reflector_of(resources.PODS, Pod, feed.pods, fields=POD_FIELDS)
+        self._pods = reflectors.reflector_of(resources.PODS, Pod, feed.pods, fields=POD_FIELDS)
         self._succeeded: dict[str, Reflector[Pod]] = {}
         if feed.beside.filled.core.snapshot.groups.has_source:
-            self._succeeded["pods that have succeeded"] = made.reflector_of(
+            self._succeeded["pods that have succeeded"] = reflectors.reflector_of(
                 resources.PODS,
                 Pod,
                 feed.beside.filled.succeeded,

@@ -214,12 +214,12 @@ class AffinityTerms:
             self._askers.clear()
             self._labels_version = labels_version
         part = pod.part(LABELS)
-        found = self._askers.get(part.id)
-        if found is None:
+        terms = self._askers.get(part.id)
+        if terms is None:
             if len(self._askers) >= _ASKERS_MOST:
                 self._askers.clear()
-            found = self._askers[part.id] = self._find_terms(*part.value, namespace_labels)
-        return found
+            terms = self._askers[part.id] = self._find_terms(*part.value, namespace_labels)
+        return terms
 
     def domain_counts(self, term: ExistingTerm, total_d: NDArray[np.int64], times: int) -> None:
         """Add a term's counts to a table by domain: `ExistingTerm.add_to`, fast when repeated."""

@@ -48,12 +48,12 @@ class Columns:
 
         The array is longer than `n`; writers index it by row, readers use `view`.
         """
-        found = self._arrays.get(key)
-        if found is None:
+        array = self._arrays.get(key)
+        if array is None:
             spec = spec_of(key)
             self.generation += 1
-            found = self._arrays[key] = np.full(self._capacity, spec.fill, spec.dtype)
-        return found
+            array = self._arrays[key] = np.full(self._capacity, spec.fill, spec.dtype)
+        return array
 
     def has(self, key: ColumnKey) -> bool:
         """Whether the column exists already."""
@@ -61,12 +61,12 @@ class Columns:
 
     def view(self, key: ColumnKey) -> AnyArray:
         """Return the column as a read-only array, (n,); writes to the column show through."""
-        found = self.views.get(key)
-        if found is None:
-            found = self.ensure(key)[: self.n]
-            found.flags.writeable = False
-            self.views[key] = found
-        return found
+        view = self.views.get(key)
+        if view is None:
+            view = self.ensure(key)[: self.n]
+            view.flags.writeable = False
+            self.views[key] = view
+        return view
 
     def drop(self, key: ColumnKey) -> None:
         """Forget a column."""

@@ -180,13 +180,13 @@ def minimum_of(pod: Pod) -> int | None:
 
 def amounts(resources: Mapping[str, str | int | float]) -> tuple[tuple[str, int], ...]:
     """Return quantities in the scheduler's units by name; invalid quantities are left out."""
-    found: list[tuple[str, int]] = []
+    amounts_by_name: list[tuple[str, int]] = []
     for name in sorted(resources):
         try:
-            found.append((name, to_units(name, parse_quantity(resources[name]))))
+            amounts_by_name.append((name, to_units(name, parse_quantity(resources[name]))))
         except ValueError:
             continue
-    return tuple(found)
+    return tuple(amounts_by_name)
 
 
 def _first(members: GroupMembers) -> Pod | None:

@@ -54,19 +54,19 @@ class LabelSets:
 
     def _id_of(self, namespace: str, labels: Mapping[str, str]) -> int:
         key = (namespace, frozenset(labels.items()))
-        found = self._ids.get(key)
-        if found is None:
+        number = self._ids.get(key)
+        if number is None:
             if self._free:
-                found = self._free.pop()
-                self._items[found] = (namespace, labels)
+                number = self._free.pop()
+                self._items[number] = (namespace, labels)
             else:
-                found = len(self._items)
+                number = len(self._items)
                 self._items.append((namespace, labels))
                 self._uses.append(0)
-            self._ids[key] = found
+            self._ids[key] = number
             for pair in labels.items():
-                self._file(pair, found)
-        return found
+                self._file(pair, number)
+        return number
 
     def release(self, label_set: int) -> int | None:
         """Count one use less; return the id if it is unused and may be reused."""
@@ -92,12 +92,12 @@ class LabelSets:
         namespaces
             The namespaces that count; None means all.
         """
-        found = []
+        matching_sets = []
         for label_set in self._candidates(selector):
             namespace, labels = self.item(label_set)
             if (namespaces is None or namespace in namespaces) and selector.matches(labels):
-                found.append(label_set)
-        return found
+                matching_sets.append(label_set)
+        return matching_sets
 
     def _candidates(self, selector: Selector) -> Iterable[int]:
         if selector.nothing:

@@ -79,12 +79,12 @@ class Labels:
 
     def column(self, key: str, labels_by_row: Sequence[Mapping[str, str]]) -> LabelColumn:
         """Return the column of a label key, filled from all nodes on first use."""
-        found = self._by_key.get(key)
-        if found is None:
-            found = self._by_key[key] = LabelColumn(self._columns, key)
+        column = self._by_key.get(key)
+        if column is None:
+            column = self._by_key[key] = LabelColumn(self._columns, key)
             for row, labels in enumerate(labels_by_row):
-                found.put_row(row, labels)
-        return found
+                column.put_row(row, labels)
+        return column
 
     def put_row(self, row: int, labels: Mapping[str, str]) -> None:
         """Write one row of every column from a node's labels."""

@@ -192,16 +192,16 @@ class NominatedRows:
 
     def level(self, priority: int) -> NominatedLevel:
         """Return, by row, the sums of the nominated pods of a priority or more."""
-        found = self._levels.get(priority)
-        if found is None:
+        level = self._levels.get(priority)
+        if level is None:
             if len(self._levels) >= _LEVELS_MOST:
                 self._levels.clear()
-            found = self._levels[priority] = NominatedLevel(self._table.columns.n)
+            level = self._levels[priority] = NominatedLevel(self._table.columns.n)
             for name, pods in self._pods.items():
                 row = self._table.row_of(name)
                 if row is not None and (first := self._first(pods, priority)):
-                    found.put_pods(row, first)
-        return found
+                    level.put_pods(row, first)
+        return level
 
     def own(self, pod: PodInfo) -> tuple[int, PodInfo] | None:
         """Return the row a pod is nominated to, and the pod as it was nominated."""

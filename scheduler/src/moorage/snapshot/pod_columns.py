@@ -120,13 +120,13 @@ class PodColumns:
     def counts(self, key: CountKey) -> NDArray[np.int64]:
         """Return int64, (n,): matching pods on each row, read-only."""
         self._uses += 1
-        found = self._counts.pop(key, None)
-        if found is None:
+        cached = self._counts.pop(key, None)
+        if cached is None:
             self._drop_idle()
-            found = self._build(key)
-        self._counts[key] = found
-        found.last_use = self._uses
-        return self._columns.view(found.column)
+            cached = self._build(key)
+        self._counts[key] = cached
+        cached.last_use = self._uses
+        return self._columns.view(cached.column)
 
     @property
     def count_keys(self) -> tuple[CountKey, ...]:

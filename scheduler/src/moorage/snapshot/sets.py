@@ -83,19 +83,19 @@ class SetColumn(Generic[S]):
         self._release(int(self._columns.ensure(self._key)[row]))
 
     def _intern(self, content: S) -> int:
-        found = self._ids.get(content)
-        if found is not None:
-            return found
+        number = self._ids.get(content)
+        if number is not None:
+            return number
         if self._free:
-            found = self._free.pop()
-            self._items[found] = content
+            number = self._free.pop()
+            self._items[number] = content
             self.version += 1
         else:
-            found = len(self._items)
+            number = len(self._items)
             self._items.append(content)
             self._uses.append(0)
-        self._ids[content] = found
-        return found
+        self._ids[content] = number
+        return number
 
     def _release(self, set_id: int) -> None:
         self._uses[set_id] -= 1

@@ -113,16 +113,16 @@ class BackoffQueue:
         """Take a pod out; None if it is not here."""
         return self.rejected.remove(key) or self.errored.remove(key)
 
-    def pop_early(self, held: Callable[[QueuedPod], bool] | None = None) -> QueuedPod | None:
+    def pop_early(self, may_leave: Callable[[QueuedPod], bool] | None = None) -> QueuedPod | None:
         """Take out a rejected pod although its backoff may still run, or return None.
 
         Parameters
         ----------
-        held
+        may_leave
             Pods for which it answers True wait for the end of their backoff; None holds no pod.
         """
         while (first := self.rejected.pop()) is not None:
-            if held is None or not held(first):
+            if may_leave is None or not may_leave(first):
                 return first
             self.errored.put_pod(first)
         return None

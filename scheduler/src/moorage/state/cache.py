@@ -291,14 +291,14 @@ class Cache:
         self.groups.assume(uid)
 
     def _forget(self, pod: Pod, node_name: str) -> None:
-        held = self._pods[pod.uid]
-        if node_name and node_name != held.spec.node_name:
+        cached = self._pods[pod.uid]
+        if node_name and node_name != cached.spec.node_name:
             raise CacheError(
                 f"pod {pod.uid}({pod.full_name}) was assumed on {node_name} "
-                f"but assigned to {held.spec.node_name}"
+                f"but assigned to {cached.spec.node_name}"
             )
-        cause = f"forgotten on {held.spec.node_name}"
-        self.lifecycle.move(held, PodState.IN_FLIGHT, cause=cause)
+        cause = f"forgotten on {cached.spec.node_name}"
+        self.lifecycle.move(cached, PodState.IN_FLIGHT, cause=cause)
         self._drop(pod.uid)
         self.groups.forget_pod(pod.uid)
 

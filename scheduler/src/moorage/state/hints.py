@@ -75,23 +75,23 @@ class HintIndex:
 
     def of_interest(self, event: ClusterEvent) -> bool:
         """Whether an event could move any pod: it is a wildcard, or some plugin registered it."""
-        found = self._of_interest.get(event)
-        if found is None:
-            found = event.is_wildcard or any(
+        is_wanted = self._of_interest.get(event)
+        if is_wanted is None:
+            is_wanted = event.is_wildcard or any(
                 self.matching(profile, event) for profile in self._by_profile
             )
-            self._of_interest[event] = found
-        return found
+            self._of_interest[event] = is_wanted
+        return is_wanted
 
     def matching(self, profile: str, event: ClusterEvent) -> tuple[RegisteredHint, ...]:
         """Return the hints of a profile whose registered event matches."""
         key = (profile, event)
-        found = self._matching.get(key)
-        if found is None:
+        hints = self._matching.get(key)
+        if hints is None:
             registered = self._by_profile.get(profile, ())
-            found = tuple(hint for hint in registered if matches(hint.event, event))
-            self._matching[key] = found
-        return found
+            hints = tuple(hint for hint in registered if matches(hint.event, event))
+            self._matching[key] = hints
+        return hints
 
     def events_of(self, plugin: str) -> tuple[ClusterEvent, ...]:
         """Return every event a plugin registered, in any profile, each once."""
@@ -264,14 +264,14 @@ class HintIndex:
     ) -> Hint:
         """Ask one hint; a hint that breaks means "try the pod again" and is counted as broken."""
         began_ns = self._observer.observer_now_ns()
-        answer, told = _TRY_AGAIN, _TOLD_AGAIN
+        answer, outcome = _TRY_AGAIN, _TOLD_AGAIN
         if registered.hint is not None:
             keep_lately(queued.info)  # a hint that reads what was compiled of the pod finds it
             try:
                 answer = registered.hint(queued.pod, old, new)
-                told = _TOLD_AGAIN if answer is _TRY_AGAIN else _TOLD_WAITING
+                outcome = _TOLD_AGAIN if answer is _TRY_AGAIN else _TOLD_WAITING
             except Exception:
-                told = BROKEN_HINT
+                outcome = BROKEN_HINT
                 _log.exception(
                     "the hint of plugin %s for %s broke on pod %s/%s; the pod is retried",
                     registered.plugin,
@@ -279,7 +279,7 @@ class HintIndex:
                     *queued.key,
                 )
         self._observer.hint_asked(
-            registered.plugin, event.label, told, since_ns=began_ns, pods=pods
+            registered.plugin, event.label, outcome, since_ns=began_ns, pods=pods
         )
         return answer
 

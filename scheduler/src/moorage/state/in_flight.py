@@ -110,13 +110,13 @@ class InFlight:
         marker = self._markers.get(uid)
         if marker is None or marker < self._dropped_to:
             return None
-        found: list[InFlightEvent] = []
+        events: list[InFlightEvent] = []
         for item in reversed(self._events):
             if item.position < marker:
                 break
-            found.append(item)
-        found.reverse()
-        return found
+            events.append(item)
+        events.reverse()
+        return events
 
     def end_in_flight(self, uid: str) -> None:
         """Forget a pod and the events that no pod needs any more; a second call does nothing."""

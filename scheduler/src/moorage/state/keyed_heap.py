@@ -63,26 +63,26 @@ class KeyedHeap:
         A pod put again keeps its rank among the pods of equal sort keys.
         """
         self._stamp = stamp = self._stamp + 1
-        found = self._live.get(queued.key)
-        arrival = stamp if found is None else found[1]
+        entry = self._live.get(queued.key)
+        arrival = stamp if entry is None else entry[1]
         self._live[queued.key] = (stamp, arrival, queued)
         self._queued[queued.key] = queued
         heapq.heappush(self._heap, (self._sort_key(queued), arrival, stamp, queued.key))
-        if found is None:
+        if entry is None:
             self._on_size(1)
             return None
         self._sweep()
-        return found[2]
+        return entry[2]
 
     def remove(self, key: PodKey) -> QueuedPod | None:
         """Take a pod out; returns None for an unknown key."""
-        found = self._live.pop(key, None)
-        if found is None:
+        entry = self._live.pop(key, None)
+        if entry is None:
             return None
         del self._queued[key]
         self._on_size(-1)
         self._sweep()
-        return found[2]
+        return entry[2]
 
     def peek(self) -> QueuedPod | None:
         """Return the first pod without taking it, or None."""
@@ -117,16 +117,16 @@ class KeyedHeap:
         place above it only.
         """
         heap = self._heap
-        found: list[QueuedPod] = []
+        first_pods: list[QueuedPod] = []
         edge = [(heap[0], 0)] if heap else []
-        while edge and len(found) < count:
+        while edge and len(first_pods) < count:
             (_, _, stamp, key), index = heapq.heappop(edge)
             if self._is_live(key, stamp):
-                found.append(self._live[key][2])
+                first_pods.append(self._live[key][2])
             for below in (2 * index + 1, 2 * index + 2):
                 if below < len(heap):
                     heapq.heappush(edge, (heap[below], below))
-        return found
+        return first_pods
 
     def validate(self) -> None:
         """Check that every pod has exactly one live place in the heap."""

@@ -186,15 +186,15 @@ class SubQueues:
         else:
             self.unschedulable.put_pod(queued)
 
-    def take_next(self, held: Callable[[QueuedPod], bool] | None = None) -> QueuedPod | None:
+    def take_next(self, may_leave: Callable[[QueuedPod], bool] | None = None) -> QueuedPod | None:
         """Take out the pod to try next, or None.
 
         With nothing active, a rejected pod is taken although its backoff still runs. A pod that
-        met an error is not, nor a pod for which `held` answers True.
+        met an error is not, nor a pod for which `may_leave` answers True.
         """
         queued = self.active.pop()
         if queued is None and self._settings.pop_from_backoff:
-            queued = self.backoff.pop_early(held)
+            queued = self.backoff.pop_early(may_leave)
             if queued is not None:
                 self._observer.incoming(ACTIVE, POP_FROM_BACKOFF)
         if queued is not None:
@@ -287,13 +287,13 @@ class SubQueues:
         kube-scheduler leaves a count behind when it deletes or replaces a pod in activeQ or
         backoffQ; here each pod gives back its counts.
         """
-        counted = queued.counted_rejectors
-        if counted is rejectors or counted == rejectors:
+        before = queued.counted_rejectors
+        if before is rejectors or before == rejectors:
             return
         observer, profile = self._observer, queued.pod.spec.scheduler_name
-        for plugin in sorted(rejectors - counted) if rejectors else ():
+        for plugin in sorted(rejectors - before) if rejectors else ():
             observer.unschedulable_pods(plugin, profile, 1)
-        for plugin in sorted(counted - rejectors) if counted else ():
+        for plugin in sorted(before - rejectors) if before else ():
             observer.unschedulable_pods(plugin, profile, -1)
         queued.counted_rejectors = rejectors
 

@@ -91,17 +91,17 @@ class UnschedulablePods:
         bool
             Whether the key is new here.
         """
-        found = self._filed.get(queued.key)
+        entry = self._filed.get(queued.key)
         counted_as = GATED if queued.gating_plugin else UNSCHEDULABLE
-        if found is None:
+        if entry is None:
             self._arrivals += 1
             arrival = self._arrivals
         else:
-            arrival = found.arrival
-            self._unfile(found)
-        if found is None or found.counted_as != counted_as:
-            if found is not None:
-                self._count(found.counted_as, -1)
+            arrival = entry.arrival
+            self._unfile(entry)
+        if entry is None or entry.counted_as != counted_as:
+            if entry is not None:
+                self._count(entry.counted_as, -1)
             self._count(counted_as, 1)
         filed_as = (queued.pod.spec.scheduler_name, queued.rejectors)
         likeness = queued.likeness
@@ -112,17 +112,17 @@ class UnschedulablePods:
         self._files.setdefault(filed_as, {}).setdefault(likeness, {})[queued.key] = queued
         for claim in item.claims:
             self._users.setdefault(claim, {})[queued.key] = None
-        return found is None
+        return entry is None
 
     def remove(self, key: PodKey) -> QueuedPod | None:
         """Take a pod out; None if it is not here."""
-        found = self._filed.pop(key, None)
-        if found is None:
+        entry = self._filed.pop(key, None)
+        if entry is None:
             return None
         del self._queued[key]
-        self._unfile(found)
-        self._count(found.counted_as, -1)
-        return found.queued
+        self._unfile(entry)
+        self._count(entry.counted_as, -1)
+        return entry.queued
 
     def candidates(self, event: Judge) -> list[tuple[QueuedPod, Requeue | None]]:
         """Return the pods that an event may move, in arrival order, each with the event's answer.
@@ -181,8 +181,8 @@ class UnschedulablePods:
         if counted_as == GATED:
             self.gated_count += delta
 
-    def _keys(self, named: Collection[PodKey | ClaimUsers]) -> Iterator[PodKey]:
-        for each in named:
+    def _keys(self, keys: Collection[PodKey | ClaimUsers]) -> Iterator[PodKey]:
+        for each in keys:
             if isinstance(each, ClaimUsers):
                 yield from self._users.get(each, ())
             else:

@@ -82,15 +82,15 @@ def capacity(
     LimitReachedError
         The time did not suffice to begin.
     """
-    room, found = None, _Needs()
+    room, needs = None, _Needs()
     if body.like or body.mix:
         parts = limits.share(2 if body.needs else 1)
         room = msgspec.json.decode(branch(lambda on: _room(body, on, parts)), type=Room)
     if body.needs:
         wanted = tuple((each.like, _shape(each.manifest)) for each in body.shapes)
         work = partial(_needs, wanted, limits, progress)
-        found = msgspec.json.decode(branch(work), type=_Needs)
-    return Capacity(room, found.needs, found.left_out, found.limit)
+        needs = msgspec.json.decode(branch(work), type=_Needs)
+    return Capacity(room, needs.needs, needs.left_out, needs.limit)
 
 
 class _Needs(msgspec.Struct, frozen=True):

@@ -267,13 +267,13 @@ class Bounds:
         What they have tried before the rehearsal is not known. So two long backoffs do not end
         together, though both count from its begin.
         """
-        now_ns, found = self._rehearsal.virtual_now_ns, list[int]()
+        now_ns, tries_ns = self._rehearsal.virtual_now_ns, list[int]()
         for backoff in sorted(self._backoff_seconds(uid) for uid in owners):
             due_ns = now_ns + round(backoff * NS_PER_SECOND)
-            if found and backoff > _APART_SECONDS:
-                due_ns = max(due_ns, found[-1] + round(_APART_SECONDS * NS_PER_SECOND))
-            found.append(due_ns)
-        return found
+            if tries_ns and backoff > _APART_SECONDS:
+                due_ns = max(due_ns, tries_ns[-1] + round(_APART_SECONDS * NS_PER_SECOND))
+            tries_ns.append(due_ns)
+        return tries_ns
 
     def _backoff_seconds(self, owner_uid: str) -> float:
         """Return the time until the controller of an owner tries again, seconds."""

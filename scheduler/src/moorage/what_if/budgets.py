@@ -143,15 +143,15 @@ class Budgets:
         key = (budget.namespace, owner.name)
         text = self._objects.manifests.get((group, owner.kind), {}).get(key) if lister else None
         if text is not None:
-            found = decode(Whole, text)
-            above = found.metadata.controller
+            above_or_self = decode(Whole, text)
+            above = above_or_self.metadata.controller
             if above is not None and above.kind == "Deployment":
                 parent = self._objects.manifests.get(("apps", "Deployment"), {}).get(
                     (budget.namespace, above.name)
                 )
-                found = found if parent is None else decode(Whole, parent)
-            replicas = found.spec.get("replicas")
-            return Scale(found.metadata.uid, 1 if replicas is None else int(replicas))
+                above_or_self = above_or_self if parent is None else decode(Whole, parent)
+            replicas = above_or_self.spec.get("replicas")
+            return Scale(above_or_self.metadata.uid, 1 if replicas is None else int(replicas))
         typed: Any = self._objects.lister(lister).get(key) if lister else None
         if typed is not None:
             return Scale(owner.uid, 1 if typed.spec.replicas is None else typed.spec.replicas)

@@ -180,13 +180,13 @@ def nodes_needed(world: World, shapes: Sequence[tuple[str, Mapping[str, Any]]]) 
     shapes
         Name and manifest of each shape to try; see `moorage.what_if.shapes`.
     """
-    found = []
+    needs = []
     for shape in shapes:
         need = need_of(Rehearsal(world), shape)
         if need is None:
             return []
-        found.append(need)
-    return found
+        needs.append(need)
+    return needs
 
 
 def need_of(rehearsal: Rehearsal, shape: tuple[str, Mapping[str, Any]]) -> Need | None:

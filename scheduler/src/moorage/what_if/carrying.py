@@ -71,7 +71,7 @@ class Bindings(BindingCycles):
     ----------
     core, failures, facts, slots
         As in `BindingCycles`.
-    cluster, agenda, held
+    cluster, agenda, held_pods
         Binds pods, tells the time, and holds the pods that wait at Permit.
     """
 
@@ -84,7 +84,7 @@ class Bindings(BindingCycles):
         slots: BindingSlots,
         cluster: Cluster,
         agenda: Agenda,
-        held: HeldPods,
+        held_pods: HeldPods,
     ) -> None:
         super().__init__(
             core,
@@ -97,7 +97,7 @@ class Bindings(BindingCycles):
         )
         self._cluster = cluster
         self._agenda = agenda
-        self._held_pods = held
+        self._held_pods = held_pods
         self._at_permit: dict[str, Binding] = {}
 
     def carry_on(self) -> None:

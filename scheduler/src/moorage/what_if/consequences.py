@@ -149,21 +149,21 @@ class ChangeComparison(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
         """Return a sentence for each deterioration; empty without one."""
         leaving: list[Move | Waiting | Loss] = [*self.moves, *self.newly_pending, *self.lost]
         evicted = sum(bool(each.evicted_by) for each in leaving)
-        found = []
+        texts = []
         ownerless = sum(not each.owner for each in self.lost)
         if ownerless:
-            found.append(f"{_pods(ownerless)} lost: no owner makes another")
+            texts.append(f"{_pods(ownerless)} lost: no owner makes another")
         if len(self.lost) > ownerless:
             owners = ", ".join(sorted({each.owner for each in self.lost if each.owner}))
             count = _pods(len(self.lost) - ownerless)
-            found.append(f"{count} may be lost: {owners} is not known to make another")
+            texts.append(f"{count} may be lost: {owners} is not known to make another")
         if self.not_evicted:
-            found.append(f"{_pods(len(self.not_evicted))} not evicted: kubectl drain would wait")
+            texts.append(f"{_pods(len(self.not_evicted))} not evicted: kubectl drain would wait")
         if self.newly_pending:
-            found.append(f"{_pods(len(self.newly_pending))} without a node")
+            texts.append(f"{_pods(len(self.newly_pending))} without a node")
         if evicted:
-            found.append(f"{_pods(evicted)} evicted for pods of higher priority")
-        return tuple(found)
+            texts.append(f"{_pods(evicted)} evicted for pods of higher priority")
+        return tuple(texts)
 
 
 def _pods(count: int) -> str:

@@ -137,15 +137,15 @@ def tried(rehearsal: Rehearsal, steps: Sequence[Step], *, order: int = 0) -> Tri
     scene = play(scene, steps)
     rehearsal = scene.rehearsal
     after = Fullness(rehearsal.filled.core.snapshot)
-    found = _Difference(rehearsal, list(scene.bounds.refused.values()), refused_before)
+    difference_found = _Difference(rehearsal, list(scene.bounds.refused.values()), refused_before)
     course = ChangeComparison(
         anyway=anyway,
-        starts=tuple(found.starts),
-        moves=tuple(found.moves),
-        lost=tuple(found.lost),
-        newly_pending=tuple(found.newly),
-        still_pending=tuple(found.still),
-        ended=tuple(found.ended),
+        starts=tuple(difference_found.starts),
+        moves=tuple(difference_found.moves),
+        lost=tuple(difference_found.lost),
+        newly_pending=tuple(difference_found.newly),
+        still_pending=tuple(difference_found.still),
+        ended=tuple(difference_found.ended),
         is_quiet=quiet and rehearsal.is_quiet,
         nodes=node_changes(before, after),
         zones=zone_changes(before, after),
@@ -156,9 +156,9 @@ def tried(rehearsal: Rehearsal, steps: Sequence[Step], *, order: int = 0) -> Tri
         volumes_anywhere=tuple("/".join(key) for key in sorted(scene.volumes.without_topology)),
     )
     victims = sum(each.by is not None for each in rehearsal.evictions.values())
-    together = len(found.leavers) > 1 or victims > 1 or scene.bounds.is_contended
+    together = len(difference_found.leavers) > 1 or victims > 1 or scene.bounds.is_contended
     others = orders_to_try(rehearsal.attempts, len(rehearsal.objects.pods)) if together else ()
-    return Tried(course, dict(found.fates), tuple(others))
+    return Tried(course, dict(difference_found.fates), tuple(others))
 
 
 def play(scene: Scene, steps: Sequence[Step]) -> Scene:

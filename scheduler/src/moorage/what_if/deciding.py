@@ -30,7 +30,7 @@ class Deciding:
         The deciding half.
     cluster, agenda
         Take the effects of decisions.
-    held
+    held_pods
         The pods held at Permit.
     clock
         The time of the world.
@@ -51,7 +51,7 @@ class Deciding:
         cluster: Cluster,
         agenda: Agenda,
         *,
-        held: HeldPods,
+        held_pods: HeldPods,
         clock: ManualClock,
     ) -> None:
         self._core = filled.core
@@ -74,7 +74,7 @@ class Deciding:
             slots=self._slots,
             cluster=cluster,
             agenda=agenda,
-            held=held,
+            held_pods=held_pods,
         )
         self.pump = self._attempts(Evictions(self._core, cluster, agenda, now_ns=clock.now_ns))
 

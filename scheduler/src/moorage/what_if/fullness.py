@@ -89,12 +89,12 @@ class Fullness:
 
     def by_zone(self) -> dict[str, Amounts]:
         """Return the sums of each zone, by its name."""
-        found: dict[int, list[Amounts]] = {}
+        by_zone: dict[int, list[Amounts]] = {}
         for zone, amounts in zip(self._zone_of, self.amounts, strict=True):
-            found.setdefault(zone, []).append(amounts)
+            by_zone.setdefault(zone, []).append(amounts)
         return {
             self._zones[zone]: tuple(map(sum, zip(*rows, strict=True)))
-            for zone, rows in found.items()
+            for zone, rows in by_zone.items()
             if zone >= 0 and self._zones[zone]
         }
 

@@ -294,12 +294,12 @@ def read_objects(text: bytes, source: str) -> Objects:
     UsageError
         The text is neither JSON nor YAML of Kubernetes objects.
     """
-    found = Objects()
+    objects = Objects()
     for item in items_of(text, source):
-        found.add_json(item)
-    if not (found.nodes or found.pods or found.manifests or found.unreadable):
+        objects.add_json(item)
+    if not (objects.nodes or objects.pods or objects.manifests or objects.unreadable):
         raise UsageError(f"there are no objects in {source}")
-    return found
+    return objects
 
 
 def items_of(text: bytes, source: str) -> Iterator[bytes | msgspec.Raw]:

@@ -104,12 +104,12 @@ class MirroredState:
 
     def _assumed_now(self) -> dict[Key, str]:
         """Return the pods that are on their way to a node, and the nodes; not those at Permit."""
-        core, found = self._scheduler.core, {}
+        core, assumed = self._scheduler.core, {}
         for uid in core.cache.assumed():
             key = core.store.name_of(uid)
             if key is not None and not core.waiting.holds_pod(uid):
-                found[key] = core.cache.get_pod(uid).spec.node_name
-        return found
+                assumed[key] = core.cache.get_pod(uid).spec.node_name
+        return assumed
 
     def _pod_updates(self) -> list[Update]:
         store, assumed = self._scheduler.core.store, self._assumed_now()
@@ -120,16 +120,16 @@ class MirroredState:
         moved = {**self._assumed, **assumed}
         keys += [key for key in moved if self._assumed.get(key) != assumed.get(key)]
         self._assumed = assumed
-        gone, found = list[Key](), list[Pod]()
+        gone, pods = list[Key](), list[Pod]()
         for key in dict.fromkeys(keys):
             pod = store.get(*key)
             if pod is not None:
-                found.append(_on_node(pod, assumed.get(key, "")))
+                pods.append(_on_node(pod, assumed.get(key, "")))
                 self._pods[key] = None
             elif key in self._pods:
                 gone.append(key)
                 del self._pods[key]
-        return [Update(gone_pods=gone), *(Update(pods=part) for part in _chunks(found))]
+        return [Update(gone_pods=gone), *(Update(pods=part) for part in _chunks(pods))]
 
     def _succeeded_updates(self) -> list[Update]:
         now, before = self._scheduler.core.snapshot.groups.succeeded.all_pods(), self._succeeded
@@ -155,7 +155,7 @@ class MirroredState:
         return [Update(gone_nodes=gone), *(Update(nodes=part) for part in _chunks(changed))]
 
     def _other_updates(self) -> list[Update | tuple[str, list[ApiObject]]]:
-        found: list[Update | tuple[str, list[ApiObject]]] = []
+        updates: list[Update | tuple[str, list[ApiObject]]] = []
         for name, known in self._others.items():
             lister: Lister[Any] = getattr(self._scheduler.core.snapshot.listers, name)
             keys = _changed(lister.log, self._others_at[name])
@@ -172,9 +172,9 @@ class MirroredState:
                     gone.append(key)
                     del known[key]
             if gone:
-                found.append(Update(gone_others={name: gone}))
-            found += [(name, part) for part in _chunks(objects)]
-        return found
+                updates.append(Update(gone_others={name: gone}))
+            updates += [(name, part) for part in _chunks(objects)]
+        return updates
 
 
 def _changed(log: KeyLog[Key], position: int | None) -> list[Key] | None:

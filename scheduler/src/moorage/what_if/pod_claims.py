@@ -58,13 +58,13 @@ class PodClaims:
         current = self._rehearsal.current(pod)
         if current is None or current.metadata.deletion_timestamp:
             return
-        made = [
+        statuses_made = [
             PodResourceClaimStatus(name=entry, resource_claim_name=name)
             for entry in unmade(current)
             if (name := self._new_claim(current, entry))
         ]
-        if made:
-            statuses = [*current.status.resource_claim_statuses, *made]
+        if statuses_made:
+            statuses = [*current.status.resource_claim_statuses, *statuses_made]
             status = msgspec.structs.replace(current.status, resource_claim_statuses=statuses)
             self._rehearsal.update_pod(msgspec.structs.replace(current, status=status))
 

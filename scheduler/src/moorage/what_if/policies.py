@@ -129,13 +129,15 @@ class Policies:
         if not name:
             return None
         labels = {"kubernetes.io/metadata.name": name}
-        found = self._objects.manifest("", "Namespace", ("", name))
-        if found is None:
+        namespace_object = self._objects.manifest("", "Namespace", ("", name))
+        if namespace_object is None:
             watched = self._objects.lister("namespaces").get(("", name))
             labels |= {} if watched is None else dict(watched.metadata.labels)
             return {"metadata": {"name": name, "labels": labels}}
-        found["metadata"]["labels"] = labels | (found["metadata"].get("labels") or {})
-        return found
+        namespace_object["metadata"]["labels"] = labels | (
+            namespace_object["metadata"].get("labels") or {}
+        )
+        return namespace_object
 
 
 class _PolicyObjects:

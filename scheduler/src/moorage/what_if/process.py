@@ -67,7 +67,7 @@ def serve(frames: BinaryIO, replies: BinaryIO, known: Known) -> None:
         return
     mirror = _mirror(msgspec.msgpack.decode(first, type=First), known)
     update = msgspec.msgpack.Decoder(Update).decode
-    asked = msgspec.msgpack.Decoder(QuestionFrame).decode
+    decode_frame = msgspec.msgpack.Decoder(QuestionFrame).decode
     while (frame := _read(frames)) is not None:
         if frame:
             if isinstance(mirror, Mirror):
@@ -76,7 +76,7 @@ def serve(frames: BinaryIO, replies: BinaryIO, known: Known) -> None:
         question = _read(frames)
         if question is None:
             return
-        reply = mirror if isinstance(mirror, Reply) else _answer(mirror, asked(question))
+        reply = mirror if isinstance(mirror, Reply) else _answer(mirror, decode_frame(question))
         text = msgspec.msgpack.encode(reply)
         replies.write(len(text).to_bytes(HEAD_BYTES))
         replies.write(text)
@@ -105,37 +105,37 @@ def _warm_up(config: LoadedConfiguration, registry: Registry) -> None:
     try_steps(World(objects=Objects(), registry=registry, config=config), steps)
 
 
-def _answer(mirror: Mirror, asked: QuestionFrame) -> Reply:
+def _answer(mirror: Mirror, frame: QuestionFrame) -> Reply:
     """Answer in a fork."""
     gc.freeze()
-    return forked(lambda: _answered(mirror, asked), seconds_most=asked.seconds_most)
+    return forked(lambda: _answered(mirror, frame), seconds_most=frame.seconds_most)
 
 
-def _answered(mirror: Mirror, asked: QuestionFrame) -> bytes:
-    if asked.only_names:
-        whole = _changes(asked.body) if asked.path == WHAT_IF else _capacity(asked.body)
+def _answered(mirror: Mirror, frame: QuestionFrame) -> bytes:
+    if frame.only_names:
+        whole = _changes(frame.body) if frame.path == WHAT_IF else _capacity(frame.body)
         return msgspec.json.encode(names_in(whole))
-    limits = Limits(SystemClock(), seconds=asked.seconds_most * _SHARE, memory_bytes=_MEMORY_BYTES)
+    limits = Limits(SystemClock(), seconds=frame.seconds_most * _SHARE, memory_bytes=_MEMORY_BYTES)
 
     def branch(work: Callable[[Rehearsal], bytes]) -> bytes:
         """Do a part of the question in a fork, from the scheduler's state on."""
         reply = forked(
-            lambda: work(mirror.begin_rehearsal(asked.moment, body.objects)),
-            seconds_most=asked.seconds_most,
+            lambda: work(mirror.begin_rehearsal(frame.moment, body.objects)),
+            seconds_most=frame.seconds_most,
         )
         return result_of(reply)
 
     body: WhatIfBody | CapacityBody
-    if asked.path == WHAT_IF:
-        body = _changes(asked.body)
+    if frame.path == WHAT_IF:
+        body = _changes(frame.body)
         course = what_if(body, branch, limits)
         answer: msgspec.Struct = WhatIfAnswer(
-            time=asked.time, scheduling=asked.scheduling, course=course, worse=course.worse
+            time=frame.time, scheduling=frame.scheduling, course=course, worse=course.worse
         )
     else:
-        body = _capacity(asked.body)
+        body = _capacity(frame.body)
         found = capacity(body, branch, limits)
-        answer = CapacityAnswer(time=asked.time, scheduling=asked.scheduling, capacity=found)
+        answer = CapacityAnswer(time=frame.time, scheduling=frame.scheduling, capacity=found)
     return msgspec.json.encode(answer)
 
 

@@ -52,7 +52,7 @@ def tried_questions(
     def asker(path: str, *, only_names: bool = False) -> Callable[[bytes], Awaitable[bytes]]:
         async def ask(body: bytes) -> bytes:
             def question() -> bytes:
-                asked = QuestionFrame(
+                frame = QuestionFrame(
                     path=path,
                     body=body,
                     moment=state.moment(),
@@ -61,7 +61,7 @@ def tried_questions(
                     seconds_most=SECONDS_MOST,
                     only_names=only_names,
                 )
-                return msgspec.msgpack.encode(asked)
+                return msgspec.msgpack.encode(frame)
 
             return _body_of(msgspec.msgpack.decode(await process.ask(question), type=Reply))
 

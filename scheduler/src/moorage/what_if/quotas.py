@@ -96,12 +96,12 @@ class Quotas:
     def _usage_of(self, namespace: str, quota: dict[str, Any], hard: Any) -> dict[str, int]:
         """Add up the use of all known objects of a namespace."""
         total = dict.fromkeys(hard, 0)
-        found = [("pods", to_dict(p)) for k, p in self._objects.pods.items() if k[0] == namespace]
+        objects = [("pods", to_dict(p)) for k, p in self._objects.pods.items() if k[0] == namespace]
         for kind, manifests in self._objects.manifests.items():
             shelf = _PLURALS.get(kind)
             texts = (text for key, text in manifests.items() if key[0] == namespace)
-            found += [(shelf, decode_untyped(text)) for text in texts if shelf is not None]
-        for shelf, obj in found:
+            objects += [(shelf, decode_untyped(text)) for text in texts if shelf is not None]
+        for shelf, obj in objects:
             if matches_scopes(quota.get("spec") or {}, shelf, obj):
                 for name, nano in usage(shelf, obj).items():
                     if name in total:

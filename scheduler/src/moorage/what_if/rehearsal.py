@@ -110,8 +110,8 @@ class Rehearsal(LiveObjects):
     def __init__(self, world: World, *, earlier: Rehearsal | None = None) -> None:
         clock = ManualClock(world.now_ns)
         self._agenda = Agenda(clock)
-        held = HeldPods(self._agenda)
-        filled = world.fill(clock=clock, waiting=held)
+        held_pods = HeldPods(self._agenda)
+        filled = world.fill(clock=clock, waiting=held_pods)
         self.names: Streams = Streams(world.seed) if earlier is None else earlier.names
         self.order: Order = Order(0, self.names) if earlier is None else earlier.order
         super().__init__(world.objects.copy(), filled, clock, self.order.uids)
@@ -124,7 +124,7 @@ class Rehearsal(LiveObjects):
         # Name of a pod that a StatefulSet will make again -> uid of the pod that left.
         self._awaited: dict[Key, str] = {}
         self._suffixes = self.names.stream("what-if/names")
-        self._deciding = Deciding(filled, self, self._agenda, held=held, clock=clock)
+        self._deciding = Deciding(filled, self, self._agenda, held_pods=held_pods, clock=clock)
         self._leftover_ns = clock.now_ns() + self._leftover_max_ns
         if earlier is not None:
             self.touched = dict(earlier.touched)
@@ -302,20 +302,20 @@ class Rehearsal(LiveObjects):
 
     def reasons(self) -> dict[str, str]:
         """Return why pods have no node, by uid; a pod at Permit, or gated, has a reason as well."""
-        core, found = self.filled.core, dict(self._deciding.reports.reasons)
+        core, reasons = self.filled.core, dict(self._deciding.reports.reasons)
         # The attempt of a member names the members of its moment, and more of them came since.
         one_by_one = holders_at_permit(core.profiles)
         for key, lack in lacking_groups(core, one_by_one).items():
             for pod, reason in members_lacking(core, key, lack, one_by_one=one_by_one):
-                if reason not in found.get(pod.uid, reason):
-                    found[pod.uid] = reason
+                if reason not in reasons.get(pod.uid, reason):
+                    reasons[pod.uid] = reason
         for pending in core.queue.pending().gated:
             why = ", ".join(pending.gating_reasons)
-            found[pending.pod.uid] = f"held before the queue by {pending.gating_plugin}: {why}"
+            reasons[pending.pod.uid] = f"held before the queue by {pending.gating_plugin}: {why}"
         for waiting in core.waiting.undecided_pods():
             plugins = ", ".join(waiting.pending)
-            found[waiting.pod.uid] = f"waits at Permit for {plugins}"
-        return found
+            reasons[waiting.pod.uid] = f"waits at Permit for {plugins}"
+        return reasons
 
     def add_pod(self, pod: Pod) -> Pod:
         """Put a new pod; it is the successor of the pod whose owner made it."""

@@ -64,13 +64,13 @@ class StatefulSets:
         text = self._text(key)
         if text is None:
             return Plan()
-        found = decode(Whole, text)
-        pods = self._pods(found)
-        due = plan(found, pods, _history(found, pods), self._rehearsal.virtual_now_ns)
+        stateful_set = decode(Whole, text)
+        pods = self._pods(stateful_set)
+        due = plan(stateful_set, pods, _history(stateful_set, pods), self._rehearsal.virtual_now_ns)
         # A set in order makes one pod at a time. A pod that was refused is due no more if an
         # earlier pod of the set is gone since.
         names = {body["metadata"]["name"] for body in due.create}
-        self._bounds.forget_others(found.metadata.uid, names)
+        self._bounds.forget_others(stateful_set.metadata.uid, names)
         return due
 
     def _carry_out(self, key: Key, due: Plan) -> None:
@@ -99,21 +99,21 @@ class StatefulSets:
     def _text(self, key: Key) -> bytes | None:
         return self._rehearsal.objects.manifests.get(("apps", "StatefulSet"), {}).get(key)
 
-    def _pods(self, found: Whole) -> dict[int, Pod]:
-        uid, by_ordinal = found.metadata.uid, {}
+    def _pods(self, stateful_set: Whole) -> dict[int, Pod]:
+        uid, by_ordinal = stateful_set.metadata.uid, {}
         for pod in self._rehearsal.objects.pods.values():
-            owner, ordinal = pod.metadata.controller, ordinal_of(found, pod.name)
+            owner, ordinal = pod.metadata.controller, ordinal_of(stateful_set, pod.name)
             if owner is not None and owner.uid == uid and ordinal is not None:
                 by_ordinal[ordinal] = pod
         return by_ordinal
 
 
-def _history(found: Whole, pods: dict[int, Pod]) -> History:
+def _history(stateful_set: Whole, pods: dict[int, Pod]) -> History:
     """Return a history of one revision: the one of the set's template."""
-    name = str(found.status.get("updateRevision") or "")
+    name = str(stateful_set.status.get("updateRevision") or "")
     if not name:
         labels = [pod.metadata.labels for pod in pods.values() if is_active(pod)]
-        name = next((each.get(REVISION_LABEL, "") for each in labels), "") or found.name
-    template = {"spec": {"template": found.spec.get("template") or {}}}
+        name = next((each.get(REVISION_LABEL, "") for each in labels), "") or stateful_set.name
+    template = {"spec": {"template": stateful_set.spec.get("template") or {}}}
     revision = from_dict(Revision, {"metadata": {"name": name}, "data": template})
     return History([revision], revision)

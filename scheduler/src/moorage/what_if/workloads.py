@@ -76,23 +76,23 @@ class Workloads:
         UsageError
             There is none of that name; the message names some that are there.
         """
-        found = self._objects.manifests.get((group_of(kind), kind), {})
-        if key not in found:
-            known = ", ".join("/".join(each) for each in sorted(found)[:5]) or "none"
+        manifests = self._objects.manifests.get((group_of(kind), kind), {})
+        if key not in manifests:
+            known = ", ".join("/".join(each) for each in sorted(manifests)[:5]) or "none"
             raise UsageError(
                 f"there is no {kind} {key[1]} in namespace {key[0]}; there are: {known}"
             )
-        return decode(Whole, found[key])
+        return decode(Whole, manifests[key])
 
     def pods_of(self, owner: Whole) -> list[Pod]:
         """Return the active pods of an owner that makes pods itself, by name."""
         uid = owner.metadata.uid
-        found = [
+        pods = [
             pod
             for pod in self._objects.pods.values()
             if is_active(pod) and (ref := pod.metadata.controller) is not None and ref.uid == uid
         ]
-        return sorted(found, key=lambda pod: pod.key)
+        return sorted(pods, key=lambda pod: pod.key)
 
     def template_of(self, kind: str, key: Key) -> dict[str, Any]:
         """Return one more pod of an owner, as it would be stored; it is not put anywhere."""
@@ -111,12 +111,12 @@ class Workloads:
         if kind == "Deployment":
             step = revision_steps(owner, Sets(None, []), create=True)[0]
             assert isinstance(step, CreateSet), "a new deployment has no set yet"
-            made = self._admission.stored(step.body)
-            why = self._bounds.fault(REPLICA_SETS.qualified, made)
+            stored = self._admission.stored(step.body)
+            why = self._bounds.fault(REPLICA_SETS.qualified, stored)
             if why:
                 raise UsageError(f"Deployment {owner.name} gets no ReplicaSet and no pods: {why}")
-            self._bounds.count(REPLICA_SETS.qualified, made)
-            self.put_owner(made)
+            self._bounds.count(REPLICA_SETS.qualified, stored)
+            self.put_owner(stored)
         elif kind == "DaemonSet":
             self._daemon_pods(owner)
         elif kind == "StatefulSet":

@@ -134,30 +134,30 @@ class ScalingMemory:
         """Return the largest number of replicas that the scale-up policies allow."""
         if rules["selectPolicy"] == "Disabled":
             return current
-        found = []
+        proposals = []
         for policy in _policies(rules, _UP):
             start = self._replicas_at_start(current, policy, now_ns)
             value = int(policy["value"])
             grown = start + value
             if policy["type"] == "Percent":
                 grown = math.ceil(start * (1 + value / 100))
-            found.append(grown)
-        chosen = min(found) if rules["selectPolicy"] == "Min" else max(found)
+            proposals.append(grown)
+        chosen = min(proposals) if rules["selectPolicy"] == "Min" else max(proposals)
         return max(chosen, current)
 
     def _bottom(self, current: int, rules: Mapping[str, Any], now_ns: int) -> int:
         """Return the smallest number of replicas that the scale-down policies allow."""
         if rules["selectPolicy"] == "Disabled":
             return current
-        found = []
+        proposals = []
         for policy in _policies(rules, _DOWN):
             start = self._replicas_at_start(current, policy, now_ns)
             value = int(policy["value"])
             shrunk = start - value
             if policy["type"] == "Percent":
                 shrunk = int(start * (1 - value / 100))
-            found.append(shrunk)
-        chosen = max(found) if rules["selectPolicy"] == "Min" else min(found)
+            proposals.append(shrunk)
+        chosen = max(proposals) if rules["selectPolicy"] == "Min" else min(proposals)
         return min(chosen, current)
 
     def _replicas_at_start(self, current: int, policy: Mapping[str, Any], now_ns: int) -> int:

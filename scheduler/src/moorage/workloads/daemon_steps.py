@@ -55,25 +55,25 @@ class Plan:
     failed: list[Pod] = field(default_factory=list)
 
 
-def pod_of(found: Whole, node_name: str, revision: str) -> Json:
+def pod_of(daemon_set: Whole, node_name: str, revision: str) -> Json:
     """Return the pod of a node, not named yet."""
     pod = pod_from_template(
-        found.spec.get("template") or {},
-        namespace=found.namespace,
-        owner=owner_reference(found, DAEMON_SETS),
-        prefix=f"{found.name}-",
+        daemon_set.spec.get("template") or {},
+        namespace=daemon_set.namespace,
+        owner=owner_reference(daemon_set, DAEMON_SETS),
+        prefix=f"{daemon_set.name}-",
     )
     labels = pod["metadata"].setdefault("labels", {})
-    labels |= {REVISION_LABEL: revision, _GENERATION_LABEL: _template_generation(found)}
+    labels |= {REVISION_LABEL: revision, _GENERATION_LABEL: _template_generation(daemon_set)}
     spec = pod["spec"]
     _pin(spec, node_name)
     spec["tolerations"] = tolerations_of(spec)
     return pod
 
 
-def _template_generation(found: Whole) -> str:
-    known = found.metadata.annotations.get("deprecated.daemonset.template.generation")
-    return known or str(found.metadata.generation)
+def _template_generation(daemon_set: Whole) -> str:
+    known = daemon_set.metadata.annotations.get("deprecated.daemonset.template.generation")
+    return known or str(daemon_set.metadata.generation)
 
 
 def _pin(spec: Json, node_name: str) -> None:
@@ -88,13 +88,13 @@ def _pin(spec: Json, node_name: str) -> None:
 
 def tolerations_of(spec: Mapping[str, Any]) -> list[Json]:
     """Return the tolerations of a template together with those of every daemon pod."""
-    found: list[Json] = list(spec.get("tolerations") or [])
+    tolerations: list[Json] = list(spec.get("tolerations") or [])
     wanted = [*_TOLERATED, *([_HOST_NETWORK] if spec.get("hostNetwork") else [])]
     for key, effect in wanted:
         toleration = {"key": key, "operator": "Exists", "effect": effect}
-        if toleration not in found:
-            found.append(toleration)
-    return found
+        if toleration not in tolerations:
+            tolerations.append(toleration)
+    return tolerations
 
 
 class Placement:
@@ -102,12 +102,12 @@ class Placement:
 
     Parameters
     ----------
-    found
+    daemon_set
         The daemon set.
     """
 
-    def __init__(self, found: Whole) -> None:
-        raw = (found.spec.get("template") or {}).get("spec") or {}
+    def __init__(self, daemon_set: Whole) -> None:
+        raw = (daemon_set.spec.get("template") or {}).get("spec") or {}
         spec = from_dict(PodSpec, raw)
         affinity = spec.affinity.node_affinity if spec.affinity else None
         required: NodeSelector | None = (
@@ -158,11 +158,11 @@ def by_node(pods: Sequence[Pod]) -> dict[str, list[Pod]]:
     return found
 
 
-def place(found: Whole, nodes: Sequence[Node], pods: Sequence[Pod], now_ns: int) -> Plan:
+def place(daemon_set: Whole, nodes: Sequence[Node], pods: Sequence[Pod], now_ns: int) -> Plan:
     """Return the nodes that need a pod and the pods to delete."""
     plan = Plan()
-    placement = Placement(found)
-    surge = limits(found, len(nodes))[0] > 0
+    placement = Placement(daemon_set)
+    surge = limits(daemon_set, len(nodes))[0] > 0
     there = by_node(pods)
     known = {node.name for node in nodes}
     for node in nodes:
@@ -201,9 +201,9 @@ def _keep_one(here: Sequence[Pod], plan: Plan, *, surge: bool, now_ns: int) -> N
 # --- rolling --------------------------------------------------------------------------------------
 
 
-def limits(found: Whole, desired: int) -> tuple[int, int]:
+def limits(daemon_set: Whole, desired: int) -> tuple[int, int]:
     """Return how many nodes may have two pods, and how many may have no available pod."""
-    strategy = found.spec.get("updateStrategy") or {}
+    strategy = daemon_set.spec.get("updateStrategy") or {}
     rolling = strategy.get("rollingUpdate") or {}
     if strategy.get("type") == "OnDelete":
         return 0, 0
@@ -213,7 +213,7 @@ def limits(found: Whole, desired: int) -> tuple[int, int]:
 
 
 def roll(
-    found: Whole, pods: Sequence[Pod], wanted_nodes: Sequence[str], revision: str, now_ns: int
+    daemon_set: Whole, pods: Sequence[Pod], wanted_nodes: Sequence[str], revision: str, now_ns: int
 ) -> Plan:
     """Return the next step of replacing pods of old revisions.
 
@@ -225,8 +225,8 @@ def roll(
         Hash of the newest template.
     """
     plan = Plan()
-    surge, unavailable_most = limits(found, len(wanted_nodes))
-    seconds = min_ready_seconds(found)
+    surge, unavailable_most = limits(daemon_set, len(wanted_nodes))
+    seconds = min_ready_seconds(daemon_set)
     there = by_node(pods)
 
     def serves(pod: Pod) -> bool:
@@ -277,12 +277,12 @@ def _surge(name: str, old: list[Pod], new: list[Pod], plan: Plan, serves: Any) -
 
 
 def status_due(
-    found: Whole, nodes: Sequence[Node], pods: Sequence[Pod], revision: str, now_ns: int
+    daemon_set: Whole, nodes: Sequence[Node], pods: Sequence[Pod], revision: str, now_ns: int
 ) -> Json:
     """Return the new status of a daemon set."""
-    placement = Placement(found)
+    placement = Placement(daemon_set)
     there = by_node(pods)
-    seconds = min_ready_seconds(found)
+    seconds = min_ready_seconds(daemon_set)
     desired = current = misplaced = ready = available = updated = 0
     for node in nodes:
         here = there.get(node.name, [])
@@ -307,5 +307,5 @@ def status_due(
         "numberAvailable": available or None,
         "numberUnavailable": desired - available or None,
         "updatedNumberScheduled": updated or None,
-        "observedGeneration": found.metadata.generation,
+        "observedGeneration": daemon_set.metadata.generation,
     }

@@ -97,23 +97,23 @@ def _pause(conditions: list[Json], now_ns: int) -> None:
 def _progress(
     deployment: Whole, sets: Sets, status: Json, conditions: list[Json], now_ns: int
 ) -> None:
-    found = _find(conditions, PROGRESSING)
-    if found is not None and found["reason"] == "DeploymentPaused":
+    progressing = _find(conditions, PROGRESSING)
+    if progressing is not None and progressing["reason"] == "DeploymentPaused":
         text = "Deployment is resumed"
         _put(conditions, PROGRESSING, ("Unknown", "DeploymentResumed", text), now_ns)
-        found = _find(conditions, PROGRESSING)
+        progressing = _find(conditions, PROGRESSING)
     of_what = f'ReplicaSet "{sets.new.name}"' if sets.new else f'Deployment "{deployment.name}"'
-    finished = found is not None and found["reason"] == _COMPLETE
+    finished = progressing is not None and progressing["reason"] == _COMPLETE
     if finished and (status["replicas"] or 0) == (status["updatedReplicas"] or 0):
         # A roll-out that is over stays so, whatever becomes of its pods later.
         return
     if is_complete(deployment, status):
         text = f"{of_what} has successfully progressed."
         _put(conditions, PROGRESSING, ("True", _COMPLETE, text), now_ns)
-    elif found is None or finished or _gets_on(deployment, status):
+    elif progressing is None or finished or _gets_on(deployment, status):
         text = f"{of_what} is progressing."
         _put(conditions, PROGRESSING, ("True", "ReplicaSetUpdated", text), now_ns, fresh=True)
-    elif _is_overdue(deployment, found, now_ns):
+    elif _is_overdue(deployment, progressing, now_ns):
         text = f"{of_what} has timed out progressing."
         _put(conditions, PROGRESSING, ("False", _TIMED_OUT, text), now_ns)
 
@@ -135,39 +135,39 @@ def _gets_on(deployment: Whole, status: Json) -> bool:
     )
 
 
-def _is_overdue(deployment: Whole, found: Json, now_ns: int) -> bool:
-    if found["reason"] == _COMPLETE:
+def _is_overdue(deployment: Whole, progressing: Json, now_ns: int) -> bool:
+    if progressing["reason"] == _COMPLETE:
         return False
-    if found["reason"] == _TIMED_OUT:
+    if progressing["reason"] == _TIMED_OUT:
         return True
-    return now_ns >= _deadline_ns(deployment, found)
+    return now_ns >= _deadline_ns(deployment, progressing)
 
 
-def _deadline_ns(deployment: Whole, found: Json) -> int:
+def _deadline_ns(deployment: Whole, progressing: Json) -> int:
     seconds = int(deployment.spec["progressDeadlineSeconds"])
-    return time_ns(found.get("lastUpdateTime")) + seconds * NS_PER_SECOND
+    return time_ns(progressing.get("lastUpdateTime")) + seconds * NS_PER_SECOND
 
 
 def overdue_in(deployment: Whole, status: Json, now_ns: int) -> float | None:
     """Return the seconds until a roll-out without progress is overdue; None if it cannot be."""
-    found = _find(status.get("conditions") or [], PROGRESSING)
+    progressing = _find(status.get("conditions") or [], PROGRESSING)
     waits = ("ReplicaSetUpdated", "NewReplicaSetCreated", "FoundNewReplicaSet", "DeploymentResumed")
-    if not _has_deadline(deployment) or found is None or found["reason"] not in waits:
+    if not _has_deadline(deployment) or progressing is None or progressing["reason"] not in waits:
         return None
     # Times are whole seconds: a look a moment too early would be in vain.
-    return max(0.0, (_deadline_ns(deployment, found) - now_ns) / NS_PER_SECOND) + 1.0
+    return max(0.0, (_deadline_ns(deployment, progressing) - now_ns) / NS_PER_SECOND) + 1.0
 
 
 def _with_failure(conditions: list[Json], sets: Sets) -> list[Json]:
     """Take over the failure of a replica set, the newest first."""
-    kept = [each for each in conditions if each["type"] != REPLICA_FAILURE]
+    others = [each for each in conditions if each["type"] != REPLICA_FAILURE]
     newest_first = [*([sets.new] if sets.new else []), *reversed(sets.old)]
     for found in newest_first:
         failure = _find(found.status.get("conditions") or [], REPLICA_FAILURE)
         if failure is not None and wanted(found):
             since = failure.get("lastTransitionTime")
-            return [*kept, {**failure, "lastUpdateTime": since, "lastTransitionTime": since}]
-    return kept
+            return [*others, {**failure, "lastUpdateTime": since, "lastTransitionTime": since}]
+    return others
 
 
 def _find(conditions: Sequence[Json], kind: str) -> Json | None:
@@ -184,11 +184,15 @@ def _put(
 ) -> None:
     """Set a condition, in place; an equal condition stays, unless `fresh` is set."""
     status, reason, message = wanted_now
-    found = _find(conditions, kind)
-    if found is not None and not fresh and (found["status"], found["reason"]) == (status, reason):
+    before = _find(conditions, kind)
+    if (
+        before is not None
+        and not fresh
+        and (before["status"], before["reason"]) == (status, reason)
+    ):
         return
     now = rfc3339(now_ns)
-    since = found["lastTransitionTime"] if found and found["status"] == status else now
+    since = before["lastTransitionTime"] if before and before["status"] == status else now
     condition = {
         "type": kind,
         "status": status,
@@ -197,7 +201,7 @@ def _put(
         "lastUpdateTime": now,
         "lastTransitionTime": since,
     }
-    if found is None:
+    if before is None:
         conditions.append(condition)
     else:
-        conditions[conditions.index(found)] = condition
+        conditions[conditions.index(before)] = condition

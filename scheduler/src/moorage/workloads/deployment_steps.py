@@ -80,9 +80,9 @@ class Sets(msgspec.Struct, frozen=True):
         return [*self.old, *([self.new] if self.new is not None else [])]
 
 
-def part_sets(deployment: Whole, found: Sequence[Whole]) -> Sets:
+def part_sets(deployment: Whole, replica_sets: Sequence[Whole]) -> Sets:
     """Separate the replica set of the deployment's template from the old ones, oldest first."""
-    listed = sorted(found, key=_age_key)
+    listed = sorted(replica_sets, key=_age_key)
     template = _without_hash(deployment.spec.get("template") or {})
     new = next(
         (each for each in listed if _without_hash(each.spec.get("template") or {}) == template),
@@ -182,8 +182,8 @@ def _new_set(deployment: Whole, sets: Sets, revision: int) -> CreateSet:
     return CreateSet(body)
 
 
-def _annotation_changes(deployment: Whole, found: Whole, revision: str) -> dict[str, str]:
-    before = found.metadata.annotations
+def _annotation_changes(deployment: Whole, replica_set: Whole, revision: str) -> dict[str, str]:
+    before = replica_set.metadata.annotations
     wanted_now = {**_copied_annotations(deployment), REVISION: revision}
     if before.get(REVISION) not in (None, "", revision):
         known = [each for each in before.get(REVISION_HISTORY, "").split(",") if each]
@@ -216,15 +216,15 @@ def new_replicas(deployment: Whole, sets: Sets) -> int:
 # --- sizes ----------------------------------------------------------------------------------------
 
 
-def resize(deployment: Whole, found: Whole, replicas: int) -> list[SetStep]:
+def resize(deployment: Whole, replica_set: Whole, replicas: int) -> list[SetStep]:
     """Return the step that resizes a replica set and records the deployment's size on it."""
-    current = wanted(found)
+    current = wanted(replica_set)
     sizes = _size_annotations(deployment)
-    noted = {k: v for k, v in sizes.items() if found.metadata.annotations.get(k) != v}
+    noted = {k: v for k, v in sizes.items() if replica_set.metadata.annotations.get(k) != v}
     if current == replicas and not noted:
         return []
     changes: Json = {"metadata": {"annotations": noted}, "spec": {"replicas": replicas}}
-    return [ChangeSet(found, changes, None if current == replicas else current, replicas)]
+    return [ChangeSet(replica_set, changes, None if current == replicas else current, replicas)]
 
 
 def is_resized(deployment: Whole, sets: Sets) -> bool:
@@ -279,13 +279,13 @@ def _proportional(
     return sizes
 
 
-def _share(deployment: Whole, found: Whole, allowed: int) -> int:
+def _share(deployment: Whole, replica_set: Whole, allowed: int) -> int:
     """Return by how much a replica set changes with its deployment (GetReplicaSetFraction)."""
-    size = wanted(found)
+    size = wanted(replica_set)
     if not allowed:
         return -size
     try:
-        before = int(found.metadata.annotations.get(MAXIMUM, ""))
+        before = int(replica_set.metadata.annotations.get(MAXIMUM, ""))
     except ValueError:
         before = int(deployment.status.get("replicas") or 0)
     if not before:
@@ -294,12 +294,12 @@ def _share(deployment: Whole, found: Whole, allowed: int) -> int:
     return (2 * size * allowed + before) // (2 * before) - size
 
 
-def _is_saturated(deployment: Whole, found: Whole) -> bool:
+def _is_saturated(deployment: Whole, replica_set: Whole) -> bool:
     replicas = wanted(deployment)
     return (
-        wanted(found) == replicas
-        and found.metadata.annotations.get(DESIRED) == str(replicas)
-        and int(found.status.get("availableReplicas") or 0) == replicas
+        wanted(replica_set) == replicas
+        and replica_set.metadata.annotations.get(DESIRED) == str(replicas)
+        and int(replica_set.status.get("availableReplicas") or 0) == replicas
     )
 
 
@@ -342,8 +342,8 @@ def _shrink_old(deployment: Whole, sets: Sets) -> list[SetStep]:
     return [step for each in sets.old for step in resize(deployment, each, sizes[each.name])]
 
 
-def _available(found: Whole) -> int:
-    return int(found.status.get("availableReplicas") or 0)
+def _available(replica_set: Whole) -> int:
+    return int(replica_set.status.get("availableReplicas") or 0)
 
 
 # --- history --------------------------------------------------------------------------------------

@@ -82,15 +82,15 @@ def places(service: Whole, pods: Iterable[ViewedPod]) -> list[Place]:
         The pods that the service selects, all of its namespace.
     """
     published = service.spec.get("publishNotReadyAddresses") is True
-    found = []
+    places_of_pods = []
     for pod in pods:
         if is_finished(pod) or not pod.status.pod_ip:
             continue
         serving, terminating = is_ready(pod), pod.metadata.deletion_timestamp is not None
         ready = published or (serving and not terminating)
         ports, hostname = _ports_of(service, pod), _hostname(service, pod)
-        found.append(Place(pod, hostname, ports, ready, serving, terminating))
-    return found
+        places_of_pods.append(Place(pod, hostname, ports, ready, serving, terminating))
+    return places_of_pods
 
 
 def _hostname(service: Whole, pod: ViewedPod) -> str:
@@ -99,7 +99,7 @@ def _hostname(service: Whole, pod: ViewedPod) -> str:
 
 
 def _ports_of(service: Whole, pod: Pod) -> Ports:
-    found = []
+    ports = []
     for each in service.spec.get("ports") or ():
         protocol = each.get("protocol") or "TCP"
         number = _number(each.get("targetPort") or each.get("port"), protocol, pod)
@@ -107,8 +107,8 @@ def _ports_of(service: Whole, pod: Pod) -> Ports:
             port = {"name": each.get("name") or "", "port": number, "protocol": protocol}
             if each.get("appProtocol"):
                 port["appProtocol"] = each["appProtocol"]
-            found.append(port)
-    return _sorted_ports(found)
+            ports.append(port)
+    return _sorted_ports(ports)
 
 
 def _number(target: int | str, protocol: str, pod: Pod) -> int | None:
@@ -127,7 +127,7 @@ def _number(target: int | str, protocol: str, pod: Pod) -> int | None:
 
 
 def pod_endpoints(
-    found: Iterable[Place], zones: Mapping[str, str], distribution: str = ""
+    places: Iterable[Place], zones: Mapping[str, str], distribution: str = ""
 ) -> Groups:
     """Return the endpoints of the places behind a service.
 
@@ -139,7 +139,7 @@ def pod_endpoints(
         The service's ``trafficDistribution``; empty where it has none.
     """
     groups: Groups = {}
-    for place in found:
+    for place in places:
         endpoint = _endpoint(place, zones)
         if place.ready and (hints := _hints(endpoint, distribution)):
             endpoint["hints"] = hints
@@ -162,7 +162,7 @@ def _hints(endpoint: Json, distribution: str) -> Json:
     return hints
 
 
-def mirrored(found: Endpoints) -> Groups:
+def mirrored(endpoints: Endpoints) -> Groups:
     """Return the endpoints that a user wrote into an Endpoints object.
 
     Notes
@@ -170,7 +170,7 @@ def mirrored(found: Endpoints) -> Groups:
     kubernetes v1.36 ``pkg/controller/endpointslicemirroring``.
     """
     groups: Groups = {}
-    for subset in found.subsets or ():
+    for subset in endpoints.subsets or ():
         told = subset.get("ports") or ()
         ports = _sorted_ports({"name": "", "protocol": "TCP", **each} for each in told)
         for part, ready in (("addresses", True), ("notReadyAddresses", False)):
@@ -207,12 +207,12 @@ def slices(known: Sequence[EndpointSlice], groups: Groups) -> list[Slice]:
             room = _SLICE_MOST - len(some.endpoints)
             some.endpoints.extend(rest[:room])
             rest = rest[room:]
-        kept = [some for some in filled if some.endpoints]
-        kept += [
+        staying = [some for some in filled if some.endpoints]
+        staying += [
             Slice(None, ports, rest[start : start + _SLICE_MOST])
             for start in range(0, len(rest), _SLICE_MOST)
         ]
-        wanted += kept or filled[:1] or [Slice(None, ports, [])]
+        wanted += staying or filled[:1] or [Slice(None, ports, [])]
     return wanted
 
 
@@ -259,7 +259,9 @@ def labels(service: Whole, own: Mapping[str, str]) -> dict[str, str]:
 # -- the older list --------------------------------------------------------------------------------
 
 
-def subsets(found: Iterable[Place], *, published: bool) -> tuple[list[Json], dict[str, str | None]]:
+def subsets(
+    places: Iterable[Place], *, published: bool
+) -> tuple[list[Json], dict[str, str | None]]:
     """Return the subsets of the Endpoints of a service, and the annotation that goes with them.
 
     The annotation is None unless some pods were left out, because the list has a bound.
@@ -269,7 +271,7 @@ def subsets(found: Iterable[Place], *, published: bool) -> tuple[list[Json], dic
     published
         Pods that are being deleted are listed, too (``publishNotReadyAddresses``).
     """
-    listed = [each for each in found if published or not each.terminating]
+    listed = [each for each in places if published or not each.terminating]
     listed.sort(key=lambda each: (not each.ready, each.pod.status.pod_ip, each.pod.uid))
     groups: dict[Ports, Json] = {}
     for place in listed[:_LIST_MOST]:

@@ -52,12 +52,12 @@ def taints_due(node: Node, now_ns: int) -> list[Json] | None:
     Taints of other clients stay as they are; our taints keep their time while they are due.
     """
     wanted = _wanted(node)
-    kept = [each for each in node.spec.taints if each.key not in _OURS]
+    others = [each for each in node.spec.taints if each.key not in _OURS]
     mine = [each for each in node.spec.taints if each.key in _OURS]
     have = {_Wanted(each.key, each.effect): each for each in mine}
     if set(have) == set(wanted) and len(mine) == len(wanted):
         return None
-    result = [msgspec.to_builtins(each) for each in kept]
+    result = [msgspec.to_builtins(each) for each in others]
     for each in wanted:
         known = have.get(each)
         if known is not None:
@@ -69,18 +69,18 @@ def taints_due(node: Node, now_ns: int) -> list[Json] | None:
 
 
 def _wanted(node: Node) -> list[_Wanted]:
-    found = []
+    taints = []
     ready = status_of(node, "Ready")
     # A node that no agent has reported on has no condition; no taint follows.
     key = {"False": NOT_READY, "Unknown": UNREACHABLE}.get(ready)
     if key is not None:
-        found += [_Wanted(key, NO_SCHEDULE), _Wanted(key, NO_EXECUTE)]
+        taints += [_Wanted(key, NO_SCHEDULE), _Wanted(key, NO_EXECUTE)]
     if node.spec.unschedulable:
-        found.append(_Wanted(UNSCHEDULABLE, NO_SCHEDULE))
+        taints.append(_Wanted(UNSCHEDULABLE, NO_SCHEDULE))
     for condition, bad, taint in _PRESSURES:
         if status_of(node, condition) == bad:
-            found.append(_Wanted(taint, NO_SCHEDULE))
-    return found
+            taints.append(_Wanted(taint, NO_SCHEDULE))
+    return taints
 
 
 def silent_conditions(node: Node, now_ns: int) -> list[Json] | None:
@@ -92,8 +92,8 @@ def silent_conditions(node: Node, now_ns: int) -> list[Json] | None:
     result: list[Json] = []
     known = {each.type: each for each in node.status.conditions}
     for kind in _SILENT:
-        found = known.get(kind)
-        if found is not None and found.status == "Unknown":
+        before = known.get(kind)
+        if before is not None and before.status == "Unknown":
             continue
         condition: Json = {
             "type": kind,
@@ -102,7 +102,7 @@ def silent_conditions(node: Node, now_ns: int) -> list[Json] | None:
             "message": message,
             "lastTransitionTime": now,
         }
-        if found is None:
+        if before is None:
             condition |= {"reason": "NodeStatusNeverUpdated", "lastHeartbeatTime": now}
             condition["message"] = "Kubelet never posted node status."
         result.append(condition)

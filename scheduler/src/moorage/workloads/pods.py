@@ -152,14 +152,14 @@ def pod_from_template(
         Value of ``generateName``; the caller names the pod.
     """
     metadata = template.get("metadata") or {}
-    made: dict[str, Any] = {"namespace": namespace, "ownerReferences": [dict(owner)]}
+    meta: dict[str, Any] = {"namespace": namespace, "ownerReferences": [dict(owner)]}
     if prefix:
-        made["generateName"] = prefix
+        meta["generateName"] = prefix
     for name in ("labels", "annotations", "finalizers"):
         if metadata.get(name):
-            made[name] = copy.deepcopy(metadata[name])
+            meta[name] = copy.deepcopy(metadata[name])
     spec = copy.deepcopy(template.get("spec") or {})
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
 
 def template_hash(template: Mapping[str, Any], collisions: int) -> str:

@@ -33,11 +33,11 @@ def next_available(pods: Sequence[Pod], seconds: int, now_ns: int) -> float | No
 
 
 def replica_status(
-    found: Whole, pods: Sequence[Pod], *, failure: MoorageError | None, now_ns: int
+    owner: Whole, pods: Sequence[Pod], *, failure: MoorageError | None, now_ns: int
 ) -> dict[str, Any]:
     """Return the status of a replica set with these active pods."""
-    labels = ((found.spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
-    seconds = min_ready_seconds(found)
+    labels = ((owner.spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+    seconds = min_ready_seconds(owner)
     available = [is_available(p, min_ready_seconds=seconds, now_ns=now_ns) for p in pods]
     fully_labelled = sum(labels.items() <= pod.metadata.labels.items() for pod in pods)
     status: dict[str, Any] = {
@@ -45,12 +45,12 @@ def replica_status(
         "fullyLabeledReplicas": fully_labelled or None,
         "readyReplicas": sum(is_ready(pod) for pod in pods) or None,
         "availableReplicas": sum(available) or None,
-        "observedGeneration": found.metadata.generation,
+        "observedGeneration": owner.metadata.generation,
     }
-    conditions = found.status.get("conditions") or []
+    conditions = owner.status.get("conditions") or []
     others = [each for each in conditions if each.get("type") != "ReplicaFailure"]
     if failure is not None:
-        missing = wanted(found) - len(pods)
+        missing = wanted(owner) - len(pods)
         before = [each for each in conditions if each.get("type") == "ReplicaFailure"]
         others += before or [
             {

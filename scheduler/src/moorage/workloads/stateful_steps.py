@@ -51,21 +51,21 @@ class Plan:
     delete: list[Pod] = field(default_factory=list)
 
 
-def ordinal_of(found: Whole, name: str) -> int | None:
+def ordinal_of(stateful_set: Whole, name: str) -> int | None:
     """Return the ordinal in the name of a pod of this set; None for other names."""
     prefix, _, number = name.rpartition("-")
-    if prefix != found.name or not number.isdecimal() or str(int(number)) != number:
+    if prefix != stateful_set.name or not number.isdecimal() or str(int(number)) != number:
         return None
     return int(number)
 
 
-def ordinals(found: Whole) -> range:
+def ordinals(stateful_set: Whole) -> range:
     """Return the ordinals a set wants."""
-    start = int((found.spec.get("ordinals") or {}).get("start") or 0)
-    return range(start, start + wanted(found))
+    start = int((stateful_set.spec.get("ordinals") or {}).get("start") or 0)
+    return range(start, start + wanted(stateful_set))
 
 
-def plan(found: Whole, pods: Mapping[int, Pod], history: History, now_ns: int) -> Plan:
+def plan(stateful_set: Whole, pods: Mapping[int, Pod], history: History, now_ns: int) -> Plan:
     """Return the next writes for a set.
 
     Parameters
@@ -73,18 +73,18 @@ def plan(found: Whole, pods: Mapping[int, Pod], history: History, now_ns: int) -
     pods
         The pods of the set by ordinal.
     """
-    return _Planner(found, pods, history, now_ns).plan()
+    return _Planner(stateful_set, pods, history, now_ns).plan()
 
 
 class _Planner:
     def __init__(
-        self, found: Whole, pods: Mapping[int, Pod], history: History, now_ns: int
+        self, stateful_set: Whole, pods: Mapping[int, Pod], history: History, now_ns: int
     ) -> None:
-        self._set = found
+        self._set = stateful_set
         self._pods = pods
         self._history = history
         self._now_ns = now_ns
-        self._in_order = found.spec.get("podManagementPolicy") != "Parallel"
+        self._in_order = stateful_set.spec.get("podManagementPolicy") != "Parallel"
         self._plan = Plan()
 
     def plan(self) -> Plan:
@@ -158,9 +158,9 @@ class _Planner:
         return pod is not None and is_healthy(self._set, pod, self._now_ns)
 
 
-def is_healthy(found: Whole, pod: Pod, now_ns: int) -> bool:
+def is_healthy(stateful_set: Whole, pod: Pod, now_ns: int) -> bool:
     """Whether a pod runs, has been ready long enough, and is not being deleted."""
-    seconds = min_ready_seconds(found)
+    seconds = min_ready_seconds(stateful_set)
     return (
         pod.status.phase == "Running"
         and pod.metadata.deletion_timestamp is None
@@ -176,19 +176,19 @@ def revision_of(pod: Pod) -> str:
 # --- bodies ---------------------------------------------------------------------------------------
 
 
-def claim_name(found: Whole, template: Mapping[str, Json], ordinal: int) -> str:
+def claim_name(stateful_set: Whole, template: Mapping[str, Json], ordinal: int) -> str:
     """Return the name of a pod's claim for one of the set's claim templates."""
-    return f"{template['metadata']['name']}-{found.name}-{ordinal}"
+    return f"{template['metadata']['name']}-{stateful_set.name}-{ordinal}"
 
 
-def claims_of(found: Whole, ordinal: int) -> list[Json]:
+def claims_of(stateful_set: Whole, ordinal: int) -> list[Json]:
     """Return the claims of a pod."""
-    labels = (found.spec.get("selector") or {}).get("matchLabels") or {}
+    labels = (stateful_set.spec.get("selector") or {}).get("matchLabels") or {}
     claims = []
-    for template in found.spec.get("volumeClaimTemplates") or []:
+    for template in stateful_set.spec.get("volumeClaimTemplates") or []:
         metadata = copy.deepcopy(template["metadata"])
-        metadata["name"] = claim_name(found, template, ordinal)
-        metadata["namespace"] = found.namespace
+        metadata["name"] = claim_name(stateful_set, template, ordinal)
+        metadata["namespace"] = stateful_set.namespace
         metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
         claims.append(
             {
@@ -201,26 +201,26 @@ def claims_of(found: Whole, ordinal: int) -> list[Json]:
     return claims
 
 
-def pod_of(found: Whole, ordinal: int, revision: Revision) -> Json:
+def pod_of(stateful_set: Whole, ordinal: int, revision: Revision) -> Json:
     """Return the pod of an ordinal, made from the template of a revision."""
-    name = f"{found.name}-{ordinal}"
+    name = f"{stateful_set.name}-{ordinal}"
     pod = pod_from_template(
         revision.template,
-        namespace=found.namespace,
-        owner=owner_reference(found, STATEFUL_SETS),
-        prefix=f"{found.name}-",
+        namespace=stateful_set.namespace,
+        owner=owner_reference(stateful_set, STATEFUL_SETS),
+        prefix=f"{stateful_set.name}-",
     )
     metadata, spec = pod["metadata"], pod["spec"]
     metadata["name"] = name
     labels = metadata.setdefault("labels", {})
     labels |= {_POD_NAME: name, _POD_INDEX: str(ordinal), REVISION_LABEL: revision.name}
     spec["hostname"] = name
-    spec["subdomain"] = found.spec.get("serviceName") or ""
-    templates = found.spec.get("volumeClaimTemplates") or []
+    spec["subdomain"] = stateful_set.spec.get("serviceName") or ""
+    templates = stateful_set.spec.get("volumeClaimTemplates") or []
     mine = [
         {
             "name": each["metadata"]["name"],
-            "persistentVolumeClaim": {"claimName": claim_name(found, each, ordinal)},
+            "persistentVolumeClaim": {"claimName": claim_name(stateful_set, each, ordinal)},
         }
         for each in templates
     ]
@@ -234,19 +234,19 @@ def pod_of(found: Whole, ordinal: int, revision: Revision) -> Json:
 # --- the status -----------------------------------------------------------------------------------
 
 
-def status_due(found: Whole, pods: Sequence[Pod], history: History, now_ns: int) -> Json:
+def status_due(stateful_set: Whole, pods: Sequence[Pod], history: History, now_ns: int) -> Json:
     """Return the new status of a set with these pods."""
     update = history.update.name
-    current = history.revision_named(str(found.status.get("currentRevision") or "")).name
+    current = history.revision_named(str(stateful_set.status.get("currentRevision") or "")).name
     created = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
     ready = [pod for pod in pods if pod.status.phase == "Running" and is_ready(pod)]
     updated = sum(revision_of(pod) == update for pod in created)
     same = sum(revision_of(pod) == current for pod in created)
-    replicas = wanted(found)
+    replicas = wanted(stateful_set)
     if len(pods) == len(ready) == updated == replicas:
         # The roll-out is over: the newest revision is the current one.
         current, same = update, updated
-    seconds = min_ready_seconds(found)
+    seconds = min_ready_seconds(stateful_set)
     available = sum(is_available(p, min_ready_seconds=seconds, now_ns=now_ns) for p in ready)
     return {
         "replicas": len(pods),
@@ -256,6 +256,6 @@ def status_due(found: Whole, pods: Sequence[Pod], history: History, now_ns: int)
         "updatedReplicas": updated or None,
         "currentRevision": current,
         "updateRevision": update,
-        "observedGeneration": found.metadata.generation,
-        "collisionCount": int(found.status.get("collisionCount") or 0),
+        "observedGeneration": stateful_set.metadata.generation,
+        "collisionCount": int(stateful_set.status.get("collisionCount") or 0),
     }

@@ -403,12 +403,12 @@ def orphaned_claims(world: VolumeWorld) -> list[Step]:
 def _release(
     resource: ResourceType, obj: PersistentVolumeClaim | PersistentVolume, finalizer: str
 ) -> Release | None:
-    found = obj.metadata.finalizers
-    if finalizer not in found:
+    finalizers = obj.metadata.finalizers
+    if finalizer not in finalizers:
         return None
     metadata = {
         "resourceVersion": obj.metadata.resource_version,
-        "finalizers": [each for each in found if each != finalizer] or None,
+        "finalizers": [each for each in finalizers if each != finalizer] or None,
     }
     return Release(resource, (obj.namespace, obj.name), {"metadata": metadata})
 

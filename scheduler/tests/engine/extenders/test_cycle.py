@@ -303,9 +303,9 @@ def offering(snapshot: Snapshot) -> Fake:
             return None, unschedulable("not to be seen")
         if narrowing.failure:
             return None, error(narrowing.failure)
-        if not narrowing.kept:
+        if not narrowing.remaining:
             return None, unschedulable("nothing left")
-        (best, *_) = narrowing.kept
+        (best, *_) = narrowing.remaining
         return PostFilterResult(best.node_name, tuple(v.pod for v in best.victims)), SUCCESS
 
     return Fake("Offers", post_filter=post_filter)

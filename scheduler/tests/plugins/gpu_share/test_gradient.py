@@ -49,7 +49,7 @@ def test_the_device_is_chosen_from_the_node_as_it_is(policy, comes, is_followed,
             made[policy].score(state, PodInfo(share("third", 300)), snapshot.all())
         snapshot.table.add_pod(asked, "a")
         assert made["GpuShare"].reserve(state, PodInfo(asked), "a").ok
-        found: tuple[int, ...] | None = made["GpuShare"]._sharing.devices.held("uid-new")
+        found: tuple[int, ...] | None = made["GpuShare"]._sharing.devices.devices_of("uid-new")
         return found
 
     assert (chosen(scored=False), chosen(scored=True)) == ((expected,), (expected,))

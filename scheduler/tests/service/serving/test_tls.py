@@ -137,7 +137,9 @@ async def test_a_client_gets_the_certificate_of_the_name_it_asks_for(tmp_path: P
         "localhost": "default",
         "127.0.0.1": "default",
     }
-    async with listening(ServerTls(files["default"].source, TlsRules(), named=named)) as port:
+    async with listening(
+        ServerTls(files["default"].source, TlsRules(), named_sources=named)
+    ) as port:
         assert {name: shown[(await meet(port, name=name))[2]] for name in wanted} == wanted
         renewed = AUTHORITY.server_pair(("new.example",))
         files["own"].write(renewed)

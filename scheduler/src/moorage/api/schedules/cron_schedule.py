@@ -147,7 +147,7 @@ def read_schedule(text: str, zone: tzinfo = UTC) -> Schedule:
 
 
 def _values(text: str, first: int, last: int, words: Sequence[str]) -> set[int]:
-    found: set[int] = set()
+    values: set[int] = set()
     for part in filter(None, text.split(",")):  # upstream leaves empty parts out
         span, _, step = part.partition("/")
         low, hyphen, high = span.partition("-")
@@ -166,8 +166,8 @@ def _values(text: str, first: int, last: int, words: Sequence[str]) -> set[int]:
         fault = _range_fault(begin, end, every, (first, last))
         if fault:
             raise ValueError(f"{fault}: {part}")
-        found.update(range(begin, end + 1, every))
-    return found
+        values.update(range(begin, end + 1, every))
+    return values
 
 
 def _range_fault(begin: int, end: int, every: int, limits: tuple[int, int]) -> str:

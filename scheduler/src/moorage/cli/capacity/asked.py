@@ -71,21 +71,21 @@ def answer_capacity(source: Source, body: CapacityBody) -> tuple[Capacity, str]:
     MoorageError
         The pods cannot be counted, or there is nobody to ask and nothing to compute from.
     """
-    asked = ask_scheduler(
+    answered = ask_scheduler(
         source,
         CAPACITY,
         lambda manifests: msgspec.structs.replace(body, objects=manifests),
         answer=CapacityAnswer,
         owners=_owners(body),
     )
-    if asked is not None:
-        answer, told = asked
-        return answer.capacity, told
-    world, told = load(source)
+    if answered is not None:
+        answer, source_text = answered
+        return answer.capacity, source_text
+    world, source_text = load(source)
     clock = SystemClock()
     progress = _Progress(clock)
     computed = capacity(body, lambda work: work(Rehearsal(world)), Limits(clock), progress=progress)
-    return computed, told
+    return computed, source_text
 
 
 class _Progress:

@@ -60,7 +60,7 @@ def capacity(
     shapes: tuple[str, ...],
     most: int,
     output: Form,
-    **given: Any,
+    **flags: Any,
 ) -> None:
     """Count how many more pods fit, and the nodes that would place the pods that wait."""
     from moorage.base.errors import UsageError
@@ -71,17 +71,17 @@ def capacity(
 
     if sum(map(bool, (like, pod_file, mix))) > 1:
         raise UsageError("--like, -f and --mix exclude each other")
-    source = source_of(given)
+    source = source_of(flags)
     body = body_of(
         like, pod_file or mix, whole=bool(mix), shapes=shapes, namespace=source.chosen_namespace
     )
-    answer, told = answer_capacity(source, msgspec.structs.replace(body, most=most))
-    found = {
+    answer, source_text = answer_capacity(source, msgspec.structs.replace(body, most=most))
+    fields = {
         "asked": title_of(like, pod_file, mix),
         "room": answer.room,
         "needs": answer.needs,
         "leftOut": answer.left_out,
         "limit": answer.limit,
-        "source": told,
+        "source": source_text,
     }
-    show(output, found, text=lambda: report(found))
+    show(output, fields, text=lambda: report(fields))

@@ -11,22 +11,24 @@ from moorage.what_if.room import Need, Room
 _NAMES_MOST: Final = 5
 
 
-def report(found: Mapping[str, Any]) -> str:
+def report(answer: Mapping[str, Any]) -> str:
     """Return how many pods fit, what binds, and which nodes would place what waits."""
     parts: list[str] = []
-    if found["room"] is not None:
-        parts += _room(found["asked"], found["room"])
-    if found["needs"]:
-        parts += ["", *_needs(found["needs"])] if parts else _needs(found["needs"])
-    parts = parts or ["No pod waits."] * (not found["leftOut"])
-    if found["leftOut"]:
-        parts += [""] * bool(parts) + _left_out(found["leftOut"], found["limit"])
-    return "\n".join([*parts, "", found["source"]] if found["source"] else parts)
+    if answer["room"] is not None:
+        parts += _room(answer["asked"], answer["room"])
+    if answer["needs"]:
+        parts += ["", *_needs(answer["needs"])] if parts else _needs(answer["needs"])
+    parts = parts or ["No pod waits."] * (not answer["leftOut"])
+    if answer["leftOut"]:
+        parts += [""] * bool(parts) + _left_out(answer["leftOut"], answer["limit"])
+    return "\n".join([*parts, "", answer["source"]] if answer["source"] else parts)
 
 
-def _room(asked: str, room: Room) -> list[str]:
+def _room(question: str, room: Room) -> list[str]:
     more = "at least " if room.reached_most else ""
-    what = asked.replace("pods", "pod", 1).replace("mixes", "mix", 1) if room.fit == 1 else asked
+    what = (
+        question.replace("pods", "pod", 1).replace("mixes", "mix", 1) if room.fit == 1 else question
+    )
     parts = [f"{more}{room.fit} more {what} {'fits' if room.fit == 1 else 'fit'}"]
     if room.pods != room.fit:
         parts[0] += f", {room.pods} pods with those of the mix that is cut short"

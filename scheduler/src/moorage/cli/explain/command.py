@@ -97,18 +97,18 @@ def pod(  # noqa: PLR0913 - one parameter an option
     from moorage.cli.explain.text import report
     from moorage.cli.render import show
 
-    named, attempt = name.removeprefix("pod/"), reached.pop("attempt")
+    pod_name, attempt = name.removeprefix("pod/"), reached.pop("attempt")
     records, wide = reached.pop("records"), output == "wide"
     to = QuestionTarget(**reached)
     if attempt is not None or records is not None:
         from moorage.cli.explain.recorded import record_of, record_text
 
         wanted_attempt = -1 if attempt is None else attempt
-        record = record_of(to, (namespace or "default", named), wanted_attempt, file=records)
+        record = record_of(to, (namespace or "default", pod_name), wanted_attempt, file=records)
         show(output, record, text=lambda: record_text(record, node=node, every=every, wide=wide))
         return
     wanted = Wanted(
-        name=named,
+        name=pod_name,
         namespace=namespace,
         node=node,
         every=every,

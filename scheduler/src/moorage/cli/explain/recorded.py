@@ -93,19 +93,19 @@ def of_file(path: Path, namespace: str, name: str, attempt: int) -> ShownAttempt
     return _chosen(newest, attempt, f"{namespace}/{name}")
 
 
-def _chosen(found: Sequence[ShownAttempt], attempt: int, pod: str) -> ShownAttempt:
+def _chosen(attempts: Sequence[ShownAttempt], attempt: int, pod: str) -> ShownAttempt:
     if attempt < 0:
-        if len(found) >= -attempt:
-            return found[attempt]
+        if len(attempts) >= -attempt:
+            return attempts[attempt]
     else:
-        for each in found:
+        for each in attempts:
             if each.attempt == attempt:
                 return each
-    numbers = ", ".join(str(each.attempt) for each in found) or "none"
+    numbers = ", ".join(str(each.attempt) for each in attempts) or "none"
     raise MoorageError(f"attempt {attempt} of pod {pod} is not on record; on record: {numbers}")
 
 
-def record_text(found: ShownAttempt, *, node: str, every: bool, wide: bool) -> str:
+def record_text(attempt: ShownAttempt, *, node: str, every: bool, wide: bool) -> str:
     """Return a record for people: what happened, the best nodes, the nodes that were rejected.
 
     Parameters
@@ -117,46 +117,46 @@ def record_text(found: ShownAttempt, *, node: str, every: bool, wide: bool) -> s
     wide
         Whether raw and normalised scores are shown next to the weighted ones.
     """
-    head = list(_head(found))
+    head = list(_head(attempt))
     lines = list(head)
-    best = [each for each in found.best if not node or each.node == node]
+    best = [each for each in attempt.best if not node or each.node == node]
     if best:
         lines += ["", *_scores(best, wide=wide)]
-    lines += _rejected(found, node, every=every)
-    lines += _extenders(found, node, every=every)
+    lines += _rejected(attempt, node, every=every)
+    lines += _extenders(attempt, node, every=every)
     if node and not best and len(lines) == len(head):
         lines += ["", f"Nothing is on record about node {node}: it is none of the ten best nodes."]
     return "\n".join(lines)
 
 
-def _head(found: ShownAttempt) -> Iterator[str]:
-    pod = f"pod {found.namespace}/{found.name}, attempt {found.attempt}, {found.time}"
-    if found.node:
-        why = f"total {found.total}" if found.total is not None else "the only feasible node"
-        ties = f", drawn among {found.ties} equal ones" if found.ties > 1 else ""
-        yield f"{pod}: node {found.node} was chosen ({why}{ties})"
+def _head(attempt: ShownAttempt) -> Iterator[str]:
+    pod = f"pod {attempt.namespace}/{attempt.name}, attempt {attempt.attempt}, {attempt.time}"
+    if attempt.node:
+        why = f"total {attempt.total}" if attempt.total is not None else "the only feasible node"
+        ties = f", drawn among {attempt.ties} equal ones" if attempt.ties > 1 else ""
+        yield f"{pod}: node {attempt.node} was chosen ({why}{ties})"
     else:
-        yield f"{pod}: {found.outcome}: {found.message}"
-    took = f"{found.seconds * 1e3:.2f} ms"
-    yield f"  {found.feasible} of {found.evaluated} nodes were feasible; {took}"
-    if found.broken_by:
-        yield f"  broken by plugin {found.broken_by}"
-    if found.waited_for:
-        yield f"  before, it waited for: {', '.join(found.waited_for)}"
-    yield from (f"  {each.time} {each.what} ({each.cause})" for each in found.before)
-    if found.pre_filter_plugins:
-        yield f"  PreFilter restricted the nodes: {', '.join(found.pre_filter_plugins)}"
-    if found.nominated_node:
-        rule = f" (chosen by: {found.victims_chosen_by})" if found.victims_chosen_by else ""
-        victims = f", evicting {', '.join(found.victims)}{rule}" if found.victims else ""
-        yield f"  nominated for {found.nominated_node}{victims}"
+        yield f"{pod}: {attempt.outcome}: {attempt.message}"
+    took = f"{attempt.seconds * 1e3:.2f} ms"
+    yield f"  {attempt.feasible} of {attempt.evaluated} nodes were feasible; {took}"
+    if attempt.broken_by:
+        yield f"  broken by plugin {attempt.broken_by}"
+    if attempt.waited_for:
+        yield f"  before, it waited for: {', '.join(attempt.waited_for)}"
+    yield from (f"  {each.time} {each.what} ({each.cause})" for each in attempt.before)
+    if attempt.pre_filter_plugins:
+        yield f"  PreFilter restricted the nodes: {', '.join(attempt.pre_filter_plugins)}"
+    if attempt.nominated_node:
+        rule = f" (chosen by: {attempt.victims_chosen_by})" if attempt.victims_chosen_by else ""
+        victims = f", evicting {', '.join(attempt.victims)}{rule}" if attempt.victims else ""
+        yield f"  nominated for {attempt.nominated_node}{victims}"
     yield from (
         f"  {each.name}: {each.code}, {each.seconds * 1e3:.2f} ms{_by(each.plugin)}"
-        for each in found.steps
+        for each in attempt.steps
     )
-    if found.end:
-        told = f": {found.message}" if found.node and found.message else ""
-        yield f"  {found.end} {found.ended}{told}"
+    if attempt.end:
+        told = f": {attempt.message}" if attempt.node and attempt.message else ""
+        yield f"  {attempt.end} {attempt.ended}{told}"
 
 
 def _scores(best: Sequence[ShownNode], *, wide: bool) -> list[str]:
@@ -172,18 +172,18 @@ def _scores(best: Sequence[ShownNode], *, wide: bool) -> list[str]:
     return table.lines(rows)
 
 
-def _rejected(found: ShownAttempt, node: str, *, every: bool) -> Iterator[str]:
-    if found.filter_results == "dropped":
+def _rejected(attempt: ShownAttempt, node: str, *, every: bool) -> Iterator[str]:
+    if attempt.filter_results == "dropped":
         yield ""
         yield "The rejected nodes are not on record any more, to stay within --records-bytes."
-    for each in found.rejections or ():
+    for each in attempt.rejections or ():
         head = f"{each.plugin or 'extender'}: {each.code}: {', '.join(each.reasons)}"
         lines = _alike(head, each.nodes, node, every=every)
         yield from ("", *lines) if lines else ()
 
 
-def _extenders(found: ShownAttempt, node: str, *, every: bool) -> Iterator[str]:
-    for each in found.extenders:
+def _extenders(attempt: ShownAttempt, node: str, *, every: bool) -> Iterator[str]:
+    for each in attempt.extenders:
         yield ""
         yield f"extender {each.extender}"
         yield from (f"  failed: {text}" for text in each.errors)

@@ -118,14 +118,14 @@ def find_explanation(wanted: Wanted) -> Explanation:
 def _ask_scheduler(wanted: Wanted) -> Explanation:
     """Ask a running scheduler."""
     namespace = wanted.namespace or namespace_of(wanted.to)
-    given = {"pod": f"{namespace}/{wanted.name}"}
+    query = {"pod": f"{namespace}/{wanted.name}"}
     if wanted.node:
-        given["node"] = wanted.node
+        query["node"] = wanted.node
     if wanted.every:
-        given["all"] = "true"
+        query["all"] = "true"
 
     async def work(link: SchedulerLink) -> bytes:
-        return await link.ask("/explain", given)
+        return await link.ask("/explain", query)
 
     body = run_asking(work, wanted.to)
     try:
@@ -219,17 +219,17 @@ def objects_of_server(
     """
 
     async def work(session: Session) -> tuple[Objects, str]:
-        found = Objects()
+        objects = Objects()
         watched = (kind.resource for kind in KINDS.values())
-        await take_kinds(session, (NODES, PODS, *watched, *more), found)
+        await take_kinds(session, (NODES, PODS, *watched, *more), objects)
         if then is not None:
-            await then(session, found)
-        return found, session.namespace
+            await then(session, objects)
+        return objects, session.namespace
 
     return run_session(work, kubeconfig=kubeconfig, context=context, namespace=namespace)
 
 
-async def take_kinds(session: Session, kinds: Sequence[ResourceType], found: Objects) -> None:
+async def take_kinds(session: Session, kinds: Sequence[ResourceType], objects: Objects) -> None:
     """List every object of some kinds; a kind that the server does not have is passed over.
 
     Raises
@@ -238,10 +238,10 @@ async def take_kinds(session: Session, kinds: Sequence[ResourceType], found: Obj
         The server refuses a list, or cannot be reached.
     """
     for resource in kinds:
-        await _take(session, resource, found)
+        await _take(session, resource, objects)
 
 
-async def _take(session: Session, resource: ResourceType, found: Objects) -> None:
+async def _take(session: Session, resource: ResourceType, objects: Objects) -> None:
     """Take in every object of a kind; a server need not have the kind."""
     path = f"{group_version_path(resource.group, resource.version)}/{resource.plural}"
     token = ""
@@ -256,7 +256,7 @@ async def _take(session: Session, resource: ResourceType, found: Objects) -> Non
             return
         listed = _list(answer.body)
         for item in with_kind(listed.items or [], resource.kind, resource.api_version):
-            found.add_json(item)
+            objects.add_json(item)
         token = str(listed.metadata.get("continue") or "")
         if not token:
             return

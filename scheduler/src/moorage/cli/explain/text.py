@@ -8,31 +8,31 @@ from moorage.cli.render import Columns
 from moorage.explain.answer import Explanation, NodeAnswer, Suggestion
 
 
-def report(found: Explanation, *, wide: bool) -> str:
+def report(explanation: Explanation, *, wide: bool) -> str:
     """Return an explanation: the sentence, notes, suggestions, the table of nodes.
 
     Parameters
     ----------
-    found
+    explanation
         The explanation.
     wide
         Whether the table has a column for each plugin.
     """
-    parts = [f"pod {found.namespace}/{found.name}: {found.sentence}"]
-    parts += [f"  {note}" for note in found.notes]
-    if found.suggestions:
+    parts = [f"pod {explanation.namespace}/{explanation.name}: {explanation.sentence}"]
+    parts += [f"  {note}" for note in explanation.notes]
+    if explanation.suggestions:
         parts += ["", "Suggestions, each tried by itself:"]
         parts += [
             f"  {index}. {_suggestion_text(suggestion)}"
-            for index, suggestion in enumerate(found.suggestions, start=1)
+            for index, suggestion in enumerate(explanation.suggestions, start=1)
         ]
-    if found.nodes:
-        parts += ["", *(_wide(found.nodes) if wide else _narrow(found.nodes))]
-        left_out = found.node_count - len(found.nodes)
+    if explanation.nodes:
+        parts += ["", *(_wide(explanation.nodes) if wide else _narrow(explanation.nodes))]
+        left_out = explanation.node_count - len(explanation.nodes)
         if left_out:
             parts.append(f"({left_out} more nodes; --all shows them)")
-    if found.source:
-        parts += ["", found.source]
+    if explanation.source:
+        parts += ["", explanation.source]
     return "\n".join(parts)
 
 

@@ -155,12 +155,12 @@ class SandboxActs:
         return _json_answer({"created": names})
 
     async def _create(self, resource: ResourceType, obj: dict[str, Any]) -> dict[str, Any]:
-        made: Any = await self._client.create(
+        created: Any = await self._client.create(
             resource,
             {"apiVersion": resource.api_version, "kind": resource.kind, **obj},
             namespace=obj["metadata"].get("namespace", "") if resource.namespaced else "",
         )
-        return dict(made)
+        return dict(created)
 
     async def _cordon(self, body: bytes) -> Answered:
         wanted = _read(body, Cordon)
@@ -252,9 +252,9 @@ def _checked(resources: dict[str, str]) -> dict[str, str]:
     return resources
 
 
-def _name(made: dict[str, Any]) -> str:
-    return str(made["metadata"]["name"])
+def _name(created: dict[str, Any]) -> str:
+    return str(created["metadata"]["name"])
 
 
-def _json_answer(found: object) -> Answered:
-    return Answered(msgspec.json.encode(found))
+def _json_answer(content: object) -> Answered:
+    return Answered(msgspec.json.encode(content))

@@ -90,14 +90,14 @@ async def _served(wanted: Wanted, loaded: LoadedConfiguration, clock: Clock) -> 
         if found is not None:
             source, pod = found
             show_note(f"the scheduler {pod} answers")
-            seen = f"the scheduler {pod} of {access.server} sees"
-            await _shown(wanted, _with_objects(source, transport), access, seen)
+            sentence = f"the scheduler {pod} of {access.server} sees"
+            await _shown(wanted, _with_objects(source, transport), access, sentence)
             return
-        seen = f"a scheduler of {access.server} would see"
+        sentence = f"a scheduler of {access.server} would see"
 
         async def serve(source: Source) -> None:
             objects = _with_objects(source, transport)
-            await _shown(wanted, objects, access, seen, watches=True)
+            await _shown(wanted, objects, access, sentence, watches=True)
 
         await watch_and_serve(transport, (loaded, wanted.plugins), clock, serve)
     finally:
@@ -138,12 +138,12 @@ def _with_objects(source: Source, transport: Transport) -> WithObjects:
 
 
 async def _shown(
-    wanted: Wanted, source: Source, access: ServerAccess, seen: str, *, watches: bool = False
+    wanted: Wanted, source: Source, access: ServerAccess, sentence: str, *, watches: bool = False
 ) -> None:
     whose = wanted.to.kubeconfig or "the kubeconfig"
-    rights = _RIGHTS.format(seen=seen, whose=f"the user of {whose}")
+    rights = _RIGHTS.format(seen=sentence, whose=f"the user of {whose}")
     if wanted.to.scheduler.startswith("http"):
-        rights = _RIGHTS.format(seen=seen, whose="--token")
+        rights = _RIGHTS.format(seen=sentence, whose="--token")
     plan = plan_of(wanted.address, title=access.server, rights=rights, option="--address")
     plan = msgspec.structs.replace(plan, watches=watches)
     if watches:

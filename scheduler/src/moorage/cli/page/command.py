@@ -38,7 +38,9 @@ watched, and explanations are computed by the configuration: only lists and watc
 @plugin_option
 @scheduler_options
 @kubeconfig_option
-def dashboard(*, address: str, config: Path | None, plugins: tuple[str, ...], **asked: Any) -> None:
+def dashboard(
+    *, address: str, config: Path | None, plugins: tuple[str, ...], **target: Any
+) -> None:
     """Serve the page of any cluster, until Ctrl-C; nothing is written.
 
     The login link is printed; it works once, and then the next one is printed. The page shows what
@@ -49,4 +51,4 @@ def dashboard(*, address: str, config: Path | None, plugins: tuple[str, ...], **
     from moorage.cli.page.any_cluster import Wanted, show_cluster
 
     log_from(logging.WARNING)
-    show_cluster(Wanted(address, config, plugins, QuestionTarget(**asked)))
+    show_cluster(Wanted(address, config, plugins, QuestionTarget(**target)))

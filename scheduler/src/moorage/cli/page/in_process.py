@@ -29,9 +29,9 @@ class InProcess:
         """Ask a question; an unknown one is answered by a Status."""
         page, tried = self._pages.get(f"{PREFIX}{path}"), self._bodies.get(f"{PREFIX}{path}")
         if body and tried is not None:
-            made = await tried(body)
+            answered = await tried(body)
         elif page is not None:
-            made = await page(query)
+            answered = await page(query)
         else:
-            made = refused(404, "NotFound", f"{PREFIX}{path}: there is no such question")
-        return Answered(made.body, made.status)
+            answered = refused(404, "NotFound", f"{PREFIX}{path}: there is no such question")
+        return Answered(answered.body, answered.status)

@@ -84,21 +84,21 @@ class WithObjects:
 
     async def _quotas(self) -> list[ShownQuota]:
         """Return the quotas of every namespace."""
-        found: list[ShownQuota] = []
+        quotas: list[ShownQuota] = []
         listed: Any = await self._client.list(RESOURCE_QUOTAS)
         for each in listed["items"]:
             status = each.get("status") or {}
             most = status.get("hard") or each["spec"].get("hard") or {}
-            found.append(_quota("ResourceQuota", each, most=most, guaranteed={}))
+            quotas.append(_quota("ResourceQuota", each, most=most, guaranteed={}))
         try:
             listed = await self._client.list(ELASTIC_QUOTAS)
         except NotFoundError:
-            return found  # the server has no such kind
+            return quotas  # the server has no such kind
         for each in listed["items"]:
             spec = each.get("spec") or {}
             bounds = {"most": spec.get("max") or {}, "guaranteed": spec.get("min") or {}}
-            found.append(_quota("ElasticQuota", each, **bounds))
-        return found
+            quotas.append(_quota("ElasticQuota", each, **bounds))
+        return quotas
 
 
 def _quota(
@@ -129,8 +129,8 @@ def _part(used: Any, most: Any) -> float | None:
     return parse_quantity(used) / bound if bound else 1.0
 
 
-def _answer(found: object) -> Answered:
-    return Answered(msgspec.json.encode(found))
+def _answer(content: object) -> Answered:
+    return Answered(msgspec.json.encode(content))
 
 
 def _refused(code: int, message: str) -> Answered:

@@ -57,13 +57,13 @@ async def by_lease(transport: Transport, namespace: str, name: str) -> tuple[Rem
     pod = await _holder(transport, namespace, name)
     if not pod:
         return None
-    found = Remote(transport, proxy_path(namespace, pod))
+    remote = Remote(transport, proxy_path(namespace, pod))
     try:
-        answered = await found.ask("/queue", {"limit": "1"})
+        answered = await remote.ask("/queue", {"limit": "1"})
     except MoorageError:
         return None
     is_ours = answered.status == 200 and b'"SchedulingQueue"' in answered.body
-    return (found, f"{namespace}/{pod}") if is_ours else None
+    return (remote, f"{namespace}/{pod}") if is_ours else None
 
 
 async def _holder(transport: Transport, namespace: str, name: str) -> str:

@@ -57,7 +57,7 @@ def queue(
     watch: bool,
     output: Form,
     limit: int | None,
-    **asked: Any,
+    **target: Any,
 ) -> None:
     """Show which pods wait for the scheduler, where, until when and why.
 
@@ -78,7 +78,7 @@ def queue(
                 return
             await aio.sleep(_WATCH_SECONDS)
 
-    run_asking(work, QuestionTarget(**asked))
+    run_asking(work, QuestionTarget(**target))
 
 
 def _show(body: bytes, namespace: str, output: Form) -> None:

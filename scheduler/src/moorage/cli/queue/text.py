@@ -45,41 +45,41 @@ def read_answer(body: bytes) -> QueueAnswer:
         ) from error
 
 
-def narrowed(found: QueueAnswer, namespace: str) -> QueueAnswer:
+def narrowed(answer: QueueAnswer, namespace: str) -> QueueAnswer:
     """Return an answer with the pods and groups of one namespace only; "" for all of them."""
     if not namespace:
-        return found
+        return answer
     return msgspec.structs.replace(
-        found,
-        pods=tuple(each for each in found.pods if each.namespace == namespace),
-        groups=tuple(each for each in found.groups if each.namespace == namespace),
+        answer,
+        pods=tuple(each for each in answer.pods if each.namespace == namespace),
+        groups=tuple(each for each in answer.groups if each.namespace == namespace),
     )
 
 
-def lines(found: QueueAnswer, *, wide: bool) -> list[str]:
+def lines(answer: QueueAnswer, *, wide: bool) -> list[str]:
     """Return the table of pods, and the table of groups if there are any."""
-    now_ns = parse_rfc3339(found.time)
+    now_ns = parse_rfc3339(answer.time)
     text: list[str] = []
-    if found.pods:
+    if answer.pods:
         table = Columns(_WIDE if wide else _HEADINGS)
-        text += table.lines([_pod_cells(each, now_ns, wide=wide) for each in found.pods])
-    if found.groups:
+        text += table.lines([_pod_cells(each, now_ns, wide=wide) for each in answer.pods])
+    if answer.groups:
         if text:
             text.append("")
-        text += Columns(_GROUP_HEADINGS).lines(map(_group_cells, found.groups))
+        text += Columns(_GROUP_HEADINGS).lines(map(_group_cells, answer.groups))
     return text
 
 
-def remarks(found: QueueAnswer, namespace: str) -> Iterator[str]:
+def remarks(answer: QueueAnswer, namespace: str) -> Iterator[str]:
     """Yield the notes below the tables: no pod waits, or pods are left out."""
-    if not (found.pods or found.groups):
+    if not (answer.pods or answer.groups):
         yield f"no pods wait{f' in {namespace} namespace' if namespace else ''}"
-    if not found.scheduling:
+    if not answer.scheduling:
         yield "this scheduler waits for the lease: it does not schedule"
     if namespace:
         return
-    listed = Counter(each.queue for each in found.pods)
-    for queue, size in msgspec.to_builtins(found.sizes).items():
+    listed = Counter(each.queue for each in answer.pods)
+    for queue, size in msgspec.to_builtins(answer.sizes).items():
         if listed[queue] < size:
             yield f"{listed[queue]} of {size} {queue} pods are listed; --limit lists more"
 

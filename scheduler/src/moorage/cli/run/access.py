@@ -42,13 +42,13 @@ _QPS, _BURST = 200, 400
 
 
 def access_of(
-    given: Mapping[str, Any], *, clock: Clock, streams: Streams, facts: AccessFacts
+    flags: Mapping[str, Any], *, clock: Clock, streams: Streams, facts: AccessFacts
 ) -> Access:
     """Return the guard of the port.
 
     Parameters
     ----------
-    given
+    flags
         kube-scheduler's flags by name.
     clock, streams
         For certificates and caches, and for the jitter of retries.
@@ -60,18 +60,20 @@ def access_of(
     UsageError
         A flag has a value that cannot be used, or names a file that cannot be used.
     """
-    reviews = _Reviews(given, clock, streams, facts)
+    reviews = _Reviews(flags, clock, streams, facts)
     cluster = None
-    if reviews.authentication is not None and not given.get("authentication-skip-lookup", False):
+    if reviews.authentication is not None and not flags.get("authentication-skip-lookup", False):
         rng = streams.stream("authorities of callers")
         cluster = ClusterTrust(reviews.authentication, clock=clock, rng=rng)
-    trust = _trust(given, cluster)
+    trust = _trust(flags, cluster)
     authenticator = Authenticator(trust or Trust, reviews.tokens(), clock=clock)
     return Access(
-        ServerTls(pair_source(given, clock), tls_rules(given), trust, named=named_sources(given)),
+        ServerTls(
+            pair_source(flags, clock), tls_rules(flags), trust, named_sources=named_sources(flags)
+        ),
         Gate(authenticator, reviews.authorizer(), facts=facts, clock=clock),
         cluster=cluster,
-        tolerant=given.get("authentication-tolerate-lookup-failure", True),
+        tolerant=flags.get("authentication-tolerate-lookup-failure", True),
         transports=reviews.transports,
     )
 
@@ -80,14 +82,14 @@ class _Reviews:
     """The ways to ask the API server about callers."""
 
     def __init__(
-        self, given: Mapping[str, Any], clock: Clock, streams: Streams, facts: AccessFacts
+        self, flags: Mapping[str, Any], clock: Clock, streams: Streams, facts: AccessFacts
     ) -> None:
-        self._flags = given
+        self._flags = flags
         self._clock = clock
         self._rng = streams.stream("reviews of callers")
         self._facts = facts
-        self.authentication = _transport(given, "authentication", clock)
-        self._authorization = _transport(given, "authorization", clock)
+        self.authentication = _transport(flags, "authentication", clock)
+        self._authorization = _transport(flags, "authorization", clock)
 
     @property
     def transports(self) -> list[Transport]:
@@ -132,9 +134,9 @@ class _Reviews:
         return parse_duration(self._flags.get(flag, _TTL))
 
 
-def _transport(given: Mapping[str, Any], subject: str, clock: Clock) -> Transport | None:
+def _transport(flags: Mapping[str, Any], subject: str, clock: Clock) -> Transport | None:
     """Return the way to the server that is asked; None if there is none to ask."""
-    access = _server(given.get(f"{subject}-kubeconfig", ""), subject, clock)
+    access = _server(flags.get(f"{subject}-kubeconfig", ""), subject, clock)
     if access is None:
         return None
     agent = f"moorage-scheduler/{subject}"
@@ -151,10 +153,10 @@ def _server(kubeconfig: str, subject: str, clock: Clock) -> ServerAccess | None:
         return None
 
 
-def _trust(given: Mapping[str, Any], cluster: ClusterTrust | None) -> Callable[[], Trust] | None:
+def _trust(flags: Mapping[str, Any], cluster: ClusterTrust | None) -> Callable[[], Trust] | None:
     """Return what knows the authorities of callers; None if there can be none."""
-    clients, front = _file(given, "client-ca-file"), _file(given, "requestheader-client-ca-file")
-    names = proxy_names(given)
+    clients, front = _file(flags, "client-ca-file"), _file(flags, "requestheader-client-ca-file")
+    names = proxy_names(flags)
     if cluster is None and clients is None and front is None:
         return None
 
@@ -169,12 +171,12 @@ def _trust(given: Mapping[str, Any], cluster: ClusterTrust | None) -> Callable[[
     return now
 
 
-def _file(given: Mapping[str, Any], flag: str) -> BundleFile | None:
-    path = given.get(flag, "")
+def _file(flags: Mapping[str, Any], flag: str) -> BundleFile | None:
+    path = flags.get(flag, "")
     return BundleFile(Path(path), flag) if path else None
 
 
-def proxy_names(given: Mapping[str, Any]) -> ProxyNames:
+def proxy_names(flags: Mapping[str, Any]) -> ProxyNames:
     """Return the headers of front proxies and their names, from the flags.
 
     Raises
@@ -184,7 +186,7 @@ def proxy_names(given: Mapping[str, Any]) -> ProxyNames:
     """
 
     def names(flag: str, default: str) -> tuple[str, ...]:
-        text = given.get(flag, default)
+        text = flags.get(flag, default)
         found = tuple(name.strip() for name in text.split(",")) if text else ()
         if "" in found:
             raise UsageError(f"--{flag} {text}: empty value")

@@ -96,12 +96,12 @@ def run(
         from moorage.cli.run.scheduling import schedule, write_config
 
     own = {name: flags.pop(name) for name in ("records_bytes", "record", "page")}
-    given = flags_of(flags)
-    log_format = given.get("logging-format", "text")
+    values = flags_of(flags)
+    log_format = values.get("logging-format", "text")
     log_from(level_of(verbose), log_format=log_format, klog=True)
-    for line in warnings(given, has_config=config is not None):
+    for line in warnings(values, has_config=config is not None):
         show_note(line)
-    if given.get("version"):
+    if values.get("version"):
         click.echo(f"moorage {__version__}")
         return
     options = SchedulerOptions(
@@ -110,12 +110,12 @@ def run(
         config=config,
         seed=seed,
         plugins=plugins,
-        flags=given,
+        flags=values,
         verbosity=verbose,
         **own,
     )
-    if "write-config-to" in given:
-        write_config(options, Path(given["write-config-to"]))
+    if "write-config-to" in values:
+        write_config(options, Path(values["write-config-to"]))
         return
 
     async def main() -> None:

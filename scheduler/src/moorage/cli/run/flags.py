@@ -420,7 +420,7 @@ def flags_of(values: Mapping[str, Any]) -> dict[str, Any]:
     UsageError
         A flag is refused; the message lists every refused flag.
     """
-    given = {
+    flags = {
         (flag := _BY_PARAMETER[parameter]).name: _joined(value, ";" if flag.name == SNI else ",")
         for parameter, value in values.items()
         if value not in (None, ())
@@ -428,17 +428,17 @@ def flags_of(values: Mapping[str, Any]) -> dict[str, Any]:
     faults = [
         f"--{flag.name}: not supported: {flag.note}"
         for flag in FLAGS
-        if flag.effect is Effect.REFUSED and flag.name in given
+        if flag.effect is Effect.REFUSED and flag.name in flags
     ]
     if faults:
         raise UsageError("; ".join(faults))
-    return given
+    return flags
 
 
-def warnings(given: Mapping[str, Any], *, has_config: bool) -> Iterator[str]:
+def warnings(flags: Mapping[str, Any], *, has_config: bool) -> Iterator[str]:
     """Yield a warning for each given flag that has no effect."""
     for flag in FLAGS:
-        if flag.name not in given:
+        if flag.name not in flags:
             continue
         if flag.effect is Effect.ACCEPTED:
             yield f"--{flag.name} has no effect: {flag.note}"
@@ -446,11 +446,11 @@ def warnings(given: Mapping[str, Any], *, has_config: bool) -> Iterator[str]:
             yield f"--{flag.name} has no effect: --config is given, and clientConnection says it"
 
 
-def values_in_force(given: Mapping[str, Any]) -> dict[str, str]:
+def values_in_force(flags: Mapping[str, Any]) -> dict[str, str]:
     """Return the value of every flag as Go prints it; defaults for flags not given."""
     values: dict[str, str] = {}
     for flag in FLAGS:
-        value = given.get(flag.name, flag.default)
+        value = flags.get(flag.name, flag.default)
         text = str(value).lower() if flag.kind == "bool" else str(value)
         listed = flag.kind == "strings" and flag.name != "feature-gates"
         values[flag.name] = f"[{text}]" if listed and text != "[]" else text

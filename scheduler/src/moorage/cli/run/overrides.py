@@ -27,7 +27,7 @@ _CONNECTION: Final = {"kube-api-qps": "qps", "kube-api-burst": "burst"}
 
 
 def with_flags(
-    config: LoadedConfiguration, given: Mapping[str, Any], *, has_config: bool
+    config: LoadedConfiguration, flags: Mapping[str, Any], *, has_config: bool
 ) -> LoadedConfiguration:
     """Return the configuration, changed by the given flags.
 
@@ -35,7 +35,7 @@ def with_flags(
     ----------
     config
         The configuration as read, or the defaults.
-    given
+    flags
         Flags by name.
     has_config
         Whether the configuration was read from a file; deprecated flags do not override a file.
@@ -50,13 +50,13 @@ def with_flags(
     kubernetes v1.36 cmd/kube-scheduler/app/options (``ApplyDeprecated``, leader election flags).
     """
     scheduler = config.scheduler
-    if any(flag in given for flag in _EMULATION_FLAGS):
-        version, oldest, gates = (str(given.get(flag, "")) for flag in _EMULATION_FLAGS)
+    if any(flag in flags for flag in _EMULATION_FLAGS):
+        version, oldest, gates = (str(flags.get(flag, "")) for flag in _EMULATION_FLAGS)
         config = emulating(config, version=version, oldest=oldest, gates=gates)
-    if _LEFTOVER in given:
-        config = msgspec.structs.replace(config, unschedulable_ns_max=_leftover_ns(given))
-    election = _changes(given, _LEADER_ELECTION)
-    connection = {} if has_config else _changes(given, _CONNECTION)
+    if _LEFTOVER in flags:
+        config = msgspec.structs.replace(config, unschedulable_ns_max=_leftover_ns(flags))
+    election = _changes(flags, _LEADER_ELECTION)
+    connection = {} if has_config else _changes(flags, _CONNECTION)
     if not election and not connection:
         return config
     scheduler = msgspec.structs.replace(
@@ -70,15 +70,15 @@ def with_flags(
     return msgspec.structs.replace(config, scheduler=scheduler)
 
 
-def _leftover_ns(given: Mapping[str, Any]) -> int:
-    longest_ns = parse_duration(given[_LEFTOVER])
+def _leftover_ns(flags: Mapping[str, Any]) -> int:
+    longest_ns = parse_duration(flags[_LEFTOVER])
     if longest_ns < 0:
         raise ConfigError(
-            [f"--{_LEFTOVER}: Invalid value: {given[_LEFTOVER]}: must not be negative"],
+            [f"--{_LEFTOVER}: Invalid value: {flags[_LEFTOVER]}: must not be negative"],
             source="flags",
         )
     return longest_ns
 
 
-def _changes(given: Mapping[str, Any], fields: Mapping[str, str]) -> dict[str, Any]:
-    return {field: given[flag] for flag, field in fields.items() if flag in given}
+def _changes(flags: Mapping[str, Any], fields: Mapping[str, str]) -> dict[str, Any]:
+    return {field: flags[flag] for flag, field in fields.items() if flag in flags}

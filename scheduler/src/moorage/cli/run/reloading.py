@@ -106,14 +106,14 @@ class Reloading:
     async def run(self) -> None:
         """Reload when the files have changed and then stayed the same for a second."""
         files = self._files
-        seen = files.loaded
+        last = files.loaded
         while True:
             await sleep(LOOK_SECONDS)
             found = files.now()
             # An editor may write in several steps, so the next look has to find the same.
-            if found != files.loaded and found == seen:
+            if found != files.loaded and found == last:
                 self.reload()
-            seen = found
+            last = found
 
     def reload(self) -> None:
         """Read everything anew, and have it taken over or refused."""

@@ -53,12 +53,14 @@ from moorage.service.plugin_watch import PluginWatch
 from moorage.service.scheduler import Scheduler
 
 
-async def schedule(options: SchedulerOptions, clock: Clock, told: StartListeners = NOBODY) -> None:
+async def schedule(
+    options: SchedulerOptions, clock: Clock, listeners: StartListeners = NOBODY
+) -> None:
     """Schedule the pods of a server until cancelled.
 
     Parameters
     ----------
-    told
+    listeners
         The functions to call when pods are being scheduled, and with the addresses that are served.
 
     Raises
@@ -90,7 +92,7 @@ async def schedule(options: SchedulerOptions, clock: Clock, told: StartListeners
         known.config.scheduler, lease_transport, identity=identity, clock=clock, streams=streams
     )
     guard = None if elector is None else WriteGuard(elector.check_lease)
-    transport = scheduler_transport(config.scheduler, access, clock, guard, told=calls)
+    transport = scheduler_transport(config.scheduler, access, clock, guard, listener=calls)
     try:
         await look_at_server(transport, streams, clock)
         scheduler = assemble(
@@ -121,7 +123,7 @@ async def schedule(options: SchedulerOptions, clock: Clock, told: StartListeners
                 _shown, options, begun, clock=clock, where=(server_url, transport), server=server
             )
             reloaded = _reloaded(options, files, begun, containment)
-            await _served(scheduler, server, (line, recording.run(), reloaded), shown, told)
+            await _served(scheduler, server, (line, recording.run(), reloaded), shown, listeners)
     finally:
         await transport.close()
         await lease_transport.close()
@@ -160,7 +162,7 @@ async def _served(
     server: HealthServer | None,
     beside: Sequence[Coroutine[Any, Any, None]],
     shown: Callable[[Callable[[str], None] | None], Coroutine[Any, Any, None]],
-    told: StartListeners,
+    listeners: StartListeners,
 ) -> None:
     """Run a scheduler, do other work beside it, and serve its port while it runs."""
     # kube-scheduler's own debugging signal: compare the cache with the API and log differences.
@@ -170,9 +172,9 @@ async def _served(
         tasks.spawn(work, name="beside the scheduler")
     watched = watch_loop(scheduler.parts.clock, scheduler.facts.loop_stalls.observe)
     tasks.spawn(watched, name="stalls of the loop")
-    late = None if told.serving is None else server
-    if told.ready is not None:
-        tasks.spawn(_tell(scheduler, late, shown, told), name="tell that it schedules")
+    late = None if listeners.serving is None else server
+    if listeners.ready is not None:
+        tasks.spawn(_tell(scheduler, late, shown, listeners), name="tell that it schedules")
     else:
         tasks.spawn(shown(None), name="page")
     if server is not None and late is None:
@@ -189,15 +191,15 @@ async def _tell(
     scheduler: Scheduler,
     server: HealthServer | None,
     shown: Callable[[Callable[[str], None] | None], Coroutine[Any, Any, None]],
-    told: StartListeners,
+    listeners: StartListeners,
 ) -> None:
     await scheduler.ready.wait()
-    if told.ready is not None:
-        told.ready()
-    if server is not None and told.serving is not None:
+    if listeners.ready is not None:
+        listeners.ready()
+    if server is not None and listeners.serving is not None:
         await server.start()
-        told.serving(server.url)
-    await shown(told.page)
+        listeners.serving(server.url)
+    await shown(listeners.page)
 
 
 async def _shown(
@@ -285,7 +287,7 @@ def scheduler_transport(
     clock: Clock,
     guard: WriteGuard | None = None,
     *,
-    told: CallListener | None = None,
+    listener: CallListener | None = None,
 ) -> Transport:
     """Return the transport to the server, with the rate limit of ``clientConnection``, if any."""
     limits = config.client_connection
@@ -296,7 +298,7 @@ def scheduler_transport(
         burst=limits.burst,
         user_agent="moorage-scheduler",
         guard=guard,
-        told=told,
+        listener=listener,
     )
 
 

@@ -54,7 +54,7 @@ _VERSION = {
 """As far as a program of Python can say it; the rest of Go's version is left out."""
 
 
-def listening_of(given: Mapping[str, Any], *, free_port: bool = False) -> Listening:
+def listening_of(flags: Mapping[str, Any], *, free_port: bool = False) -> Listening:
     """Return where to listen, from the flags.
 
     Raises
@@ -63,19 +63,19 @@ def listening_of(given: Mapping[str, Any], *, free_port: bool = False) -> Listen
         A flag has a value that cannot be used.
     """
     default = Listening()
-    address = given.get("bind-address", default.address)
+    address = flags.get("bind-address", default.address)
     try:
         ipaddress.ip_address(address)
     except ValueError as error:
         raise UsageError(f"--bind-address {address}: must be a valid IP address") from error
-    port = given.get("secure-port", default.port)
+    port = flags.get("secure-port", default.port)
     if not 0 <= port <= _PORT_MAX:
         raise UsageError(f"--secure-port {port}: must be between 0 and {_PORT_MAX}")
     return Listening(
         address=address,
         port=port,
         free_port=free_port,
-        share_port=given.get("permit-port-sharing", False),
+        share_port=flags.get("permit-port-sharing", False),
     )
 
 
@@ -98,7 +98,7 @@ class Port(msgspec.Struct, frozen=True):
 
 
 def port_of(
-    given: Mapping[str, Any], *, clock: Clock, streams: Streams, free_port: bool = False
+    flags: Mapping[str, Any], *, clock: Clock, streams: Streams, free_port: bool = False
 ) -> Port:
     """Return the port that the flags describe.
 
@@ -108,8 +108,8 @@ def port_of(
         A flag has a value that cannot be used, or names a file that cannot be used.
     """
     facts = AccessFacts()
-    access = access_of(given, clock=clock, streams=streams, facts=facts)
-    return Port(listening_of(given, free_port=free_port), access, facts)
+    access = access_of(flags, clock=clock, streams=streams, facts=facts)
+    return Port(listening_of(flags, free_port=free_port), access, facts)
 
 
 class Begun(msgspec.Struct):
@@ -169,14 +169,14 @@ def health_server(
     # The leaderElection check always passes, as in kube-scheduler: losing the lease ends a process.
     first = "ping" if scheduler.elector is None else "leaderElection"
     elected = [] if scheduler.elector is None else [("leaderElection", _passes)]
-    told = HealthFacts()
+    facts = HealthFacts()
 
     async def version(accept: str) -> Page:
         del accept
         return Page(encode(_VERSION), "application/json")
 
     async def slis(accept: str) -> Page:
-        return Page(*told.page_text(accept))
+        return Page(*facts.page_text(accept))
 
     checks = {
         "healthz": [(first, _passes)],
@@ -199,7 +199,7 @@ def health_server(
         port.access,
         checks=checks,
         pages=pages,
-        told=told,
+        facts=facts,
         queries=queries,
         bodies=body_pages(tried, core=scheduler.core),
         on_close=process.close,

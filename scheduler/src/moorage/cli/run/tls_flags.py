@@ -53,7 +53,7 @@ _NAMES: Final = ("localhost", "127.0.0.1", "::1")
 _FILE: Final = "kube-scheduler"
 
 
-def tls_rules(given: Mapping[str, Any]) -> TlsRules:
+def tls_rules(flags: Mapping[str, Any]) -> TlsRules:
     """Return versions and ciphers, from the flags.
 
     Raises
@@ -61,10 +61,10 @@ def tls_rules(given: Mapping[str, Any]) -> TlsRules:
     UsageError
         A flag has a value that cannot be used.
     """
-    version = given.get("tls-min-version", "")
+    version = flags.get("tls-min-version", "")
     if version not in _VERSIONS:
         raise UsageError(f"--tls-min-version {version}: write VersionTLS12 or VersionTLS13")
-    named = [name for name in given.get("tls-cipher-suites", "").split(",") if name]
+    named = [name for name in flags.get("tls-cipher-suites", "").split(",") if name]
     ciphers = tuple(_openssl_name(name) for name in named if name not in _OF_TLS13)
     if named and not ciphers:
         return TlsRules(ssl.TLSVersion.TLSv1_3)
@@ -87,7 +87,7 @@ def _openssl_name(name: str) -> str:
     return known
 
 
-def pair_source(given: Mapping[str, Any], clock: Clock) -> PairSource:
+def pair_source(values: Mapping[str, Any], clock: Clock) -> PairSource:
     """Return where the certificate to present comes from.
 
     Raises
@@ -100,13 +100,13 @@ def pair_source(given: Mapping[str, Any], clock: Clock) -> PairSource:
     kubernetes v1.36 ``apiserver/pkg/server/options/serving.go``
     (``MaybeDefaultWithSelfSignedCerts``).
     """
-    certificate, key = given.get("tls-cert-file", ""), given.get("tls-private-key-file", "")
+    certificate, key = values.get("tls-cert-file", ""), values.get("tls-private-key-file", "")
     if bool(certificate) != bool(key):
         raise UsageError("--tls-cert-file and --tls-private-key-file are given both or not at all")
     if certificate:
         flags = "--tls-cert-file and --tls-private-key-file"
         return FilePair(Path(certificate), Path(key), flags=flags)
-    address, folder = given.get("bind-address", ""), given.get("cert-dir", "")
+    address, folder = values.get("bind-address", ""), values.get("cert-dir", "")
     if not folder:
         return MadePair(_new_pair(clock, address))
     files = Path(folder) / f"{_FILE}.crt", Path(folder) / f"{_FILE}.key"
@@ -121,7 +121,7 @@ def pair_source(given: Mapping[str, Any], clock: Clock) -> PairSource:
     return FilePair(*files, flags="--cert-dir")
 
 
-def named_sources(given: Mapping[str, Any]) -> list[NamedSource]:
+def named_sources(flags: Mapping[str, Any]) -> list[NamedSource]:
     """Return the certificates for certain server names.
 
     Raises
@@ -133,8 +133,8 @@ def named_sources(given: Mapping[str, Any]) -> list[NamedSource]:
     -----
     kubernetes v1.36 ``component-base/cli/flag/namedcertkey_flag.go``.
     """
-    found = []
-    for text in filter(None, given.get(SNI, "").split(";")):
+    sources = []
+    for text in filter(None, flags.get(SNI, "").split(";")):
         files, colon, patterns = text.partition(":")
         names = tuple(name.strip() for name in patterns.split(",")) if colon else ()
         pair = [name.strip() for name in files.split(",")]
@@ -143,16 +143,16 @@ def named_sources(given: Mapping[str, Any]) -> list[NamedSource]:
                 f"--{SNI} {text}: write CERTIFICATE,KEY or CERTIFICATE,KEY:NAME,*.NAME"
             )
         source = FilePair(Path(pair[0]), Path(pair[1]), flags=f"--{SNI}")
-        found.append(NamedSource(source, names))
-    return found
+        sources.append(NamedSource(source, names))
+    return sources
 
 
-def _write(made: Pair, certificate: Path, key: Path) -> None:
+def _write(pair: Pair, certificate: Path, key: Path) -> None:
     try:
         certificate.parent.mkdir(parents=True, exist_ok=True)
         key.touch(mode=0o600)
-        key.write_bytes(made.key)
-        certificate.write_bytes(made.certificate)
+        key.write_bytes(pair.key)
+        certificate.write_bytes(pair.certificate)
     except OSError as error:
         raise UsageError(f"--cert-dir {certificate.parent}: {error.strerror}") from error
 

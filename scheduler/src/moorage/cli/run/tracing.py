@@ -18,7 +18,7 @@ class SentTraces:
 
     Parameters
     ----------
-    asked
+    tracing
         The settings; None traces nothing.
     clock
         The time of spans.
@@ -34,16 +34,16 @@ class SentTraces:
         OpenTelemetry is not installed.
     """
 
-    def __init__(self, asked: Tracing | None, clock: Clock) -> None:
+    def __init__(self, tracing: Tracing | None, clock: Clock) -> None:
         self.traces: Traces | None = None
         self._sender: SpanSender | None = None
-        if asked is None:
+        if tracing is None:
             return
-        self._exporter = Exporter(asked.endpoint)
+        self._exporter = Exporter(tracing.endpoint)
         self._sender = sender = SpanSender(self._exporter)
         # Not from the seed: replicas may have the same seed, but never the same trace ids.
         rng = Streams().stream("traces")
-        rate = asked.sampling_rate_per_million or 0
+        rate = tracing.sampling_rate_per_million or 0
         self.traces = Traces(
             clock, rng, rate_per_million=rate, emit=sender.queue_spans, counts=sender.counts
         )

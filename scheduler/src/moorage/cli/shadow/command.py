@@ -110,7 +110,7 @@ def shadow(  # noqa: PLR0913 - one parameter for each option
     from moorage.cli.shadow.running import Wanted, run_shadow
     from moorage.cli.shadow.text import report_text
 
-    found = run_shadow(
+    report = run_shadow(
         Wanted(
             config=config,
             version=version,
@@ -126,8 +126,8 @@ def shadow(  # noqa: PLR0913 - one parameter for each option
             context=context,
         )
     )
-    show(output, found, text=lambda: report_text(found))
-    if found.differ:
+    show(output, report, text=lambda: report_text(report))
+    if report.differ:
         ctx.exit(1)
 
 
@@ -137,9 +137,9 @@ def _seconds(length: str) -> float | None:
     if not length:
         return None
     try:
-        found = parse_duration(length) / 1e9
+        seconds = parse_duration(length) / 1e9
     except ValueError as problem:
         raise UsageError(f"--for {length}: {problem}") from None
-    if found <= 0:
+    if seconds <= 0:
         raise UsageError(f"--for {length}: the duration must be greater than 0")
-    return found
+    return seconds

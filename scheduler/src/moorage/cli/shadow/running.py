@@ -185,8 +185,8 @@ class _Lines:
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
 
-    def __call__(self, found: Comparison) -> None:
-        self._file.write(encode(found) + b"\n")
+    def __call__(self, comparison: Comparison) -> None:
+        self._file.write(encode(comparison) + b"\n")
         self._file.flush()
 
 

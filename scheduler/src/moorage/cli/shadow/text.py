@@ -23,45 +23,45 @@ _WORDS: Final = {
 }
 
 
-def report_text(found: Report) -> str:
+def report_text(report: Report) -> str:
     """Return a report as text."""
     parts = [
-        f"{found.configuration} next to the scheduler of {', '.join(found.profiles)}, "
-        f"{found.started[:19]}Z to {found.ended[:19]}Z",
+        f"{report.configuration} next to the scheduler of {', '.join(report.profiles)}, "
+        f"{report.started[:19]}Z to {report.ended[:19]}Z",
         "",
     ]
-    rows = [(_WORDS[each], str(found.outcomes[each.value])) for each in Outcome]
+    rows = [(_WORDS[each], str(report.outcomes[each.value])) for each in Outcome]
     parts += Columns(["decisions", "number"]).lines(row for row in rows if row[1] != "0")
-    parts += ["", _sentence(found), ""]
-    if found.plugins:
-        rows = [(name or "-", str(number)) for name, number in found.plugins.items()]
+    parts += ["", _sentence(report), ""]
+    if report.plugins:
+        rows = [(name or "-", str(number)) for name, number in report.plugins.items()]
         parts += [*Columns(["plugin that makes the difference", "number"]).lines(rows), ""]
-    parts += _differences(found)
-    if found.not_comparable_because:
-        rows = [(why, str(number)) for why, number in found.not_comparable_because.items()]
+    parts += _differences(report)
+    if report.not_comparable_because:
+        rows = [(why, str(number)) for why, number in report.not_comparable_because.items()]
         parts += [*Columns(["not comparable because", "number"]).lines(rows), ""]
-    if found.courses is not None:
-        parts += _courses(found.courses)
+    if report.courses is not None:
+        parts += _courses(report.courses)
     return "\n".join(parts).rstrip()
 
 
-def _sentence(found: Report) -> str:
-    if found.agreement is None:
+def _sentence(report: Report) -> str:
+    if report.agreement is None:
         return "No decision could be compared."
-    share = 100 * found.agreement
-    told = f"{found.agree} of {found.compared} comparable decisions agree ({share:.1f}%)."
-    if not found.differ:
+    share = 100 * report.agreement
+    told = f"{report.agree} of {report.compared} comparable decisions agree ({share:.1f}%)."
+    if not report.differ:
         return f"{told} No difference."
     return told
 
 
-def _differences(found: Report) -> list[str]:
-    shown = found.differences[:_SHOWN_MOST]
+def _differences(report: Report) -> list[str]:
+    shown = report.differences[:_SHOWN_MOST]
     if not shown:
         return []
     lines = [line for each in shown for line in _difference(each)]
-    if found.differ > len(shown):
-        lines.append(f"  and {found.differ - len(shown)} more; -o json and --to have more of them")
+    if report.differ > len(shown):
+        lines.append(f"  and {report.differ - len(shown)} more; -o json and --to have more of them")
     return ["Differences:", *lines, ""]
 
 
@@ -70,9 +70,9 @@ def _difference(each: Comparison) -> list[str]:
     return [f"  {each.pod}: {places}", f"    {each.reason}"]
 
 
-def _courses(found: Courses) -> list[str]:
+def _courses(courses: Courses) -> list[str]:
     """Return the cluster as it is next to the configuration's own course."""
-    real, own = found.real, found.own
+    real, own = courses.real, courses.own
     rows = [
         ("pods on nodes", str(real.pods), str(own.pods)),
         ("pods without a node", str(real.pending), str(own.pending)),
@@ -84,9 +84,9 @@ def _courses(found: Courses) -> list[str]:
         rows.append((f"{each.resource}, most on one node", *map(_largest, pair)))
         rows.append((f"{each.resource} stranded", *map(_stranded, pair)))
     heading = Columns(["the cluster", "really", "own course"])
-    evicted = f"In its own course it bound {found.own_bound} pods"
-    if found.own_evicted:
-        evicted += f" and evicted {found.own_evicted}, {found.own_lost} without an owner"
+    evicted = f"In its own course it bound {courses.own_bound} pods"
+    if courses.own_evicted:
+        evicted += f" and evicted {courses.own_evicted}, {courses.own_lost} without an owner"
     return [*heading.lines(rows), f"{evicted}."]
 
 

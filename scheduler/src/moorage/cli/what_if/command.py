@@ -76,7 +76,7 @@ def what_if(
     *,
     scenario: Path | None,
     output: Form,
-    **given: Any,
+    **flags: Any,
 ) -> None:
     """Say which pods would start, move, be evicted or lost, and why others would wait.
 
@@ -91,15 +91,15 @@ def what_if(
     from moorage.cli.what_if.text import plain, report
     from moorage.cli.what_if.trying import tried
 
-    source = source_of(given)
+    source = source_of(flags)
     reading = Reading(source.chosen_namespace, source.running)
     steps = [] if scenario is None else scenario_changes(scenario, reading)
-    steps += flag_changes(given, reading)
-    found = tried(source, steps)
+    steps += flag_changes(flags, reading)
+    result = tried(source, steps)
     show(
         output,
-        plain(found.course, found.source, worse=found.worse),
-        text=lambda: report(found.course, found.source, worse=found.worse),
+        plain(result.course, result.source, worse=result.worse),
+        text=lambda: report(result.course, result.source, worse=result.worse),
     )
-    if found.worse:
+    if result.worse:
         ctx.exit(1)

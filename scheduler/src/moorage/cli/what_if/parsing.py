@@ -140,13 +140,13 @@ class Reading:
         return [change.SetPriority(self._namespace, found[1], int(found[2]))]
 
     def _taint(self, text: str) -> Sequence[Step]:
-        found = _TAINT.fullmatch(text)
-        if found is None:
+        match = _TAINT.fullmatch(text)
+        if match is None:
             raise UsageError(
                 f"taint {text}: write NODE=KEY=VALUE:EFFECT, the effect one of NoSchedule, "
                 "PreferNoSchedule, NoExecute"
             )
-        return [change.AddTaint(found[1], found[2], found[3] or "", found[4])]
+        return [change.AddTaint(match[1], match[2], match[3] or "", match[4])]
 
     def _delete(self, text: str) -> Sequence[Step]:
         kind, slash, name = text.partition("/")
@@ -181,12 +181,12 @@ def scenario_changes(file: Path, reading: Reading) -> list[Step]:
         The file cannot be read, or a step is not ``change: text``.
     """
     try:
-        found = read_one(read_file(file))
+        document = read_one(read_file(file))
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}") from error
     except DecodeError as error:
         raise UsageError(f"{file}: not YAML: {error}") from error
-    listed = found.get("steps") if isinstance(found, dict) else None
+    listed = document.get("steps") if isinstance(document, dict) else None
     if not isinstance(listed, list) or not listed:
         raise UsageError(f"{file}: no steps; a scenario is `steps:` and a list of changes")
     steps: list[Step] = []

@@ -119,19 +119,19 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def computed_by(self) -> tuple[str, ...]:
         """The given options for which no running scheduler is asked."""
-        given = {
+        flags = {
             "--from": self.dump,
             "--running-config": self.running_config,
             "--seed": self.seed,
         }
-        return tuple(name for name, value in given.items() if value is not None)
+        return tuple(name for name, value in flags.items() if value is not None)
 
 
-def source_of(given: dict[str, Any]) -> Source:
+def source_of(flags: dict[str, Any]) -> Source:
     """Take the options of `moorage.cli.what_if.options` out of all that a command was given."""
-    to = QuestionTarget(**{name: given.pop(name) for name in QuestionTarget.__struct_fields__})
+    to = QuestionTarget(**{name: flags.pop(name) for name in QuestionTarget.__struct_fields__})
     names = (name for name in Source.__struct_fields__ if name != "to")
-    return Source(to=to, **{name: given.pop(name) for name in names})
+    return Source(to=to, **{name: flags.pop(name) for name in names})
 
 
 def ask_scheduler(
@@ -181,7 +181,7 @@ def ask_scheduler(
         return await link.post(path, msgspec.json.encode(body(manifests))), link.title
 
     try:
-        found, title = run_asking(work, source.to)
+        reply, title = run_asking(work, source.to)
     except UsageError:
         raise
     except MoorageError as error:
@@ -191,7 +191,7 @@ def ask_scheduler(
         show_note(f"{error}; computed from lists instead")
         return None
     try:
-        return msgspec.json.decode(found, type=answer), f"From the state of {title}."
+        return msgspec.json.decode(reply, type=answer), f"From the state of {title}."
     except msgspec.MsgspecError as error:
         raise MoorageError(
             f"the scheduler's answer cannot be read: {error}; has it another version?"
@@ -205,27 +205,27 @@ def _manifests(source: Source, owners: Iterable[str]) -> tuple[Manifest, ...]:
         kinds |= dict.fromkeys(_SENT.get(owner, ()))
 
     async def work(session: Session) -> Objects:
-        found = Objects()
-        await take_kinds(session, tuple(kinds), found)
-        await _take_policies(session, found)
-        return found
+        objects = Objects()
+        await take_kinds(session, tuple(kinds), objects)
+        await _take_policies(session, objects)
+        return objects
 
     to = source.to
     try:
-        found = run_session(work, kubeconfig=to.kubeconfig, context=to.context)
+        objects = run_session(work, kubeconfig=to.kubeconfig, context=to.context)
     except MoorageError as error:
         show_note(f"Deployments and their like are not sent along: {error}")
         return ()
-    for sentence in not_evaluated(found):
+    for sentence in not_evaluated(objects):
         show_note(sentence)
-    manifests = (each for known in found.manifests.values() for each in known.values())
+    manifests = (each for known in objects.manifests.values() for each in known.values())
     return tuple(_slim(decode_untyped(each)) for each in manifests)
 
 
-async def _take_policies(session: Session, found: Objects) -> None:
+async def _take_policies(session: Session, objects: Objects) -> None:
     """Read the admission policies, which few may list; say if they cannot be read."""
     try:
-        await take_kinds(session, _POLICIES, found)
+        await take_kinds(session, _POLICIES, objects)
     except MoorageError as error:
         show_note(f"admission policies are not looked at: {error}")
 
@@ -254,10 +254,10 @@ def load(source: Source) -> tuple[World, str]:
             more=_OWNERS,
             then=_take_policies,
         )
-        told = "Computed from lists of the API server"
+        source_text = "Computed from lists of the API server"
     else:
         objects = objects_of_file(source.dump)
-        told = ""
+        source_text = ""
     for each in objects.unreadable:
         show_note(f"{each.text}; it is left out")
     for sentence in not_evaluated(objects):
@@ -266,4 +266,4 @@ def load(source: Source) -> tuple[World, str]:
     world = world_over(objects, served.config, served.plugins)
     return msgspec.structs.replace(
         world, seed=source.seed or 0
-    ), f"{told}, by {served.title}." if told else ""
+    ), f"{source_text}, by {served.title}." if source_text else ""

@@ -42,7 +42,7 @@ def tried(source: Source, steps: Sequence[Step]) -> Tried:
         A change cannot be made, or there is nobody to ask and nothing to compute from.
     """
     changes: list[Change] = [each for each in steps if not isinstance(each, Reconfigure)]
-    asked = ask_scheduler(
+    answered = ask_scheduler(
         source,
         WHAT_IF,
         lambda manifests: WhatIfBody(tuple(changes), manifests),
@@ -50,8 +50,8 @@ def tried(source: Source, steps: Sequence[Step]) -> Tried:
         owners=_owners(changes),
         computed_by=() if len(changes) == len(steps) else ("another configuration or plugin",),
     )
-    if asked is not None:
-        answer, told = asked
+    if answered is not None:
+        answer, told = answered
         return Tried(answer.course, answer.worse, told)
     world, told = load(source)
     course = try_steps(world, steps, check=Limits(SystemClock()).check_limits)

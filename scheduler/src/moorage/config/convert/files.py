@@ -40,22 +40,22 @@ def convert_text(text: str, *, source: str = "") -> Converted:
     ConfigError
         The text is not YAML or JSON, or holds nothing that can be converted.
     """
-    remarks, found, faults = Remarks(), list[dict[str, Any]](), list[str]()
+    remarks, converted, faults = Remarks(), list[dict[str, Any]](), list[str]()
     documents = parse_documents(text, source=source)
     for document in documents:
         body = document if isinstance(document, Mapping) else {}
         kind, version = body.get("kind"), body.get("apiVersion")
         if _is_policy(body):
-            found.append(convert_policy(body, remarks))
+            converted.append(convert_policy(body, remarks))
         elif kind == KIND and is_past(version):
-            found.append(convert_version(body, remarks))
+            converted.append(convert_version(body, remarks))
         elif (kind == KIND and version == API_VERSION) or kind == OWN_KIND:
-            found.append(dict(body))
+            converted.append(dict(body))
         else:
             faults.append(_unknown(version, kind))
     if faults or not documents:
         raise ConfigError(faults or ["the file is empty"], source=source)
-    return Converted(found, tuple(remarks.remarks))
+    return Converted(converted, tuple(remarks.remarks))
 
 
 def convert_flags(
@@ -86,13 +86,13 @@ def convert_flags(
     if len(documents) != 1 or not _is_policy(documents[0]):
         raise ConfigError(["expected one document of kind Policy"], source=source)
     weight = "hardPodAffinitySymmetricWeight"
-    found = convert_policy({weight: flags.get(weight), **documents[0]}, remarks)
+    converted = convert_policy({weight: flags.get(weight), **documents[0]}, remarks)
     if name := flags.get("schedulerName"):
-        [profile] = found.get("profiles") or [{}]
-        found["profiles"] = [{"schedulerName": name, **profile}]
+        [profile] = converted.get("profiles") or [{}]
+        converted["profiles"] = [{"schedulerName": name, **profile}]
     if lock := flags.get("leaderElection"):
-        found["leaderElection"] = leader_election(lock, remarks)
-    return Converted([found], tuple(remarks.remarks))
+        converted["leaderElection"] = leader_election(lock, remarks)
+    return Converted([converted], tuple(remarks.remarks))
 
 
 def _is_policy(document: object) -> bool:

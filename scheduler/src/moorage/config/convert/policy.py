@@ -97,13 +97,13 @@ def convert_policy(body: Mapping[str, Any], remarks: Remarks) -> dict[str, Any]:
         profile["plugins"] = plugins
     if config := conversion.plugin_config():
         profile["pluginConfig"] = config
-    found: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND}
+    converted: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND}
     if profile:
-        found["profiles"] = [profile]
+        converted["profiles"] = [profile]
     if extenders := body.get("extenders") or body.get("extenderConfigs"):
         told = objects("extenders", extenders, remarks)
-        found["extenders"] = [_extender(each, path, remarks) for path, each in told]
-    return found
+        converted["extenders"] = [_extender(each, path, remarks) for path, each in told]
+    return converted
 
 
 def _filters(
@@ -111,7 +111,7 @@ def _filters(
 ) -> tuple[str, ...] | None:
     if not isinstance(predicates, list):
         return None
-    found = dict.fromkeys(_MANDATORY)
+    filters = dict.fromkeys(_MANDATORY)
     for path, predicate in objects("predicates", predicates, remarks):
         name = str(predicate.get("name", ""))
         custom = _argument(predicate)
@@ -119,14 +119,14 @@ def _filters(
         if labels:
             kind = "presentLabels" if labels.get("presence") else "absentLabels"
             conversion.node_labels({kind: labels.get("labels")}, path)
-            found[AFFINITY] = None
+            filters[AFFINITY] = None
         elif "serviceAffinity" in custom or name == "CheckServiceAffinity":
             remarks.dropped(path, name, PAST_PLUGINS["ServiceAffinity"])
         elif name in PREDICATES:
-            found.update(dict.fromkeys(PREDICATES[name]))
+            filters.update(dict.fromkeys(PREDICATES[name]))
         else:
             remarks.dropped(path, name, "no predicate of this name is known")
-    return tuple(found)
+    return tuple(filters)
 
 
 def _weights(
@@ -134,7 +134,7 @@ def _weights(
 ) -> dict[str, int] | None:
     if not isinstance(priorities, list):
         return None
-    found: dict[str, int] = {}
+    weights: dict[str, int] = {}
     for path, priority in objects("priorities", priorities, remarks):
         name, weight = str(priority.get("name", "")), priority.get("weight")
         weight, custom = weight if isinstance(weight, int) else 1, _argument(priority)
@@ -146,7 +146,7 @@ def _weights(
             _prefer(label, weight, conversion)
             plugin = AFFINITY
             remarks.changed(path, f"the label is preferred by addedAffinity of {AFFINITY}")
-            weight = found.get(AFFINITY, 1)
+            weight = weights.get(AFFINITY, 1)
         elif "serviceAntiAffinity" in custom:
             why = f"use defaultConstraints in the args of {_SPREAD}"
             remarks.dropped(path, name, why)
@@ -162,8 +162,8 @@ def _weights(
             why = "every node gets the same score" if known else "no priority of this name is known"
             remarks.dropped(path, name, why)
             continue
-        found[plugin] = max(weight, found.get(plugin, 0))
-    return found
+        weights[plugin] = max(weight, weights.get(plugin, 0))
+    return weights
 
 
 def _argument(entry: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -210,16 +210,16 @@ def _leave_out(plugins: dict[str, Any], chosen: _Chosen) -> None:
 _NO_PRE_FILTER: Final = frozenset({"NodeUnschedulable", "TaintToleration", "NodeName"})
 
 
-def _extender(given: Mapping[str, Any], path: str, remarks: Remarks) -> dict[str, Any]:
-    found = {_CASES.get(key, key): value for key, value in given.items() if value is not None}
-    timeout = found.get("httpTimeout")
+def _extender(written: Mapping[str, Any], path: str, remarks: Remarks) -> dict[str, Any]:
+    extender = {_CASES.get(key, key): value for key, value in written.items() if value is not None}
+    timeout = extender.get("httpTimeout")
     if isinstance(timeout, int):
-        found["httpTimeout"] = f"{timeout // _NS_PER_MS}ms"
+        extender["httpTimeout"] = f"{timeout // _NS_PER_MS}ms"
         remarks.changed(f"{path}.httpTimeout", "nanoseconds became a duration with its unit")
-    tls = found.get("tlsConfig")
+    tls = extender.get("tlsConfig")
     if isinstance(tls, Mapping):
-        found["tlsConfig"] = {key[:1].lower() + key[1:]: value for key, value in tls.items()}
-    return found
+        extender["tlsConfig"] = {key[:1].lower() + key[1:]: value for key, value in tls.items()}
+    return extender
 
 
 _CASES: Final = {"enableHttps": "enableHTTPS"}

@@ -57,32 +57,35 @@ class ProfileConversion:
 
     def plugins(self, lists: Mapping[str, Any]) -> dict[str, Any]:
         """Return the plugin lists by extension point, with today's names."""
-        found: dict[str, Any] = {}
-        for point, given in lists.items():
+        sets_by_point: dict[str, Any] = {}
+        for point, plugin_set in lists.items():
             path = f"{self._path}plugins.{point}"
             if point == "unreserve":
                 self._remarks.dropped(path, point, "Reserve plugins undo their own work")
-            elif isinstance(given, Mapping):
-                sets = self._plugin_set(point, given, path)
+            elif isinstance(plugin_set, Mapping):
+                sets = self._plugin_set(point, plugin_set, path)
                 if sets:
-                    found[point] = sets
+                    sets_by_point[point] = sets
             else:
-                found[point] = given
-        self._complete_queue_sort(found)
-        self._score_by_strategy(found)
-        return found
+                sets_by_point[point] = plugin_set
+        self._complete_queue_sort(sets_by_point)
+        self._score_by_strategy(sets_by_point)
+        return sets_by_point
 
-    def _plugin_set(self, point: str, given: Mapping[str, Any], path: str) -> dict[str, Any]:
+    def _plugin_set(self, point: str, plugin_set: Mapping[str, Any], path: str) -> dict[str, Any]:
         sets = {
             name: kept
             for name in ("enabled", "disabled")
-            if (kept := self._references(point, name, given.get(name) or [], f"{path}.{name}"))
+            if (kept := self._references(point, name, plugin_set.get(name) or [], f"{path}.{name}"))
         }
-        return {**sets, **{key: given[key] for key in given if key not in ("enabled", "disabled")}}
+        return {
+            **sets,
+            **{key: plugin_set[key] for key in plugin_set if key not in ("enabled", "disabled")},
+        }
 
-    def _references(self, point: str, list_name: str, given: Any, path: str) -> list[Any]:
-        kept = []
-        for where, reference in objects(path, given, self._remarks):
+    def _references(self, point: str, list_name: str, references: Any, path: str) -> list[Any]:
+        left = []
+        for where, reference in objects(path, references, self._remarks):
             name = reference.get("name")
             if point == "score" and list_name == "disabled" and name in ("*", _DEFAULT_STRATEGY):
                 self._least_allocated = False
@@ -92,8 +95,8 @@ class ProfileConversion:
             elif name in PAST_PLUGINS:
                 self._remarks.dropped(where, str(name), PAST_PLUGINS[str(name)])
             else:
-                kept.append(reference)
-        return kept
+                left.append(reference)
+        return left
 
     def _complete_queue_sort(self, lists: dict[str, Any]) -> None:
         """Disable the default queue sort plugin where a file enables another one."""
@@ -146,18 +149,18 @@ class ProfileConversion:
     def keep_weights(self, lists: dict[str, Any]) -> None:
         """Give the plugins whose default weight was raised by v1beta3 the weight they had."""
         score, multi = dict(lists.get("score") or {}), lists.get("multiPoint") or {}
-        named = {
+        names = {
             each.get("name")
             for sets in (score, multi)
             for key in ("enabled", "disabled")
             for each in sets.get(key, ())
         }
-        kept = [name for name in _RAISED_WEIGHTS if name not in named]
-        if "*" in named or not kept:
+        unweighted = [name for name in _RAISED_WEIGHTS if name not in names]
+        if "*" in names or not unweighted:
             return
-        weights = [{"name": name, "weight": 1} for name in kept]
+        weights = [{"name": name, "weight": 1} for name in unweighted]
         lists["score"] = {**score, "enabled": [*score.get("enabled", []), *weights]}
-        text = f"{', '.join(kept)} keep the weight 1; later default weights are 2 and 3"
+        text = f"{', '.join(unweighted)} keep the weight 1; later default weights are 2 and 3"
         self._remarks.changed(f"{self._path}plugins.score", text)
 
     # -- arguments ---------------------------------------------------------------------------------

@@ -44,12 +44,12 @@ class Remarks:
         self.remarks.append(Remark("changed", path, text))
 
 
-def objects(path: str, given: Any, remarks: Remarks) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def objects(path: str, values: Any, remarks: Remarks) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield path and value of each object in a list; anything else is dropped, with a remark."""
-    if not isinstance(given, list):
-        remarks.dropped(path, given, "expected a list")
+    if not isinstance(values, list):
+        remarks.dropped(path, values, "expected a list")
         return
-    for index, value in enumerate(given):
+    for index, value in enumerate(values):
         where = f"{path}[{index}]"
         if isinstance(value, Mapping):
             yield where, value

@@ -50,14 +50,14 @@ def convert_version(body: Mapping[str, Any], remarks: Remarks) -> dict[str, Any]
         Told of everything that was dropped or changed.
     """
     version = str(body.get("apiVersion")).rpartition("/")[2]
-    found: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND}
+    converted: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND}
     for key, value in body.items():
         if key in ("healthzBindAddress", "metricsBindAddress"):
             remarks.dropped(key, value, PAST_FIELDS[key])
         elif key not in _TAKEN_APART and value is not None:
-            found[key] = value
+            converted[key] = value
     if isinstance(body.get("leaderElection"), Mapping):
-        found["leaderElection"] = leader_election(body["leaderElection"], remarks)
+        converted["leaderElection"] = leader_election(body["leaderElection"], remarks)
     _say_of_algorithm(body.get("algorithmSource"), remarks)
     profiles = [
         _profile(profile, f"profiles[{index}]" if body.get("profiles") else "", body, version)
@@ -66,8 +66,8 @@ def convert_version(body: Mapping[str, Any], remarks: Remarks) -> dict[str, Any]
     for profile, told in profiles:
         remarks.remarks += told.remarks
         if profile:
-            found.setdefault("profiles", []).append(profile)
-    return found
+            converted.setdefault("profiles", []).append(profile)
+    return converted
 
 
 def _profiles(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -78,13 +78,13 @@ def _profiles(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _profile(
-    given: Mapping[str, Any], path: str, body: Mapping[str, Any], version: str
+    written: Mapping[str, Any], path: str, body: Mapping[str, Any], version: str
 ) -> tuple[dict[str, Any], Remarks]:
     remarks = Remarks()
     conversion = ProfileConversion(path, remarks)
-    conversion.arguments(given.get("pluginConfig"))
+    conversion.arguments(written.get("pluginConfig"))
     _old_settings(body, conversion, remarks)
-    lists = given.get("plugins")
+    lists = written.get("plugins")
     lists = dict(lists) if isinstance(lists, Mapping) else {}
     if version == "v1alpha1" and "postFilter" in lists:
         lists["preScore"] = lists.pop("postFilter")
@@ -97,12 +97,12 @@ def _profile(
         remarks.changed("disablePreemption", f"{_PREEMPTION} is disabled")
     if PAST_VERSIONS.index(version) < PAST_VERSIONS.index("v1beta3"):
         conversion.keep_weights(plugins)
-    found = {key: given[key] for key in given if key not in ("plugins", "pluginConfig")}
+    converted = {key: written[key] for key in written if key not in ("plugins", "pluginConfig")}
     if plugins:
-        found["plugins"] = plugins
+        converted["plugins"] = plugins
     if config := conversion.plugin_config():
-        found["pluginConfig"] = config
-    return found, remarks
+        converted["pluginConfig"] = config
+    return converted, remarks
 
 
 def _provider_of(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,16 +133,16 @@ def _old_settings(body: Mapping[str, Any], conversion: ProfileConversion, remark
         remarks.changed("bindTimeoutSeconds", f"it is in the args of {_VOLUME_BINDING}")
 
 
-def leader_election(given: Mapping[str, Any], remarks: Remarks) -> dict[str, Any]:
+def leader_election(written: Mapping[str, Any], remarks: Remarks) -> dict[str, Any]:
     """Return the settings of leader election with today's names."""
-    found: dict[str, Any] = {}
-    for key, value in given.items():
+    converted: dict[str, Any] = {}
+    for key, value in written.items():
         if key in _LOCK_FIELDS:
-            found[_LOCK_FIELDS[key]] = value
+            converted[_LOCK_FIELDS[key]] = value
             remarks.changed(f"leaderElection.{key}", f"it is called {_LOCK_FIELDS[key]}")
         elif key == "resourceLock" and value not in ("leases", "", None):
-            found[key] = "leases"
+            converted[key] = "leases"
             remarks.changed("leaderElection.resourceLock", f"leases instead of {value}")
         elif value not in ("", None):
-            found[key] = value
-    return found
+            converted[key] = value
+    return converted

@@ -132,11 +132,11 @@ class ExtendedCycle(Cycle):
                 break
             if not (extender.filters and extender.interested(pod)):
                 continue
-            asked = heard.replies_of(extender)
+            replies = heard.replies_of(extender)
             try:
                 passed, failed, unresolved = await extender.filter(pod, nodes)
             except ExtenderError as problem:
-                asked.failed(str(problem))
+                replies.failed(str(problem))
                 if not extender.ignorable:
                     raise
                 _log.info("extender %s is left out of filtering: %s", extender.name, problem)
@@ -148,7 +148,7 @@ class ExtendedCycle(Cycle):
             accepted = frozenset(passed)
             if len(accepted) < len(left):  # an extender accepts no node it was not asked about
                 if self._notes is not None:
-                    asked.filtered(left, accepted, heard.statuses)
+                    replies.filtered(left, accepted, heard.statuses)
                 left = tuple(name for name in left if name in accepted)
         return left
 
@@ -287,13 +287,13 @@ class ExtendedCycle(Cycle):
 
     def _candidates_of(self, victims: Victims) -> list[Candidate]:
         """Return the remaining candidates, without nodes and pods that are gone meanwhile."""
-        found = []
+        candidates = []
         for name, (pods, violations) in victims.items():
             infos = (self.snapshot.table.pod_info(each.uid) for each in pods)
             there = tuple(info for info in infos if info is not None)
             if there and self.snapshot.row_of(name) is not None:
-                found.append(Candidate(name, there, violations))
-        return found
+                candidates.append(Candidate(name, there, violations))
+        return candidates
 
     def _pods_on(self, node_name: str) -> Sequence[Pod]:
         row = self.snapshot.row_of(node_name)

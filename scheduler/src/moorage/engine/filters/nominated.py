@@ -47,10 +47,10 @@ def filter_nominated(attempt: Attempt, view: NodeView, filtered: FilterResults) 
     # its hash in each attempt, and most pods skip these Filters anyway.
     if not profile.count_nominated <= judged:
         judged |= profile.count_nominated
-    seen = profile.pods_seen(judged)
-    if seen is not None:
-        positions = filter_beside_sums(attempt, seen.by_sums, view, filtered)
-        if seen.only_sums or (filtered.plugin_n[positions] < seen.first).all():
+    pods_seen = profile.pods_seen(judged)
+    if pods_seen is not None:
+        positions = filter_beside_sums(attempt, pods_seen.by_sums, view, filtered)
+        if pods_seen.only_sums or (filtered.plugin_n[positions] < pods_seen.first).all():
             return
     snapshot = attempt.snapshot
     for name, nominated in snapshot.nominations.items():
@@ -59,8 +59,8 @@ def filter_nominated(attempt: Attempt, view: NodeView, filtered: FilterResults) 
         if row is None or position is None:
             continue
         added = nominated_first(snapshot, attempt.pod, nominated)
-        if seen is not None and (
-            filtered.plugin_n.item(position) < seen.first or not seen.sees(added)
+        if pods_seen is not None and (
+            filtered.plugin_n.item(position) < pods_seen.first or not pods_seen.sees(added)
         ):
             continue
         first = filter_beside(attempt, row, added)

@@ -90,25 +90,25 @@ class AskingGroupCycle:
         if isinstance(choice, GroupDecision):
             return choice
         if choice is None:
-            found = await self._try(pods, Scope())
-            return self._explained(self._groups.keep_places(pods, found))
+            decision = await self._try(pods, Scope())
+            return self._explained(self._groups.keep_places(pods, decision))
         while (placement := choice.next()) is not None:
             # Rows may have moved while the placement before this one was tried.
             within = self._now(key, placement.name, preferred=placement.preferred).within
-            found = await self._try(pods, choice.scope(Scope(), within))
-            if found.outcome is GroupOutcome.BROKEN:
-                return found
-            choice.tried(found)
+            decision = await self._try(pods, choice.scope(Scope(), within))
+            if decision.outcome is GroupOutcome.BROKEN:
+                return decision
+            choice.tried(decision)
         return self._explained(
             choice.best(lambda each: self._now(key, each.name, preferred=each.preferred))
         )
 
-    def _explained(self, found: GroupDecision) -> GroupDecision:
+    def _explained(self, decision: GroupDecision) -> GroupDecision:
         """Return a rejection with the reason why no pod is evicted for the group as a whole."""
-        if self._groups.preempts and found.outcome is GroupOutcome.REJECTED:
-            reasons = (*found.status.reasons, NO_PREEMPTION)
-            found = msgspec.structs.replace(found, status=unschedulable(*reasons))
-        return found
+        if self._groups.preempts and decision.outcome is GroupOutcome.REJECTED:
+            reasons = (*decision.status.reasons, NO_PREEMPTION)
+            decision = msgspec.structs.replace(decision, status=unschedulable(*reasons))
+        return decision
 
     async def _try(self, pods: Sequence[PodInfo], scope: Scope) -> GroupDecision:
         bounded = scope.within is not None
@@ -132,7 +132,7 @@ class AskingGroupCycle:
 
     # -- the second look -----------------------------------------------------------------------
 
-    def _second_look(self, key: GroupKey, found: GroupDecision) -> GroupDecision:
+    def _second_look(self, key: GroupKey, decision: GroupDecision) -> GroupDecision:
         """Return the decision with every member tried again on its node, without awaiting.
 
         Raises
@@ -140,21 +140,21 @@ class AskingGroupCycle:
         ClusterMovedError
             The members do not fit where they did.
         """
-        if found.outcome in {GroupOutcome.REJECTED, GroupOutcome.BROKEN}:
-            return found
-        within = self._now(key, found.placement, preferred=found.preferred)
+        if decision.outcome in {GroupOutcome.REJECTED, GroupOutcome.BROKEN}:
+            return decision
+        within = self._now(key, decision.placement, preferred=decision.preferred)
         with MembersOnTrial(self._profile, self._snapshot) as tried:
-            for member in found.members:
+            for member in decision.members:
                 if not tried.add(self._again(member, within)):
                     raise ClusterMovedError
             again = tried.group_decision()
-        if again.outcome is not found.outcome:
+        if again.outcome is not decision.outcome:
             raise ClusterMovedError
         return msgspec.structs.replace(
             again,
-            placement=found.placement,
-            preferred=found.preferred,
-            generator=found.generator,
+            placement=decision.placement,
+            preferred=decision.preferred,
+            generator=decision.generator,
         )
 
     def _again(self, member: Member, within: Placement) -> Decision:

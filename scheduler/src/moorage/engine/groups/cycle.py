@@ -110,17 +110,17 @@ class GroupCycle:
         """
         if within is not None:
             scope = Scope(within=within, post_filter=False)
-            found = yield from self._in_placements(key, pods, scope)
-            return (yield from self._in_other_orders(key, pods, found, within=within))
-        found = yield from self._in_placements(key, pods, Scope(explain=self._explain))
-        found = yield from self._in_other_orders(key, pods, found)
-        found = yield from self._keeping_places(pods, found)
-        if found.outcome is GroupOutcome.REJECTED and self._searches(key):
+            decision = yield from self._in_placements(key, pods, scope)
+            return (yield from self._in_other_orders(key, pods, decision, within=within))
+        decision = yield from self._in_placements(key, pods, Scope(explain=self._explain))
+        decision = yield from self._in_other_orders(key, pods, decision)
+        decision = yield from self._keeping_places(pods, decision)
+        if decision.outcome is GroupOutcome.REJECTED and self._searches(key):
             scope = Scope(explain=self._explain)
-            found = yield from self._near_one_another(key, pods, found, scope)
-        if self.preempts and found.outcome is GroupOutcome.REJECTED:
-            found = self._preempted(key, pods, found)
-        return found
+            decision = yield from self._near_one_another(key, pods, decision, scope)
+        if self.preempts and decision.outcome is GroupOutcome.REJECTED:
+            decision = self._preempted(key, pods, decision)
+        return decision
 
     def would_fit(self, pods: Sequence[PodInfo], least: int) -> bool:
         """Whether so many of some members find nodes next to each other, after evictions.
@@ -171,19 +171,19 @@ class GroupCycle:
             return first
         if self._searches(key):
             scope = Scope(within=within, post_filter=False)
-            found = yield from self._near_one_another(key, pods, first, scope)
-            if found.outcome is GroupOutcome.PLACED:
-                return found
+            decision = yield from self._near_one_another(key, pods, first, scope)
+            if decision.outcome is GroupOutcome.PLACED:
+                return decision
             first = yield from self._places.searched(key, pods, first, within=within)
             report = first.search
             if report is not None and report.end is not SearchEnd.GAVE_UP:
                 return first
-        orders, found = OtherOrders(self._snapshot, pods, count=self._order_count(key)), first
-        while (order := orders.after(found)) is not None:
+        orders, decision = OtherOrders(self._snapshot, pods, count=self._order_count(key)), first
+        while (order := orders.after(decision)) is not None:
             scope = Scope(within=within, post_filter=False)
-            found = yield from self._in_placements(key, order, scope)
-            if found.outcome is GroupOutcome.PLACED:
-                return found
+            decision = yield from self._in_placements(key, order, scope)
+            if decision.outcome is GroupOutcome.PLACED:
+                return decision
         return first
 
     def _order_count(self, key: GroupKey) -> int:
@@ -216,7 +216,7 @@ class GroupCycle:
 
     # -- places of the attempt before -------------------------------------------------------------
 
-    def keep_places(self, pods: Sequence[PodInfo], found: GroupDecision) -> GroupDecision:
+    def keep_places(self, pods: Sequence[PodInfo], decision: GroupDecision) -> GroupDecision:
         """Return a decision in which members keep their nominated nodes, if it evicts no more.
 
         A member has no place while pods on its nominated node still stop, its own victims or those
@@ -227,18 +227,18 @@ class GroupCycle:
         ----------
         pods
             The members, in the order in which they were tried.
-        found
+        decision
             The decision so far.
         """
-        return _decision(self._keeping_places(pods, found))
+        return _decision(self._keeping_places(pods, decision))
 
-    def _keeping_places(self, pods: Sequence[PodInfo], found: GroupDecision) -> Steps:
+    def _keeping_places(self, pods: Sequence[PodInfo], before: GroupDecision) -> Steps:
         snapshot = self._snapshot
-        if found.outcome not in _WITHOUT_PLACES or not snapshot.nominated_everywhere:
-            return found
+        if before.outcome not in _WITHOUT_PLACES or not snapshot.nominated_everywhere:
+            return before
         rows = {pod.uid: snapshot.nominated_level(pod)[1] for pod in pods}
         if all(row is None for row in rows.values()):
-            return found
+            return before
         with MembersOnTrial(self._profile, snapshot) as tried:
             for pod in sorted(pods, key=lambda pod: rows[pod.uid] is None):
                 row = rows[pod.uid]
@@ -246,14 +246,14 @@ class GroupCycle:
                 if not tried.add(decision or self.cycle.decide(pod)):
                     break
                 yield tried
-            kept = tried.group_decision()
-        if kept.outcome not in {GroupOutcome.PLACED, GroupOutcome.PREEMPTING}:
-            return found
-        rejected = found.outcome is GroupOutcome.REJECTED
+            better = tried.group_decision()
+        if better.outcome not in {GroupOutcome.PLACED, GroupOutcome.PREEMPTING}:
+            return before
+        rejected = before.outcome is GroupOutcome.REJECTED
         return (
-            kept
-            if rejected or self._nominated.evictions(kept) <= self._nominated.evictions(found)
-            else found
+            better
+            if rejected or self._nominated.evictions(better) <= self._nominated.evictions(before)
+            else before
         )
 
     # -- one try -------------------------------------------------------------------------------
@@ -290,7 +290,7 @@ class GroupCycle:
     # -- making room for the whole group -------------------------------------------------------
 
     def _preempted(
-        self, key: GroupKey, pods: Sequence[PodInfo], found: GroupDecision
+        self, key: GroupKey, pods: Sequence[PodInfo], decision: GroupDecision
     ) -> GroupDecision:
         """Ask which pods must leave for the group as a whole, and amend the decision."""
         terms = self._groups.source.terms_of(key)
@@ -306,19 +306,19 @@ class GroupCycle:
             except Exception as problem:
                 status = contained(plugin.name, "PostFilter", problem)
         if status.ok:
-            found = msgspec.structs.replace(
-                found, outcome=GroupOutcome.PREEMPTING, victims=tuple(victims)
+            decision = msgspec.structs.replace(
+                decision, outcome=GroupOutcome.PREEMPTING, victims=tuple(victims)
             )
             if not self._snapshot.nominated_everywhere:
-                return found  # as kube-scheduler 1.36, for its recordings
+                return decision  # as kube-scheduler 1.36, for its recordings
             # The members are nominated to the room: otherwise the pods that controllers make in
             # place of the victims take it, and the group preempts again.
             after = self.decide_without(key, pods, [victim.uid for victim in victims])
-            return msgspec.structs.replace(found, members=_nominated(found.members, after))
+            return msgspec.structs.replace(decision, members=_nominated(decision.members, after))
         if not status.rejected:
-            return msgspec.structs.replace(found, outcome=GroupOutcome.BROKEN, status=status)
-        reasons = (*found.status.reasons, *status.reasons)
-        return msgspec.structs.replace(found, status=unschedulable(*reasons))
+            return msgspec.structs.replace(decision, outcome=GroupOutcome.BROKEN, status=status)
+        reasons = (*decision.status.reasons, *status.reasons)
+        return msgspec.structs.replace(decision, status=unschedulable(*reasons))
 
     def try_without(self, pods: Sequence[PodInfo], uids: Collection[str]) -> Status:
         """Try the group as if some pods on nodes were gone; no other pod is evicted for it."""

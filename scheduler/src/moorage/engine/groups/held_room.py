@@ -113,17 +113,17 @@ class HeldRoom:
         while low < high:
             # The last one first: most groups that cannot be helped are found at once.
             middle = high - 1 if best is None else (low + high) // 2
-            found = cycle.decide_without(head.key, head.pods, uids[: counts[middle]])
-            if found.outcome is GroupOutcome.PLACED:
-                best, high = (counts[middle], found), middle
+            decision = cycle.decide_without(head.key, head.pods, uids[: counts[middle]])
+            if decision.outcome is GroupOutcome.PLACED:
+                best, high = (counts[middle], decision), middle
             elif best is None:
                 return False
             else:
                 low = middle + 1
         if best is None:
             return False
-        number, found = best
-        places = tuple((each.decision.pod, each.node_name) for each in found.members)
+        number, decision = best
+        places = tuple((each.decision.pod, each.node_name) for each in decision.members)
         self.reservation = Reservation(
             head, max(now_ns, ends[number - 1][0]), tuple(place for place in places if place[1])
         )
@@ -139,15 +139,15 @@ class HeldRoom:
         It is not when a node is gone, closed or smaller, or when pods took the room that come
         before the head and do not end in time.
         """
-        held = self.reservation
-        if held is None:
+        reservation = self.reservation
+        if reservation is None:
             return False
-        by_row = self._members_by_row(held)
-        if sum(map(len, by_row.values())) < len(held.places):
+        by_row = self._members_by_row(reservation)
+        if sum(map(len, by_row.values())) < len(reservation.places):
             return False
         return all(
             not self._snapshot.node(row).spec.unschedulable
-            and self._have_room(members, row, self._staying(row, held, now_ns))
+            and self._have_room(members, row, self._staying(row, reservation, now_ns))
             for row, members in by_row.items()
         )
 
@@ -164,18 +164,18 @@ class HeldRoom:
         now_ns
             Wall-clock time, nanoseconds.
         """
-        held = self.reservation
-        if held is None or rank <= held.head.rank:
+        reservation = self.reservation
+        if reservation is None or rank <= reservation.head.rank:
             return None
         ends = [self._end_of(pod, now_ns) for pod in pods]
-        if all(end_ns is not None and end_ns <= held.start_ns for end_ns in ends):
+        if all(end_ns is not None and end_ns <= reservation.start_ns for end_ns in ends):
             return None
         alone = pods[0] if len(pods) == 1 else None
-        by_row = self._members_by_row(held)
+        by_row = self._members_by_row(reservation)
         closed = [
             row
             for row, members in by_row.items()
-            if alone is None or not self._fits_beside(alone, row, members, held, now_ns)
+            if alone is None or not self._fits_beside(alone, row, members, reservation, now_ns)
         ]
         if not closed:
             return None
@@ -183,26 +183,31 @@ class HeldRoom:
         open_n[closed] = False
         return self._snapshot.rows(np.flatnonzero(open_n))
 
-    def _members_by_row(self, held: Reservation) -> dict[int, list[PodInfo]]:
-        found: dict[int, list[PodInfo]] = {}
-        for pod, node_name in held.places:
+    def _members_by_row(self, reservation: Reservation) -> dict[int, list[PodInfo]]:
+        by_row: dict[int, list[PodInfo]] = {}
+        for pod, node_name in reservation.places:
             row = self._snapshot.row_of(node_name)
             if row is not None:
-                found.setdefault(row, []).append(pod)
-        return found
+                by_row.setdefault(row, []).append(pod)
+        return by_row
 
     def _fits_beside(
-        self, pod: PodInfo, row: int, members: Sequence[PodInfo], held: Reservation, now_ns: int
+        self,
+        pod: PodInfo,
+        row: int,
+        members: Sequence[PodInfo],
+        reservation: Reservation,
+        now_ns: int,
     ) -> bool:
         """Whether a pod fits a node at the head's start, with the head's members on it."""
-        return self._have_room([pod], row, [*self._staying(row, held, now_ns), *members])
+        return self._have_room([pod], row, [*self._staying(row, reservation, now_ns), *members])
 
-    def _staying(self, row: int, held: Reservation, now_ns: int) -> list[PodInfo]:
+    def _staying(self, row: int, reservation: Reservation, now_ns: int) -> list[PodInfo]:
         """Return the pods of a node that do not end before the head's start."""
         return [
             info
             for info in self._snapshot.pods(row)
-            if (end_ns := self._end_of(info, now_ns)) is None or end_ns > held.start_ns
+            if (end_ns := self._end_of(info, now_ns)) is None or end_ns > reservation.start_ns
         ]
 
     def _have_room(self, pods: Sequence[PodInfo], row: int, there: Sequence[PodInfo]) -> bool:

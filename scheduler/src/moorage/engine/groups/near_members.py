@@ -119,18 +119,18 @@ class TogetherSearch:
         scope
             The bounds of the attempt. Where PostFilter may run, pods may be evicted for them.
         """
-        found = GroupDecision(GroupOutcome.REJECTED, unschedulable(GROUP_UNSCHEDULABLE))
+        decision = GroupDecision(GroupOutcome.REJECTED, unschedulable(GROUP_UNSCHEDULABLE))
         for view in self._views(near, scope):
             within = msgspec.structs.replace(scope, within=view)
-            found = yield from self._attempt(pods, scope, dict.fromkeys(near.uids, within))
-            if found.outcome is not GroupOutcome.REJECTED:
+            decision = yield from self._attempt(pods, scope, dict.fromkeys(near.uids, within))
+            if decision.outcome is not GroupOutcome.REJECTED:
                 break
             yield None
             if not scope.post_filter and len(near.uids) == len(pods):
-                found = yield from self._places.searched(self._key, pods, found, within=view)
-                if found.outcome is GroupOutcome.PLACED:
+                decision = yield from self._places.searched(self._key, pods, decision, within=view)
+                if decision.outcome is GroupOutcome.PLACED:
                     break
-        return found
+        return decision
 
     def _views(self, near: NearMembers, scope: Scope) -> list[NodeView]:
         """Return the domains to try: first the fullest one with room for all near members.

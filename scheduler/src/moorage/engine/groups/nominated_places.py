@@ -94,15 +94,15 @@ class NominatedPlaces:
         leaving = leaving_pods(self._snapshot, evictions)
         there = self._snapshot.table.pods_by_row[row]
         here = awaited = [each for each in leaving if each.uid in there]
-        found = self._as_if_gone(pod, row, here) if here else None
-        if found is None and len(here) < len(leaving):
-            found = self._as_if_gone(pod, row, leaving)
+        decision = self._as_if_gone(pod, row, here) if here else None
+        if decision is None and len(here) < len(leaving):
+            decision = self._as_if_gone(pod, row, leaving)
             awaited = [
                 each for each in leaving if each.uid in there or evictions.is_leaving(each.pod)
             ]
-        if found is None:
+        if decision is None:
             return None
-        return msgspec.structs.replace(found, victims=tuple(each.pod for each in awaited))
+        return msgspec.structs.replace(decision, victims=tuple(each.pod for each in awaited))
 
     def _as_if_gone(self, pod: PodInfo, row: int, leaving: Sequence[PodInfo]) -> Decision | None:
         """Decide for a member on one row without some pods; return a binding, or None."""
@@ -113,9 +113,9 @@ class NominatedPlaces:
             found = self._cycle.decide(pod, Scope(within=snapshot.rows([row]), post_filter=False))
         return found if found.outcome is Outcome.BIND else None
 
-    def evictions(self, found: GroupDecision) -> int:
+    def evictions(self, decision: GroupDecision) -> int:
         """Return the number of pods that a decision evicts and that would stay without it."""
-        victims = {pod.uid: pod for each in found.members for pod in each.decision.victims}
+        victims = {pod.uid: pod for each in decision.members for pod in each.decision.victims}
         return sum(not self._will_leave(pod) for pod in victims.values())
 
     def _will_leave(self, pod: Pod) -> bool:

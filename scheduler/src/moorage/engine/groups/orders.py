@@ -49,17 +49,17 @@ class OtherOrders:
         self._signatures = {self._signature(pods)}
         self._by_size = [*_by_size(snapshot, pods)] if self._left else []
 
-    def after(self, found: GroupDecision) -> Sequence[PodInfo] | None:
+    def after(self, decision: GroupDecision) -> Sequence[PodInfo] | None:
         """Return the next order to try; None when there is none.
 
         Parameters
         ----------
-        found
+        decision
             The decision with the order before; its members without a node are moved to the front.
         """
         if not self._left:
             return None
-        for order in (*self._by_size[:1], _failed_first(found), *self._by_size[1:]):
+        for order in (*self._by_size[:1], _failed_first(decision), *self._by_size[1:]):
             signature = self._signature(order)
             if signature not in self._signatures:
                 self._signatures.add(signature)
@@ -105,6 +105,6 @@ def _free(snapshot: Snapshot, resource: str) -> int:
     return int(free_n.clip(min=0).sum())
 
 
-def _failed_first(found: GroupDecision) -> Sequence[PodInfo]:
-    without = [each.decision.pod for each in found.members if not each.node_name]
-    return [*without, *(each.decision.pod for each in found.members if each.node_name)]
+def _failed_first(decision: GroupDecision) -> Sequence[PodInfo]:
+    without = [each.decision.pod for each in decision.members if not each.node_name]
+    return [*without, *(each.decision.pod for each in decision.members if each.node_name)]

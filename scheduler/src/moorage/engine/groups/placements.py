@@ -104,13 +104,13 @@ class Placements:
         pods
             Its pods without a place.
         """
-        found, status, plugin = self.generated(key)
-        if found is _ANYWHERE and not self.as_upstream(key):
+        placements, status, plugin = self.generated(key)
+        if placements is _ANYWHERE and not self.as_upstream(key):
             return None
         if not status.ok:
             return GroupDecision(GroupOutcome.BROKEN, status)
-        if found:
-            return Choice(self, key, pods, placements=found, plugin=plugin)
+        if placements:
+            return Choice(self, key, pods, placements=placements, plugin=plugin)
         return GroupDecision(
             GroupOutcome.REJECTED,
             unschedulable(NO_PLACEMENTS),
@@ -249,17 +249,17 @@ class Choice:
         post_filter = scope.post_filter and not self._current.preferred
         return msgspec.structs.replace(scope, within=within, post_filter=post_filter)
 
-    def tried(self, found: GroupDecision) -> None:
+    def tried(self, decision: GroupDecision) -> None:
         """Take in the decision within the placement that `next` returned."""
         current = self._current
         generator = self._plugin if current.within is not None and not current.preferred else ""
-        found = msgspec.structs.replace(
-            found, placement=current.name, preferred=current.preferred, generator=generator
+        decision = msgspec.structs.replace(
+            decision, placement=current.name, preferred=current.preferred, generator=generator
         )
-        placed = sum(bool(each.node_name) for each in found.members)
-        self._tried.append(_Tried(current, found, placed))
+        placed = sum(bool(each.node_name) for each in decision.members)
+        self._tried.append(_Tried(current, decision, placed))
         self._members_left -= len(self._pods)
-        fits_all = found.outcome is GroupOutcome.PLACED and placed == len(self._pods)
+        fits_all = decision.outcome is GroupOutcome.PLACED and placed == len(self._pods)
         self._packed = self._packed or (current.preferred and fits_all)
 
     def _enough(self) -> bool:
@@ -361,14 +361,16 @@ class Choice:
         told = decided[0] if self._owner.as_upstream(self._key) else best
         assert told.decision is not None, "a placement without a decision was decided"
         assert best.decision is not None, "a placement without a decision was decided"
-        found = msgspec.structs.replace(told.decision, detail=self._detail(domains, best.decision))
+        decision = msgspec.structs.replace(
+            told.decision, detail=self._detail(domains, best.decision)
+        )
         if not self._owner.as_upstream(self._key):
-            return found
+            return decision
         text = (
             f"0/{len(domains)} placements are available, first placement status: "
-            f"{found.status.message}"
+            f"{decision.status.message}"
         )
-        return msgspec.structs.replace(found, status=unschedulable(text))
+        return msgspec.structs.replace(decision, status=unschedulable(text))
 
     def _detail(self, domains: Sequence[_Tried], best: GroupDecision) -> str:
         """Return how many pods each domain takes, and why the best one takes no more."""

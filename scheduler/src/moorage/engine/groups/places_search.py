@@ -101,7 +101,7 @@ class PlacesSearch:
         missing = 1 if terms is None else terms.minimum - self._groups.members(key).placed
         least = min(len(pods), max(1, missing))
         search = CompleteSearch(self._cycle, numbers, least=least, within=within)
-        known, found = self._failed.result(key, search.problem), first
+        known, newest = self._failed.result(key, search.problem), first
         while known is None:
             places = yield from search.find(limit)
             if places is None or isinstance(places, Impossible):
@@ -111,16 +111,16 @@ class PlacesSearch:
                 break
             decision = search.try_places(pods, places)
             if decision.outcome is GroupOutcome.PLACED:
-                found = decision
+                newest = decision
                 break
             if not search.refuse(pods, places, decision):
                 break
         # The same numbers prove nothing once a plugin rejects a row that another pod could cure.
         end = SearchEnd.IMPOSSIBLE if known and search.proves else SearchEnd.GAVE_UP
-        if found is not first:
+        if newest is not first:
             end = SearchEnd.PLACES
         report = SearchReport(end=end, sets=limit.sets, rejections=search.rejections)
-        return msgspec.structs.replace(found, search=report)
+        return msgspec.structs.replace(newest, search=report)
 
 
 class FailedSearches:

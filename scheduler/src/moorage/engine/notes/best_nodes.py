@@ -179,7 +179,7 @@ def _scores(
 ) -> list[tuple[str, int, ScoreArray, ScoreArray]]:
     """Return (plugin, weight, raw scores, normalised scores) of each plugin."""
     normalized = {name: scores_k for name, _, _, scores_k in opened}
-    found: list[tuple[str, int, ScoreArray, ScoreArray]] = []
+    scores: list[tuple[str, int, ScoreArray, ScoreArray]] = []
     for index, part in enumerate(cached):
         assert raw_pk is not None, "cached scores were noted"
         raw_k: ScoreArray = raw_pk[index]
@@ -189,13 +189,13 @@ def _scores(
             scores_k = np.full(count, part.flat, np.int64)
         else:
             scores_k = normalized[part.name]
-        found.append((part.name, part.weight, raw_k, scores_k))
-    found += [
+        scores.append((part.name, part.weight, raw_k, scores_k))
+    scores += [
         (name, weight, raw_k, scores_k)
         for name, weight, raw_k, scores_k in opened
         if raw_k is not None
     ]
-    return found
+    return scores
 
 
 class NearTop:

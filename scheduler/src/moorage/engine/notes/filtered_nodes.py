@@ -158,14 +158,14 @@ class MoreRejections(msgspec.Struct, frozen=True, gc=False):
         failed, checks = _packed(failed_n), answer.checks
         if not checks:
             return cls(plugin, failed, (), answer)
-        kept: list[tuple[Bits | None, Code, int]] = []
+        parts: list[tuple[Bits | None, Code, int]] = []
         for rows, code, reason in checks[:-1]:
             bits = _packed(rows)
             if bits == failed:  # no row is left for the other checks
-                return cls(plugin, failed, (*kept, (None, code, reason)), None)
-            kept.append((bits, code, reason))
+                return cls(plugin, failed, (*parts, (None, code, reason)), None)
+            parts.append((bits, code, reason))
         _, code, reason = checks[-1]
-        return cls(plugin, failed, (*kept, (None, code, reason)), None)
+        return cls(plugin, failed, (*parts, (None, code, reason)), None)
 
     @property
     def nbytes(self) -> int:
@@ -215,14 +215,14 @@ class LookedAt(msgspec.Struct, frozen=True):
         filtered = shared.filtered.copy()
         for each in self.more:
             filtered.record_answer(each.plugin, each.plugin_answer(shared.count))
-        found: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+        by_reason: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
         for position in np.flatnonzero(~filtered.passed).tolist():
             index, code, reason = filtered.result_at(position)
             plugin = "" if index == EXTENDED else texts.plugins[index]
             key = plugin, Code(code).text, texts.reasons.reasons(reason)
             row = position if shared.rows is None else int(shared.rows[position])
-            found.setdefault(key, []).append(self.name_of(row))
-        return found
+            by_reason.setdefault(key, []).append(self.name_of(row))
+        return by_reason
 
     def passed_rows(self) -> NDArray[np.int64]:
         """Return int64: the rows that passed every Filter, in the order they were looked at."""

@@ -90,12 +90,12 @@ class ScoreLog:
     def scores_after(self, length: int) -> Scores:
         """Return int64, (plugins, n): the scores after so many changes."""
         self._copy()
-        found = self._begin_pn.copy()
+        columns_after = self._begin_pn.copy()
         if length:
             columns = np.concatenate(self._columns, axis=1)
             last = {row: index for index, row in enumerate(self._rows[:length])}
-            found[:, list(last)] = columns[:, list(last.values())]  # a row may occur again
-        return found
+            columns_after[:, list(last)] = columns[:, list(last.values())]  # a row may occur again
+        return columns_after
 
     def _copy(self) -> None:
         """Copy the scores of the rows that changed."""

@@ -191,10 +191,10 @@ class ReusedAnswers(Answers):
         cache, key = self._shape.rejections, None
         if self._every_node and self._shape.filters.is_whole(filtered, self.attempt.state):
             key = cache.key(self.attempt, outcome)
-        found = None if key is None else cache.find(key)
-        if found is None:
-            found = find()
+        cached = None if key is None else cache.find(key)
+        if cached is None:
+            cached = find()
             if key is not None:
-                cache.keep(key, found)
+                cache.keep(key, cached)
                 self._reuse.shapes.keep_budget(self._shape)
-        return found
+        return cached

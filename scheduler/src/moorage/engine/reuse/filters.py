@@ -201,13 +201,13 @@ class FilterCache:
         judge = self._plugins.scalar.row_result
         for row in rows:
             passed = filtered.plugin_n.item(row) == PASSED
-            found = judge(attempt, row)
-            if found is None:
+            result = judge(attempt, row)
+            if result is None:
                 return False
-            if passed and found is PASSES:
+            if passed and result is PASSES:
                 continue
-            by_pods.put_row(row, found)
-            first = min(by_node.result_at(row), found)  # the first failing plugin decides
+            by_pods.put_row(row, result)
+            first = min(by_node.result_at(row), result)  # the first failing plugin decides
             filtered.put_row(row, first)
             if passed or first is PASSES:
                 self.rows = None

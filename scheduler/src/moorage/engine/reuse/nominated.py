@@ -126,34 +126,34 @@ class NominatedCache:
             both = filtered.copy()
             filter_nominated(attempt, snapshot.all(), both)
             return both
-        kept = self._by_priority.get(pod.priority)
-        if kept is not None and kept.base is filtered and kept.level is level:
-            rows = kept.take_due() if kept.by_sums == by_sums else None
+        entry = self._by_priority.get(pod.priority)
+        if entry is not None and entry.base is filtered and entry.level is level:
+            rows = entry.take_due() if entry.by_sums == by_sums else None
             if rows is not None and len(rows) * _CHANGED_SHARE <= snapshot.num_nodes:
-                _follow(kept, attempt, rows)
-                return kept.filtered
+                _follow(entry, attempt, rows)
+                return entry.filtered
         both = filtered.copy()
         filter_beside_sums(attempt, by_sums, snapshot.all(), both)
         self._keep_level(pod.priority, _PriorityResult(filtered, level, by_sums, both))
         return both
 
-    def _keep_level(self, priority: int, kept: _PriorityResult) -> None:
+    def _keep_level(self, priority: int, entry: _PriorityResult) -> None:
         if priority not in self._by_priority and len(self._by_priority) >= _PRIORITIES_MOST:
             self._by_priority.clear()
-        self._by_priority[priority] = kept
+        self._by_priority[priority] = entry
 
 
-def _follow(kept: _PriorityResult, attempt: Attempt, rows: Sequence[int]) -> None:
+def _follow(entry: _PriorityResult, attempt: Attempt, rows: Sequence[int]) -> None:
     """Judge the changed rows again."""
-    if not rows or _follow_in_scalars(kept, attempt, rows):
+    if not rows or _follow_in_scalars(entry, attempt, rows):
         return
     at = np.array(rows, np.int64)
-    part = kept.base.at_rows(at)
-    filter_beside_sums(attempt, kept.by_sums, attempt.snapshot.rows(at), part)
-    kept.filtered.put_rows(at, part)
+    part = entry.base.at_rows(at)
+    filter_beside_sums(attempt, entry.by_sums, attempt.snapshot.rows(at), part)
+    entry.filtered.put_rows(at, part)
 
 
-def _follow_in_scalars(kept: _PriorityResult, attempt: Attempt, rows: Sequence[int]) -> bool:
+def _follow_in_scalars(entry: _PriorityResult, attempt: Attempt, rows: Sequence[int]) -> bool:
     """Judge a few rows again without arrays; False when that takes arrays.
 
     In that case all changed rows are judged again in arrays.
@@ -161,12 +161,12 @@ def _follow_in_scalars(kept: _PriorityResult, attempt: Attempt, rows: Sequence[i
     if len(rows) > ROWS_MOST:
         return False
     for row in rows:
-        found, more = kept.base.result_at(row), kept.level.row_sums(row)
+        result, more = entry.base.result_at(row), entry.level.row_sums(row)
         if more is not None:
-            beside = judge_row(attempt, kept.by_sums, row, more)
+            beside = judge_row(attempt, entry.by_sums, row, more)
             if beside is None:
                 return False
-            if beside is not PASSES and beside[0] <= found[0]:
-                found = beside
-        kept.filtered.put_row(row, found)
+            if beside is not PASSES and beside[0] <= result[0]:
+                result = beside
+        entry.filtered.put_row(row, result)
     return True

@@ -186,17 +186,17 @@ class PreFilterCache:
         self, attempt: Attempt, answers: Mapping[str, PreFilterAnswer]
     ) -> PreFilterOutcome:
         """Combine the given answers with the answers of all other plugins."""
-        asked: set[str] = set()
+        names: set[str] = set()
 
         def ask(plugin: PreFilterPlugin) -> PreFilterAnswer:
-            asked.add(plugin.name)
+            names.add(plugin.name)
             found = answers.get(plugin.name)
             return self._run_plugin(attempt, plugin) if found is None else found
 
         state, pod = attempt.state, attempt.pod
         outcome = run_pre_filter(attempt.profile, state, pod, attempt.snapshot, ask=ask)
         # A rejection may end PreFilter early: the state of an earlier replica goes further.
-        for name in self._written.keys() - asked:
+        for name in self._written.keys() - names:
             for key in self._written[name]:
                 state.delete(key)
         if len(self._answers) == self._plugins.cached_count:

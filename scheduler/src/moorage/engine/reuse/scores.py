@@ -372,14 +372,14 @@ class ScoreCache:
     def _bound(self) -> tuple[tuple[ScoreForms, RowScorer | None], ...]:
         """Return the plugins whose scores depend on pods, each with what scores a row of it."""
         state, pod, skipped = self._attempt.state, self._attempt.pod, self.skipped
-        asked = [each for each in self._plugins.by_pods if each.name not in skipped]
+        forms = [each for each in self._plugins.by_pods if each.name not in skipped]
         try:
             return tuple(
                 (each, None if each.row_scorer is None else each.row_scorer(state, pod))
-                for each in asked
+                for each in forms
             )
         except Exception:  # asked again with arrays, where a failure is contained
-            return tuple((each, None) for each in asked)
+            return tuple((each, None) for each in forms)
 
     def _by_row(self, forms: ScoreForms, scorer: RowScorer, rows: Sequence[int]) -> bool:
         """Ask one plugin about a few changed rows, without arrays; False where it takes arrays.

@@ -203,12 +203,12 @@ class ShapeCache:
         """Return the shape of a pod, which may have to be brought up to date."""
         parts, key = self._shape_of(pod)
         epochs = tuple([epoch(self._snapshot) for epoch in self._epochs])
-        found = self._shapes.get(key)
+        shape = self._shapes.get(key)
         structure = self._snapshot.table.columns.structure
-        if found is not None and found.structure == structure and found.epochs == epochs:
+        if shape is not None and shape.structure == structure and shape.epochs == epochs:
             self.hits += 1
             self._shapes.move_to_end(key)
-            return found
+            return shape
         self.misses += 1
         attempt = Attempt(self._profile, self._snapshot, CycleState(), pod)
         made = self._shapes[key] = Shape(parts, attempt, self._plugins, epochs)

@@ -83,10 +83,10 @@ class TriedRow:
     def _first_failing(self) -> RowResult:
         """Ask the Filters about the row until one fails it."""
         at, row, by_node = self._attempt, self._row, self._by_node
-        found = PASSES if by_node is None else by_node
+        result = PASSES if by_node is None else by_node
         view = at.snapshot.rows([row])
         for forms in at.profile.filter_forms:
-            if forms.index >= found[0]:
+            if forms.index >= result[0]:
                 break
             if (by_node is not None and forms.by_node) or forms.name in at.state.skip_filter:
                 continue
@@ -98,4 +98,4 @@ class TriedRow:
                 said = forms.index, answer.code_n.item(0), answer.reason_n.item(0)
             if said is not PASSES:
                 return said
-        return found
+        return result

@@ -35,23 +35,23 @@ class FilterResult:
     ----------
     profile
         The profile of the Filters.
-    found
+    results
         Their filter result.
     alone
         bool, (rows,): the rows to be tried alone; None for no row.
     """
 
     def __init__(
-        self, profile: Profile, found: FilterResults, alone: NDArray[np.bool_] | None
+        self, profile: Profile, results: FilterResults, alone: NDArray[np.bool_] | None
     ) -> None:
         self._profile = profile
-        self._results = found
+        self._results = results
         self.alone = alone
-        self.passed: NDArray[np.bool_] = found.passed
+        self.passed: NDArray[np.bool_] = results.passed
         if alone is not None:
             self.passed &= ~alone
-        self.broken: NDArray[np.bool_] = found.broken
-        self.nbytes = found.nbytes + self.passed.nbytes + self.broken.nbytes
+        self.broken: NDArray[np.bool_] = results.broken
+        self.nbytes = results.nbytes + self.passed.nbytes + self.broken.nbytes
 
     def status(self, position: int) -> Status:
         """Return the status of one row."""
@@ -68,7 +68,7 @@ class TriedRows:
         The attempt, and the rows.
     sums
         The rows' sums.
-    seen
+    pods_seen
         How the Filters see the pods of a row.
     nominated
         Positions in the view where nominated pods come first, and their sums; None without any.
@@ -82,15 +82,15 @@ class TriedRows:
         attempt: Attempt,
         view: NodeView,
         sums: ShiftedSums,
-        seen: PodsSeen,
+        pods_seen: PodsSeen,
         *,
         nominated: tuple[Rows, NominatedSums] | None,
         by_node: FilterResults | None,
     ) -> None:
         self._attempt = attempt
         self._view = view
-        self._pods_seen = seen
-        self._by_sums = seen.by_sums
+        self._pods_seen = pods_seen
+        self._by_sums = pods_seen.by_sums
         self._nominated = nominated
         self._by_node = by_node
         self._room: Room | None = None
@@ -103,16 +103,18 @@ class TriedRows:
 
     def judge(self) -> FilterResult:
         """Run every Filter on the rows as they are now; only pods of lower priority are gone."""
-        at, seen, view = self._attempt, self._pods_seen, self._view
+        at, pods_seen, view = self._attempt, self._pods_seen, self._view
         if self._by_node is None:
-            found = self._pass(seen.by_node, view)
+            results = self._pass(pods_seen.by_node, view)
         else:
-            found = self._by_node.at_rows(view.row_numbers())
-        found.merge(self._pass(seen.by_sums, view))
-        for index in seen.others:
-            ask_into(found, at, at.profile.filter_forms[index], view)
-        self._beside(found.put_sooner)
-        return FilterResult(at.profile, found, None if seen.only_sums else self._alone(found))
+            results = self._by_node.at_rows(view.row_numbers())
+        results.merge(self._pass(pods_seen.by_sums, view))
+        for index in pods_seen.others:
+            ask_into(results, at, at.profile.filter_forms[index], view)
+        self._beside(results.put_sooner)
+        return FilterResult(
+            at.profile, results, None if pods_seen.only_sums else self._alone(results)
+        )
 
     def put_back(self, amounts: Mapping[str, Rows], which: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Put a pod back on rows that still pass with it; return the rows without room."""
@@ -138,31 +140,31 @@ class TriedRows:
     def _measured(self) -> Room | None:
         """Return the room on the rows as they are now; None where a Filter cannot tell the room."""
         at = self._attempt
-        found: Room | None = None
+        smallest: Room | None = None
         for index in self._by_sums:
             room = at.profile.filter_forms[index].room
-            if found is not None or room is None:
+            if smallest is not None or room is None:
                 return None
-            found = room(at.state, at.pod, self._view)
-        if found is not None and self._nominated is not None:
+            smallest = room(at.state, at.pod, self._view)
+        if smallest is not None and self._nominated is not None:
             # Nominated pods only take room, so a row that passes beside them passes without.
             positions, added = self._nominated
-            found.lessen(positions, added.amounts, added.pods)
-        return found
+            smallest.lessen(positions, added.amounts, added.pods)
+        return smallest
 
-    def _alone(self, found: FilterResults) -> NDArray[np.bool_] | None:
+    def _alone(self, results: FilterResults) -> NDArray[np.bool_] | None:
         """Return the rows where a Filter sees a pod of lower priority, or one nominated first."""
-        at, seen, rows = self._attempt, self._pods_seen, self._view.row_numbers()
-        alone = seen.below(rows, at.pod.priority)
+        at, pods_seen, rows = self._attempt, self._pods_seen, self._view.row_numbers()
+        alone = pods_seen.below(rows, at.pod.priority)
         if alone is None:
             return None
-        undecided = found.plugin_n >= seen.first
+        undecided = results.plugin_n >= pods_seen.first
         alone &= undecided
         if self._nominated is not None:
             snapshot, positions = at.snapshot, self._nominated[0]
             for position in positions[undecided[positions]].tolist():
                 nominated = snapshot.nominations[snapshot.names[rows.item(position)]]
-                if seen.sees(nominated_first(snapshot, at.pod, nominated)):
+                if pods_seen.sees(nominated_first(snapshot, at.pod, nominated)):
                     alone[position] = True
         return alone
 

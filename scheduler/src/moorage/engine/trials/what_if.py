@@ -168,8 +168,8 @@ class SearchWhatIf:
 
     def on_sums(self, row: int) -> ScalarTrial | None:
         """Open a trial on one row by its sums; None where arrays are needed."""
-        seen, by_node = self._pods_seen, None if self._known is None else self._known.by_node
-        if seen is None or not seen.only_sums or by_node is None:
+        pods_seen, by_node = self._pods_seen, None if self._known is None else self._known.by_node
+        if pods_seen is None or not pods_seen.only_sums or by_node is None:
             return None
         level, own = self.nominated()
         if own == row:
@@ -177,7 +177,7 @@ class SearchWhatIf:
         return ScalarTrial(
             self._attempt,
             row,
-            seen.by_sums,
+            pods_seen.by_sums,
             by_node=by_node.result_at(row),
             nominated=level.row_sums(row),
         )

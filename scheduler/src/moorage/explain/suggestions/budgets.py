@@ -38,18 +38,21 @@ def eviction_text(snapshot: Snapshot, pod: Pod, rest: str) -> tuple[str, bool]:
     rest
         The words after the pod: its node, and more.
     """
-    named = f"pod {pod.full_name} (priority {pod.priority}) {rest}"
+    pod_text = f"pod {pod.full_name} (priority {pod.priority}) {rest}"
     budgets = _budgets_of(snapshot, pod)
     if not budgets:
-        return f"evict {named}", True
+        return f"evict {pod_text}", True
     if len(budgets) > 1:  # the API refuses it, whatever they allow
         names = listed(sorted(each.name for each in budgets))
-        return f"delete {named}; an eviction supports one PodDisruptionBudget, not {names}", False
+        return (
+            f"delete {pod_text}; an eviction supports one PodDisruptionBudget, not {names}",
+            False,
+        )
     name, left = budgets[0].name, budgets[0].status.disruptions_allowed
     if left <= 0:
-        return f"delete {named}; PodDisruptionBudget {name} allows no eviction of it now", False
+        return f"delete {pod_text}; PodDisruptionBudget {name} allows no eviction of it now", False
     evictions = "1 eviction" if left == 1 else f"{left} evictions"
-    return f"evict {named}; PodDisruptionBudget {name} allows {evictions} now", True
+    return f"evict {pod_text}; PodDisruptionBudget {name} allows {evictions} now", True
 
 
 def is_protected(snapshot: Snapshot, pod: Pod) -> bool:
@@ -68,12 +71,12 @@ def _budgets_of(snapshot: Snapshot, pod: Pod) -> list[PodDisruptionBudget]:
     """Return the budgets that protect a pod; a pod that has not started has none."""
     if pod.status.phase in {"Pending", "Succeeded", "Failed"}:
         return []
-    found = []
+    budgets = []
     for each in snapshot.listers.pod_disruption_budgets.in_namespace(pod.metadata.namespace):
         try:
             selector = compile_label_selector(each.spec.selector)
         except ValueError:
             continue
         if pod.name not in each.status.disrupted_pods and selector.matches(pod.metadata.labels):
-            found.append(each)
-    return found
+            budgets.append(each)
+    return budgets

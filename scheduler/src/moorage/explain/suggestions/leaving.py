@@ -97,21 +97,21 @@ def _leaving(inquiry: Inquiry, rows: Rows) -> list[Placed]:
 
 def _staying(inquiry: Inquiry, rows: Rows) -> list[Placed]:
     """Return pods that may be evicted, the least important of each row first."""
-    found: list[Placed] = []
+    staying: list[Placed] = []
     for row in rows.tolist():
         here = sorted(inquiry.snapshot.pods(row), key=lambda pod: (pod.priority, pod.key))
-        found += [
+        staying += [
             (row, pod)
             for pod in here
             if _may_be_evicted(pod, inquiry.attempt.pod.priority)
             and _frees_enough(inquiry, row, pod)
         ]
-        if len(found) >= _LOOKED_AT_MOST:
+        if len(staying) >= _LOOKED_AT_MOST:
             break
     # Those first whose budgets allow it, then the least important; of these a pod without an
     # owner, whose place stays free.
     return sorted(
-        found,
+        staying,
         key=lambda placed: (
             is_protected(inquiry.snapshot, placed[1].pod),
             placed[1].priority,

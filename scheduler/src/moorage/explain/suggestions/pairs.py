@@ -62,17 +62,17 @@ def find_pairs(trying: Trying, kinds: Sequence[Kind], *, nodes_most: int) -> Pai
     """
     firsts = list(_firsts(trying))
     count = min(len(firsts), nodes_most // max(1, trying.inquiry.snapshot.num_nodes))
-    found: list[RankedSuggestion] = []
-    seen: set[frozenset[str]] = set()
+    pairs: list[RankedSuggestion] = []
+    keys: set[frozenset[str]] = set()
     for first in firsts[:count]:
         second = min(_seconds(trying, first, kinds), key=lambda each: each.size, default=None)
         if second is None:
             continue
         key = frozenset({first.text, second.suggestion.text})
-        if key not in seen:
-            seen.add(key)
-            found.append(_pair(first, second))
-    return Pairs(found, count, len(firsts))
+        if key not in keys:
+            keys.add(key)
+            pairs.append(_pair(first, second))
+    return Pairs(pairs, count, len(firsts))
 
 
 def _firsts(trying: Trying) -> Iterator[_First]:

@@ -26,8 +26,8 @@ def offered(trying: Trying) -> Iterator[RankedSuggestion]:
 def _first_that_fits(trying: Trying, ladder: Ladder) -> RankedSuggestion | None:
     """Return the smallest change that lets the pod fit, by halving; None if no change does."""
     low, high = 0, len(ladder) - 1
-    found = _tried(trying, ladder[high]) if ladder else None
-    if found is None:
+    suggestion = _tried(trying, ladder[high]) if ladder else None
+    if suggestion is None:
         return None
     while low < high:
         middle = (low + high) // 2
@@ -35,8 +35,8 @@ def _first_that_fits(trying: Trying, ladder: Ladder) -> RankedSuggestion | None:
         if smaller is None:
             low = middle + 1
         else:
-            found, high = smaller, middle
-    return found
+            suggestion, high = smaller, middle
+    return suggestion
 
 
 def _tried(trying: Trying, change: Relaxation) -> RankedSuggestion | None:

@@ -125,21 +125,21 @@ def _patch(chosen: PriorityClass) -> tuple[Operation, ...]:
 
 
 def _ranked(
-    trying: Trying, chosen: PriorityClass, found: Preempted, *, create: bool
+    trying: Trying, chosen: PriorityClass, preemption: Preempted, *, create: bool
 ) -> RankedSuggestion:
     snapshot = trying.inquiry.snapshot
-    victims = [victim.full_name for victim in found.evicted]
-    named = ", ".join(victims[:_VICTIMS_NAMED])
+    victims = [victim.full_name for victim in preemption.evicted]
+    names = ", ".join(victims[:_VICTIMS_NAMED])
     more = f" and {len(victims) - _VICTIMS_NAMED} more" if len(victims) > _VICTIMS_NAMED else ""
-    against = against_text(snapshot, found.evicted)
+    against = against_text(snapshot, preemption.evicted)
     text = f"priorityClassName {chosen.name} (priority {chosen.value})"
     if create:
         text = f"a new PriorityClass {chosen.name} of value {chosen.value} as priorityClassName"
     suggestion = Suggestion(
         kind="priority",
-        text=f"{text}: it would evict {named}{more} from {found.node}{against}",
+        text=f"{text}: it would evict {names}{more} from {preemption.node}{against}",
         nodes=1,
-        node=found.node,
+        node=preemption.node,
         patch=_patch(chosen),
         create=(_manifest(chosen),) if create else (),
         evicted=tuple(victims),

@@ -35,7 +35,7 @@ def smaller_requests(trying: Trying) -> Iterator[RankedSuggestion]:
     wanted = trying.inquiry.attempt.pod.part(RESOURCES).value.filter
     if not any(each for each in wanted.values()) or not _may_be_about_requests(trying.inquiry):
         return
-    found = False
+    fits = False
     for resource in sorted(name for name, units in wanted.items() if units):
         least = with_request(trying.pod, resource, 1)
         if least is None:
@@ -45,9 +45,9 @@ def smaller_requests(trying: Trying) -> Iterator[RankedSuggestion]:
             continue
         most = _most(trying, resource, rows, wanted[resource])
         if most is not None:
-            found = True
+            fits = True
             yield from _ranked(trying, {resource: most}, wanted)
-    if not found:
+    if not fits:
         yield from _ranked(trying, _all_too_large(trying, wanted), wanted)
 
 

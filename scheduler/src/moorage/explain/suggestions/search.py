@@ -93,13 +93,13 @@ def _about(pairs: Pairs) -> tuple[str, ...]:
     return (f"{helps}, as far as was tried: {tried}; --thorough tries more.",)
 
 
-def _chosen(found: list[RankedSuggestion]) -> tuple[Suggestion, ...]:
+def _chosen(suggestions: list[RankedSuggestion]) -> tuple[Suggestion, ...]:
     """Return the smallest of some suggestions, a few of each kind."""
-    found.sort(key=lambda each: (each.size, -each.suggestion.nodes, each.suggestion.text))
+    suggestions.sort(key=lambda each: (each.size, -each.suggestion.nodes, each.suggestion.text))
     chosen: list[Suggestion] = []
     numbers: Counter[str] = Counter()
     leaving: set[str] = set()  # a pod may be found twice, for itself and for what it has
-    for each in found:
+    for each in suggestions:
         if each.suggestion.delete in leaving:
             continue
         if numbers[each.suggestion.kind] < _KIND_MOST and len(chosen) < SUGGESTIONS_MOST:

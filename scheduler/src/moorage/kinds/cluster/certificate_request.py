@@ -69,13 +69,13 @@ _USAGES = frozenset(
 def _usages(usages: list[str] | None, where: str) -> list[FieldError]:
     if not usages:
         return [required(where)]
-    errors, seen = [], set[str]()
+    errors, known = [], set[str]()
     for place, usage in enumerate(usages):
         if usage not in _USAGES:
             errors.append(not_supported(f"{where}[{place}]", usage, _USAGES))
-        if usage in seen:
+        if usage in known:
             errors.append(duplicate(f"{where}[{place}]", usage))
-        seen.add(usage)
+        known.add(usage)
     return errors
 
 
@@ -177,18 +177,18 @@ def _types(obj: Obj) -> set[str]:
     return {text(each, "type") for each in objects(obj, "status", "conditions")}
 
 
-def _take_approval(kept: Obj, sent: Obj) -> None:
+def _take_approval(stored: Obj, sent: Obj) -> None:
     """Copy the conditions; the certificate belongs to ``status``."""
-    attach(kept, "status")["conditions"] = objects(sent, "status", "conditions")
+    attach(stored, "status")["conditions"] = objects(sent, "status", "conditions")
 
 
 def _check_conditions(new: Obj, old: Obj | None) -> list[FieldError]:
-    found, before = _types(new), _types(old or {})
-    both = {"Approved", "Denied"} <= found
+    types, before = _types(new), _types(old or {})
+    both = {"Approved", "Denied"} <= types
     details = ["Approved and Denied conditions are mutually exclusive"] if both else []
     details += [
         f'updates may not remove a condition of type "{kind}"'
-        for kind in sorted(before & {"Approved", "Denied", "Failed"} - found)
+        for kind in sorted(before & {"Approved", "Denied", "Failed"} - types)
     ]
     conditions = objects(new, "status", "conditions")
     return [invalid("status.conditions", conditions, detail) for detail in details]

@@ -23,7 +23,7 @@ def _tell_level(schema: Obj, old: Obj, ctx: Context) -> None:
     """Write the condition that says whether the priority level of a schema exists, in place."""
     name = text(schema, "spec", "priorityLevelConfiguration", "name")
     exists = ctx.lookup("prioritylevelconfigurations", None, name) is not None
-    told = "it exists" if exists else "there is no such object"
+    existence = "it exists" if exists else "there is no such object"
     put_condition(
         attach(schema, "status"),
         {
@@ -31,7 +31,7 @@ def _tell_level(schema: Obj, old: Obj, ctx: Context) -> None:
             "status": "False" if exists else "True",
             "reason": "Found" if exists else "NotFound",
             "message": "This FlowSchema references the PriorityLevelConfiguration object named "
-            f'"{name}" and {told}',
+            f'"{name}" and {existence}',
         },
         rfc3339(ctx.clock.now_ns()),
     )

@@ -26,8 +26,8 @@ def _prepare(obj: Json, ctx: Context, resource: ResourceType) -> None:
         spec["finalizers"] = [*found, "kubernetes"]
 
 
-def _take_finalizers(kept: Json, sent: Json) -> None:
-    attach(kept, "spec")["finalizers"] = items(sent, "spec", "finalizers")
+def _take_finalizers(stored: Json, sent: Json) -> None:
+    attach(stored, "spec")["finalizers"] = items(sent, "spec", "finalizers")
 
 
 KINDS = (

@@ -69,16 +69,16 @@ _taint = rules(
 
 def _taints(spec: Json, field: str) -> list[FieldError]:
     errors = []
-    seen: set[tuple[str, str]] = set()
+    pairs: set[tuple[str, str]] = set()
     for index, taint in enumerate(objects(spec, "taints")):
         # The path is upstream's.
         field = "metadata.taints"
         where, pair = f"{field}[{index}]", (text(taint, "key"), text(taint, "effect"))
         errors += _taint(taint, where)
-        if pair in seen:
+        if pair in pairs:
             detail = "taints must be unique by key and effect pair"
             errors.append(FieldError("FieldValueDuplicate", where, taint, detail))
-        seen.add(pair)
+        pairs.add(pair)
     return errors
 
 
@@ -105,12 +105,12 @@ def _status(obj: Obj, field: str) -> list[FieldError]:
 
 
 def _changed_status(new: Obj) -> list[FieldError]:
-    errors, seen = [], set[tuple[str, str]]()
+    errors, addresses = [], set[tuple[str, str]]()
     for index, each in enumerate(objects(new, "status", "addresses")):
         address = (text(each, "type"), text(each, "address"))
-        if address in seen:
+        if address in addresses:
             errors.append(duplicate(f"status.addresses[{index}]", each))
-        seen.add(address)
+        addresses.add(address)
     return errors
 
 

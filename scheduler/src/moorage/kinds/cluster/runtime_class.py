@@ -38,18 +38,18 @@ def admit_runtime_class(pod: Obj, ctx: Context, resource: ResourceType) -> None:
     """
     spec = attach(pod, "spec")
     class_name = text(spec, "runtimeClassName")
-    found = ctx.lookup("runtimeclasses", None, class_name) if class_name else None
-    if class_name and found is None:
+    runtime_class = ctx.lookup("runtimeclasses", None, class_name) if class_name else None
+    if class_name and runtime_class is None:
         why = f'pod rejected: RuntimeClass "{class_name}" not found'
         raise status.forbidden(resource, name_of(pod), why)
-    overhead = child(found or {}, "overhead", "podFixed")
+    overhead = child(runtime_class or {}, "overhead", "podFixed")
     given = spec.get("overhead")
     if given and given != overhead:
         raise status.forbidden(resource, name_of(pod), _MISMATCH if overhead else _WITHOUT_CLASS)
     if overhead:
         spec["overhead"] = dict(overhead)
-    if found is not None:
-        _add_scheduling(pod, child(found, "scheduling"), resource)
+    if runtime_class is not None:
+        _add_scheduling(pod, child(runtime_class, "scheduling"), resource)
 
 
 def _add_scheduling(pod: Obj, scheduling: Json, resource: ResourceType) -> None:
@@ -72,19 +72,19 @@ def _add_scheduling(pod: Obj, scheduling: Json, resource: ResourceType) -> None:
 
 def _unique(tolerations: list[Json] | None, where: str) -> list[FieldError]:
     """Refuse a toleration that comes twice; how many seconds it lasts makes no difference."""
-    seen: set[tuple[str, ...]] = set()
+    keys: set[tuple[str, ...]] = set()
     errors = []
     for index, each in enumerate(tolerations or ()):
         key = tuple(text(each, name) for name in ("key", "operator", "value", "effect"))
-        if key in seen:
+        if key in keys:
             errors.append(duplicate(f"{where}[{index}]", each))
-        seen.add(key)
+        keys.add(key)
     return errors
 
 
 def _warn(obj: Obj) -> list[str]:
     chosen = child(obj, "scheduling", "nodeSelector")
-    return of_labels([("scheduling.nodeSelector", key) for key in chosen], named=False)
+    return of_labels([("scheduling.nodeSelector", key) for key in chosen], with_name=False)
 
 
 KINDS = (

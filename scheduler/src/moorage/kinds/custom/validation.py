@@ -186,15 +186,15 @@ def _check_list_type(schema: Schema, value: list[Any], path: str) -> list[FieldE
     """Check that the items of a set, or the keys of a map, differ."""
     kind = schema.get("x-kubernetes-list-type")
     errors = []
-    seen: set[bytes] = set()
+    identities: set[bytes] = set()
     for index, element in enumerate(value):
         if kind not in ("set", "map") or (kind == "map" and not isinstance(element, dict)):
             continue
         shown = _keys_of(schema, element)
         identity = _encode(shown)
-        if identity in seen:
+        if identity in identities:
             errors.append(duplicate(f"{path}[{index}]", shown))
-        seen.add(identity)
+        identities.add(identity)
     return errors
 
 
@@ -233,23 +233,23 @@ def _check_combined(schema: Schema, value: Any, path: str) -> list[FieldError]:
     if errors:
         errors.insert(0, invalid(path, "", f"{shown} must validate all the schemas (allOf)"))
     if choices := schema.get("anyOf"):
-        found = [validate(sub, value, path) for sub in choices]
-        if all(found):
+        results = [validate(sub, value, path) for sub in choices]
+        if all(results):
             errors.append(invalid(path, "", f"{shown} must validate at least one schema (anyOf)"))
-            errors += _shortest(found)
+            errors += _shortest(results)
     if choices := schema.get("oneOf"):
-        found = [validate(sub, value, path) for sub in choices]
-        right = sum(not each for each in found)
+        results = [validate(sub, value, path) for sub in choices]
+        right = sum(not each for each in results)
         if right != 1:
             count = f"Found {right} valid alternatives" if right else "Found none valid"
             text = f"{shown} must validate one and only one schema (oneOf). {count}"
             errors.append(invalid(path, "", text))
-            errors += [] if right else _shortest(found)
+            errors += [] if right else _shortest(results)
     if (negated := schema.get("not")) is not None and not validate(negated, value, path):
         errors.append(invalid(path, "", f"{shown} must not validate the schema (not)"))
     return errors
 
 
-def _shortest(found: list[list[FieldError]]) -> list[FieldError]:
+def _shortest(results: list[list[FieldError]]) -> list[FieldError]:
     """Return the errors of the alternative with the closest match."""
-    return sorted(found, key=len)[0]
+    return sorted(results, key=len)[0]

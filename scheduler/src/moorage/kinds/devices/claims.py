@@ -25,12 +25,12 @@ _NO_REQUEST = (
 
 def names_of(devices: Json) -> frozenset[str]:
     """Return the names of a claim's requests, and of their alternatives as ``request/name``."""
-    found = set()
+    names = set()
     for request in objects(devices, "requests"):
         name = text(request, "name")
-        found.add(name)
-        found |= {f"{name}/{text(each, 'name')}" for each in objects(request, "firstAvailable")}
-    return frozenset(found)
+        names.add(name)
+        names |= {f"{name}/{text(each, 'name')}" for each in objects(request, "firstAvailable")}
+    return frozenset(names)
 
 
 def request_reference(names: frozenset[str]) -> Rule:

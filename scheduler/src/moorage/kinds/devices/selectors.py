@@ -136,13 +136,13 @@ def selector_fault(expression: str) -> str:
 
 
 def _fault(expression: str) -> str:
-    found = check_types(_environment(), expression)
-    if isinstance(found, str):
-        good, shown = found in ("bool", "dyn"), found.replace("bytes", "kubernetes.Quantity")
+    outcome = check_types(_environment(), expression)
+    if isinstance(outcome, str):
+        good, shown = outcome in ("bool", "dyn"), outcome.replace("bytes", "kubernetes.Quantity")
         return "" if good else f"must evaluate to bool or the unknown type, not {shown}"
-    if any(not _MACROS.isdisjoint(unknown_functions(each)) for each in found):
+    if any(not _MACROS.isdisjoint(unknown_functions(each)) for each in outcome):
         return ""
-    errors = [each for each in found if _LACKING.isdisjoint(unknown_functions(each))]
+    errors = [each for each in outcome if _LACKING.isdisjoint(unknown_functions(each))]
     message = "\n".join(errors).replace(_QUANTITIES, "device.capacity")
     return f"compilation failed: {message}" if message else ""
 

@@ -50,14 +50,14 @@ def members(rule: Rule, most: int, key: Callable[[Any], Any] | None = None) -> R
     """
 
     def check(listed: Any, where: str) -> list[FieldError]:
-        found = [each for each in listed or () if each is not None]
-        if len(found) > most:
-            return [too_many(where, len(found), most)]
+        entries = [each for each in listed or () if each is not None]
+        if len(entries) > most:
+            return [too_many(where, len(entries), most)]
         errors: list[FieldError] = []
-        for index, each in enumerate(found):
+        for index, each in enumerate(entries):
             errors += rule(each, f"{where}[{index}]")
         if key is not None:
-            errors += duplicates(map(key, found), lambda place: f"{where}[{place}]")
+            errors += duplicates(map(key, entries), lambda place: f"{where}[{place}]")
         return errors
 
     return check

@@ -70,7 +70,7 @@ def _places(owner: Json, where: str, faults: dict[str, str]) -> tuple[list[str],
     faults
         Field -> what is wrong with a value that says nothing.
     """
-    found, errors = [], []
+    keys, errors = [], []
     for key, fault in faults.items():
         value, field = owner.get(key), f"{where}.{key}"
         if value is None:
@@ -78,12 +78,12 @@ def _places(owner: Json, where: str, faults: dict[str, str]) -> tuple[list[str],
         if value in ("", False):
             errors.append(invalid(field, value, fault))
             continue
-        found.append(f"`{key}`")
+        keys.append(f"`{key}`")
         if key == "nodeName":
             errors += _node_name(value, field)
         elif key == "nodeSelector":
             errors += node_selector(value, field)
-    return found, errors
+    return keys, errors
 
 
 _TRUE = "must be either unset or set to true"
@@ -108,16 +108,16 @@ _NO_DEVICE_PLACE = (
 
 
 def _place(spec: Json, where: str) -> list[FieldError]:
-    found, errors = _places(spec, where, _SLICE_FAULTS)
+    keys, errors = _places(spec, where, _SLICE_FAULTS)
     terms = objects(spec, "nodeSelector", "nodeSelectorTerms")
     if spec.get("nodeSelector") is not None and len(terms) != 1:
         detail = "must have exactly one node selector term"
         errors.append(invalid(f"{where}.nodeSelector.nodeSelectorTerms", terms, detail))
-    if not found:
+    if not keys:
         errors.append(required(where, _ONE_PLACE))
-    if len(found) > 1:
+    if len(keys) > 1:
         detail = f"{_ONE_PLACE}, but multiple fields are set"
-        errors.append(invalid(where, f"{{{', '.join(found)}}}", detail))
+        errors.append(invalid(where, f"{{{', '.join(keys)}}}", detail))
     return errors
 
 
@@ -151,8 +151,8 @@ _OF_VALUES = {"string": _text, "strings": _text, "version": _version, "versions"
 
 def _attribute(attribute: Json, where: str) -> list[FieldError]:
     """Check an attribute: one value, or one list of values."""
-    errors, found = [], [key for key, value in attribute.items() if value is not None]
-    for key in found:
+    errors, keys = [], [key for key, value in attribute.items() if value is not None]
+    for key in keys:
         value, field = attribute[key], f"{where}.{key}"
         rule = _OF_VALUES.get(key)
         if key in _LISTS and not value:
@@ -162,8 +162,8 @@ def _attribute(attribute: Json, where: str) -> list[FieldError]:
                 errors += rule(each, f"{field}[{index}]")
         elif rule:
             errors += rule(value, field)
-    if len(found) != 1:
-        shown: Any = attribute if found else ""
+    if len(keys) != 1:
+        shown: Any = attribute if keys else ""
         errors.append(invalid(where, shown, "exactly one value must be specified"))
     return errors
 

@@ -340,11 +340,11 @@ def references(name: str) -> list[str]:
 
 def closure(names: list[str]) -> list[str]:
     """Full names of these definitions and of all definitions they refer to, sorted."""
-    found: set[str] = set()
+    closed: set[str] = set()
     waiting = list(names)
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found.add(name)
+        if name not in closed:
+            closed.add(name)
             waiting += references(name)
-    return sorted(found)
+    return sorted(closed)

@@ -160,9 +160,9 @@ def refused_addresses(spec: Json, ctx: Context) -> list[FieldError]:
     ]
 
 
-def _refusal(asked: str, ctx: Context) -> str:
+def _refusal(written: str, ctx: Context) -> str:
     """Return why a new service cannot have an address; empty where it can."""
-    address = ipaddress.ip_address(asked)
+    address = ipaddress.ip_address(written)
     holding = [each for each in _networks(ctx) if address in each]
     if not holding:
         return "the provided network does not match the current range"
@@ -215,10 +215,10 @@ def _cidr(value: Any, where: str) -> list[FieldError]:
     return []
 
 
-def _cidr_list(found: Any, where: str) -> list[FieldError]:
-    if not found:
+def _cidr_list(cidrs: Any, where: str) -> list[FieldError]:
+    if not cidrs:
         return [required(where, "at least one CIDR required")]
-    return [error for index, each in enumerate(found) for error in _cidr(each, f"{where}[{index}]")]
+    return [error for index, each in enumerate(cidrs) for error in _cidr(each, f"{where}[{index}]")]
 
 
 def _range_change(new: Obj, old: Obj) -> list[FieldError]:

@@ -104,8 +104,8 @@ def _path(path: Json, field: str) -> list[FieldError]:
     return errors + _backend(path.get("backend"), f"{field}.backend")
 
 
-def _backend(found: Json | None, field: str) -> list[FieldError]:
-    backend = found or {}
+def _backend(backend_or_none: Json | None, field: str) -> list[FieldError]:
+    backend = backend_or_none or {}
     service, resource = backend.get("service"), backend.get("resource")
     if service is not None and resource is not None:
         return [invalid(field, "", "cannot set both resource and service backends")]
@@ -150,9 +150,9 @@ def _some_parameters(parameters: Json | None, where: str) -> list[FieldError]:
     return _parameters(parameters, where) if parameters else []
 
 
-def _end_port(found: Json, where: str) -> list[FieldError]:
-    last = found.get("endPort")
-    if last is None or found.get("port") is not None:
+def _end_port(policy_port: Json, where: str) -> list[FieldError]:
+    last = policy_port.get("endPort")
+    if last is None or policy_port.get("port") is not None:
         return []
     return [invalid(f"{where}.endPort", last, "must be specified with `port`")]
 
@@ -254,18 +254,18 @@ def _slice_endpoints(obj: Obj) -> str:
 
 
 def _endpoints(obj: Obj) -> str:
-    found = []
+    endpoints = []
     for subset in objects(obj, "subsets"):
         ports = [each.get("port") for each in objects(subset, "ports")]
         for address in objects(subset, "addresses"):
             ip = text(address, "ip")
-            found += [f"{ip}:{each}" for each in ports] if ports else [ip]
-    return _more(found)
+            endpoints += [f"{ip}:{each}" for each in ports] if ports else [ip]
+    return _more(endpoints)
 
 
-def _more(found: list[str]) -> str:
+def _more(endpoints: list[str]) -> str:
     """Return the first few texts, and the number of the others."""
-    shown, left = ",".join(found[:_SHOWN_MAX]), len(found) - _SHOWN_MAX
+    shown, left = ",".join(endpoints[:_SHOWN_MAX]), len(endpoints) - _SHOWN_MAX
     return f"{shown} + {left} more..." if left > 0 else shown
 
 

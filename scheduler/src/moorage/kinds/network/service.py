@@ -157,13 +157,13 @@ def _refused_node_ports(obj: Json, ctx: Context) -> list[FieldError]:
     service may be equal, such as those of two protocols.
     """
     errors = []
-    given = [
+    wanted_ports = [
         (f"spec.ports[{index}].nodePort", number(each, "nodePort"))
         for index, each in enumerate(objects(obj, "spec", "ports"))
         if not port_number(number(each, "nodePort"))
     ]
     own = _key(obj)
-    for field, wanted in given:
+    for field, wanted in wanted_ports:
         if wanted not in NODE_PORTS:
             first, last = NODE_PORTS[0], NODE_PORTS[-1]
             detail = "provided port is not in the valid range. The range of valid ports is "
@@ -264,15 +264,15 @@ def _shown_ports(obj: Obj) -> str:
 
 
 def _external(obj: Obj) -> str:
-    given = [str(each) for each in items(obj, "spec", "externalIPs")]
+    addresses = [str(each) for each in items(obj, "spec", "externalIPs")]
     kind = text(obj, "spec", "type")
     if kind == "ExternalName":
         return text(obj, "spec", "externalName")
     if kind == "LoadBalancer":
         ingress = objects(obj, "status", "loadBalancer", "ingress")
         found = sorted({text(each, "ip") or text(each, "hostname") for each in ingress} - {""})
-        return ",".join(found + given) or "<pending>"
-    return ",".join(given) or NONE
+        return ",".join(found + addresses) or "<pending>"
+    return ",".join(addresses) or NONE
 
 
 def _selector(obj: Obj) -> str:
@@ -285,27 +285,31 @@ def _warn(obj: Obj) -> list[str]:
     kind = text(spec, "type") or "ClusterIP"
     headless = kind == "ClusterIP" and text(spec, "clusterIP") == HEADLESS
     external = items(spec, "externalIPs")
-    found = []
+    warnings = []
     if "service.kubernetes.io/topology-aware-hints" in child(obj, "metadata", "annotations"):
         use = "please use service.kubernetes.io/topology-mode instead"
-        found.append(f"annotation service.kubernetes.io/topology-aware-hints is deprecated, {use}")
+        warnings.append(
+            f"annotation service.kubernetes.io/topology-aware-hints is deprecated, {use}"
+        )
     if headless and text(spec, "loadBalancerIP"):
-        found.append("spec.loadBalancerIP is ignored for headless services")
+        warnings.append("spec.loadBalancerIP is ignored for headless services")
     if headless and external:
-        found.append("spec.externalIPs is ignored for headless services")
+        warnings.append("spec.externalIPs is ignored for headless services")
     if headless and text(spec, "sessionAffinity") not in ("", "None"):
-        found.append("spec.SessionAffinity is ignored for headless services")
+        warnings.append("spec.SessionAffinity is ignored for headless services")
     if external and not headless and kind != "ExternalName":
-        found.append(
+        warnings.append(
             "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
         )
     if external and kind == "ExternalName":
-        found.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
+        warnings.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
     if kind != "ExternalName" and text(spec, "externalName"):
-        found.append('spec.externalName is ignored when spec.type is not "ExternalName"')
+        warnings.append('spec.externalName is ignored when spec.type is not "ExternalName"')
     if text(spec, "trafficDistribution") == "PreferClose":
-        found.append('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
-    return found
+        warnings.append(
+            'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'
+        )
+    return warnings
 
 
 KINDS = (

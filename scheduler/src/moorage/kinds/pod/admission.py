@@ -85,20 +85,20 @@ def admit_priority(obj: Json, ctx: Context, resource: ResourceType) -> None:
     spec = attach(obj, "spec")
     name = text(obj, "metadata", "name") or text(obj, "metadata", "generateName")
     class_name = text(spec, "priorityClassName")
-    found: Json | None
+    priority_class: Json | None
     if class_name:
-        found = ctx.lookup("priorityclasses", None, class_name)
-        if found is None:
+        priority_class = ctx.lookup("priorityclasses", None, class_name)
+        if priority_class is None:
             why = f"no PriorityClass with name {class_name} was found"
             raise status.forbidden(resource, name, why)
     else:
-        found = _default_class(ctx)
-        if found is not None:
-            spec["priorityClassName"] = text(found, "metadata", "name")
-    priority = 0 if found is None else int(found.get("value") or 0)
+        priority_class = _default_class(ctx)
+        if priority_class is not None:
+            spec["priorityClassName"] = text(priority_class, "metadata", "name")
+    priority = 0 if priority_class is None else int(priority_class.get("value") or 0)
     policy = "PreemptLowerPriority"
-    if found is not None:
-        policy = text(found, "preemptionPolicy") or policy
+    if priority_class is not None:
+        policy = text(priority_class, "preemptionPolicy") or policy
     if spec.get("priority") not in (None, priority):
         raise status.forbidden(resource, name, _contradicts("integer", "priority", spec, priority))
     if spec.get("preemptionPolicy") not in (None, "", policy):

@@ -163,17 +163,17 @@ def _restore_node_affinity(allowed: Json, old: Json) -> None:
         _restore(affinity, child(old, "affinity"), "nodeAffinity")
 
 
-def _take_resources(kept: Obj, sent: Obj) -> None:
+def _take_resources(stored: Obj, sent: Obj) -> None:
     """Copy the resources of containers, and their names and order, which the check compares."""
     for which in ("containers", "initContainers"):
-        mine = {text(each, "name"): each for each in objects(kept, "spec", which)}
+        mine = {text(each, "name"): each for each in objects(stored, "spec", which)}
         taken = [
             {**mine.get(name, {"name": name}), "resources": each.get("resources") or {}}
             for each in objects(sent, "spec", which)
             if (name := text(each, "name"))
         ]
         if taken:
-            kept["spec"][which] = taken
+            stored["spec"][which] = taken
 
 
 def _check_resources(new: Obj, old: Obj | None) -> list[FieldError]:
@@ -228,11 +228,11 @@ def _fixed(container: Json) -> list[Json]:
     ]
 
 
-def _take_ephemeral(kept: Obj, sent: Obj) -> None:
+def _take_ephemeral(stored: Obj, sent: Obj) -> None:
     found = objects(sent, "spec", "ephemeralContainers")
-    attach(kept, "spec").pop("ephemeralContainers", None)
+    attach(stored, "spec").pop("ephemeralContainers", None)
     if found:
-        kept["spec"]["ephemeralContainers"] = found
+        stored["spec"]["ephemeralContainers"] = found
 
 
 def _check_ephemeral(new: Obj, old: Obj | None) -> list[FieldError]:

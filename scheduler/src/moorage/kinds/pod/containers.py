@@ -55,7 +55,7 @@ _probes = rules(
 def check_containers(spec: Json, field: str) -> list[FieldError]:
     """Check init and regular containers together: names are unique over both."""
     errors = []
-    seen: set[str] = set()
+    names: set[str] = set()
     claims = frozenset(text(each, "name") for each in objects(spec, "resourceClaims"))
     if not objects(spec, "containers"):
         errors.append(required(f"{field}.containers"))
@@ -64,9 +64,9 @@ def check_containers(spec: Json, field: str) -> list[FieldError]:
         for index, container in enumerate(listed):
             where, name = f"{field}.{which}[{index}]", text(container, "name")
             errors += _label(name, f"{where}.name")
-            if name and name in seen:
+            if name and name in names:
                 errors.append(duplicate(f"{where}.name", name))
-            seen.add(name)
+            names.add(name)
             errors += _container(container, where)
             errors += _mounts(container, where, spec)
             errors += check_container_resources(container, where, claims)
@@ -160,16 +160,16 @@ def _variable(variable: Json, field: str) -> list[FieldError]:
     source = variable.get("valueFrom")
     if source is None:
         return errors
-    found = [key for key, value in source.items() if value is not None]
+    sources = [key for key, value in source.items() if value is not None]
     detail = ""
-    if not found:
+    if not sources:
         detail = (
             "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, "
             "`secretKeyRef` or `fileKeyRef`"
         )
     elif text(variable, "value"):
         detail = "may not be specified when `value` is not empty"
-    elif len(found) > 1:
+    elif len(sources) > 1:
         detail = "may not have more than one field specified at a time"
     return [*errors, invalid(f"{field}.valueFrom", "", detail)] if detail else errors
 
@@ -304,7 +304,7 @@ def _check_claims(resources: Json, field: str, claims: frozenset[str]) -> list[F
     """Check the names of a container's claims: each claim, or request in it, at most once."""
     errors = []
     # Claims named as a whole, requests as ``claim/request``, and the claims of these requests.
-    seen: set[str] = set()
+    names: set[str] = set()
     in_parts: set[str] = set()
     for index, claim in enumerate(objects(resources, "claims")):
         name, request, place = text(claim, "name"), text(claim, "request"), f"{field}[{index}]"
@@ -312,16 +312,16 @@ def _check_claims(resources: Json, field: str, claims: frozenset[str]) -> list[F
             errors.append(required(place))
             continue
         key = f"{name}/{request}" if request else name
-        if request and name not in seen:
+        if request and name not in names:
             faults = dns_label_faults(request)
             errors += [invalid(f"{place}.request", request, fault) for fault in faults]
-        if name in seen:
+        if name in names:
             errors.append(duplicate(place, name))
-        elif key in seen:
+        elif key in names:
             errors.append(duplicate(place, key))
         elif not request and name in in_parts:
             errors.append(duplicate(place, name))
-        seen.add(key)
+        names.add(key)
         if request:
             in_parts.add(name)
         if name not in claims:

@@ -78,13 +78,13 @@ def _match_keys(term: Json, field: str) -> list[FieldError]:
     errors += _label_keys(term, field, "mismatchLabelKeys")
     places = {key: index for index, key in enumerate(strings(term, "matchLabelKeys"))}
     selector = child(term, "labelSelector")
-    seen = set(child(selector, "matchLabels"))
+    keys_so_far = set(child(selector, "matchLabels"))
     for entry in objects(selector, "matchExpressions"):
         key = text(entry, "key")
-        if key in places and key in seen:
+        if key in places and key in keys_so_far:
             detail = "exists in both matchLabelKeys and labelSelector"
             errors.append(invalid(f"{field}[{places[key]}]", key, detail))
-        seen.add(key)
+        keys_so_far.add(key)
     mismatch = set(strings(term, "mismatchLabelKeys"))
     for index, key in enumerate(strings(term, "matchLabelKeys")):
         if key in mismatch:
@@ -138,15 +138,15 @@ _constraint = rules(
 def check_spread(constraints: Any, field: str) -> list[FieldError]:
     """Check topology spread constraints; a topology may be named once for each reaction."""
     errors = []
-    seen: set[tuple[str, str]] = set()
+    pairs: set[tuple[str, str]] = set()
     for index, entry in enumerate(objects({"": constraints}, "")):
         where = f"{field}[{index}]"
         errors += _constraint(entry, where)
         pair = (text(entry, "topologyKey"), text(entry, "whenUnsatisfiable"))
-        if pair in seen:
+        if pair in pairs:
             place = f"{where}.{{topologyKey, whenUnsatisfiable}}"
             errors.append(duplicate(place, f"{{{pair[0]}, {pair[1]}}}"))
-        seen.add(pair)
+        pairs.add(pair)
     return errors
 
 
@@ -184,13 +184,13 @@ check_tolerations: Rule = each(_toleration)
 def check_gates(gates: Any, field: str) -> list[FieldError]:
     """Check the names of scheduling gates; each may appear once."""
     errors = []
-    seen: set[str] = set()
+    names: set[str] = set()
     for index, gate in enumerate(objects({"": gates}, "")):
         name, where = text(gate, "name"), f"{field}[{index}]"
         errors += label_name(name, where)
-        if name in seen:
+        if name in names:
             errors.append(duplicate(where, name))
-        seen.add(name)
+        names.add(name)
     return errors
 
 
@@ -214,17 +214,17 @@ _decode = msgspec.json.Decoder(dict).decode
 
 
 def _claim(claim: Json, where: str) -> list[FieldError]:
-    found = [key for key in _CLAIM_SOURCES if claim.get(key) is not None]
+    sources = [key for key in _CLAIM_SOURCES if claim.get(key) is not None]
     errors = []
-    if not found:
+    if not sources:
         detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
         errors.append(invalid(where, claim, detail))
-    if len(found) > 1:
+    if len(sources) > 1:
         detail = (
             "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
         )
         errors.append(invalid(where, claim, detail))
-    for key in found:
+    for key in sources:
         faults = dns_subdomain_faults(text(claim, key))
         errors += [invalid(f"{where}.{key}", claim[key], fault) for fault in faults]
     return errors
@@ -298,9 +298,9 @@ def check_new_pod(new: Obj, old: Obj | None) -> list[FieldError]:
 def template(*restart: str) -> Rule:
     """Return the rule of the pod template of a workload, which allows these restart policies."""
 
-    def check(found: Any, field: str) -> list[FieldError]:
-        spec = child(found or {}, "spec")
-        labels = child(found or {}, "metadata").get("labels")
+    def check(value: Any, field: str) -> list[FieldError]:
+        spec = child(value or {}, "spec")
+        labels = child(value or {}, "metadata").get("labels")
         errors = check_labels(labels, f"{field}.metadata.labels")
         errors += check_new_spec(spec, f"{field}.spec")
         if spec.get("ephemeralContainers"):

@@ -84,16 +84,16 @@ def _check_states(status: Json, before: Json, spec: Json) -> list[FieldError]:
 
 def _check_claims(status: Json, spec: Json) -> list[FieldError]:
     errors = []
-    seen: set[str] = set()
+    claim_names: set[str] = set()
     names = {text(each, "name") for each in objects(spec, "resourceClaims")}
     for index, each in enumerate(objects(status, "resourceClaimStatuses")):
         where, name = f"status.resourceClaimStatuses[{index}].name", text(each, "name")
         if name not in names:
             detail = "must match the name of an entry in `spec.resourceClaims`"
             errors.append(invalid(where, name, detail))
-        if name in seen:
+        if name in claim_names:
             errors.append(duplicate(where, name))
-        seen.add(name)
+        claim_names.add(name)
         claim = each.get("resourceClaimName")
         if claim is not None:
             errors += [invalid(where, claim, fault) for fault in dns_subdomain_faults(claim)]

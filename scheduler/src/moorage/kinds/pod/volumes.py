@@ -164,7 +164,9 @@ def check_made_claims(pod: Obj) -> list[FieldError]:
     """Check the names of the claims that controllers make for a pod, which have its name."""
     name, spec = text(pod, "metadata", "name"), child(pod, "spec")
     volumes, errors = objects(spec, "volumes"), []
-    made = {f"{name}-{text(each, 'name')}" for each in volumes if each.get("ephemeral") is not None}
+    claim_names = {
+        f"{name}-{text(each, 'name')}" for each in volumes if each.get("ephemeral") is not None
+    }
     for index, volume in enumerate(volumes):
         where, own = f"spec.volumes[{index}]", text(volume, "name")
         if volume.get("ephemeral") is not None and own:
@@ -174,7 +176,7 @@ def check_made_claims(pod: Obj) -> list[FieldError]:
                 for fault in dns_subdomain_faults(full)
             ]
         used = text(volume, "persistentVolumeClaim", "claimName")
-        if used in made:
+        if used in claim_names:
             detail = "must not reference a PVC that gets created for an ephemeral volume"
             errors.append(invalid(f"{where}.persistentVolumeClaim.claimName", used, detail))
     for index, claim in enumerate(objects(spec, "resourceClaims")):

@@ -87,33 +87,35 @@ def of_template(template: Json, where: str) -> list[str]:
 
 def _of_spec(spec: Json, at: str) -> list[str]:
     """Return the warnings about the fields in `_NOTABLE`."""
-    found = []
+    warnings = []
     if chosen := spec.get("nodeSelector"):
-        found += of_labels([(f"{at}nodeSelector[{key}]", key) for key in chosen], named=False)
+        warnings += of_labels(
+            [(f"{at}nodeSelector[{key}]", key) for key in chosen], with_name=False
+        )
     if affinity := spec.get("affinity"):
-        found += _of_affinity(affinity, f"{at}affinity")
+        warnings += _of_affinity(affinity, f"{at}affinity")
     for index, each in enumerate(objects(spec, "topologySpreadConstraints")):
         path = f"{at}topologySpreadConstraints[{index}]"
-        found += of_labels([(f"{path}.topologyKey", text(each, "topologyKey"))])
-        found += _of_selector(each, path)
+        warnings += of_labels([(f"{path}.topologyKey", text(each, "topologyKey"))])
+        warnings += _of_selector(each, path)
     for index, volume in enumerate(objects(spec, "volumes")):
         path = f"{at}volumes[{index}]"
-        found += of_volume(volume, path)
+        warnings += of_volume(volume, path)
         claim = child(volume, "ephemeral", "volumeClaimTemplate", "spec")
-        found += of_claim(claim, f"{path}.ephemeral.volumeClaimTemplate.spec")
-    found += _of_repeated(objects(spec, "hostAliases"), "ip", f"{at}hostAliases")
-    found += _of_repeated(objects(spec, "imagePullSecrets"), "name", f"{at}imagePullSecrets")
-    found += of_fractions(spec.get("overhead"), _BYTES, f"{at}overhead")
+        warnings += of_claim(claim, f"{path}.ephemeral.volumeClaimTemplate.spec")
+    warnings += _of_repeated(objects(spec, "hostAliases"), "ip", f"{at}hostAliases")
+    warnings += _of_repeated(objects(spec, "imagePullSecrets"), "name", f"{at}imagePullSecrets")
+    warnings += of_fractions(spec.get("overhead"), _BYTES, f"{at}overhead")
     if number(spec, "terminationGracePeriodSeconds") < 0:
-        found.append(
+        warnings.append(
             f"{at}terminationGracePeriodSeconds: must be >= 0; negative values are invalid and "
             "will be treated as 1"
         )
-    return found
+    return warnings
 
 
 def _of_annotations(template: Json, where: str) -> list[str]:
-    found = of_annotations(template, _ANNOTATIONS, where)
+    warnings = of_annotations(template, _ANNOTATIONS, where)
     spec, known = template.get("spec") or {}, {}
     if not child(spec, "securityContext", "seccompProfile"):
         known["seccomp.security.alpha.kubernetes.io/pod"] = _SECCOMP
@@ -124,26 +126,26 @@ def _of_annotations(template: Json, where: str) -> list[str]:
             known[f"container.seccomp.security.alpha.kubernetes.io/{name}"] = _SECCOMP
         if not guarded and not own.get("appArmorProfile"):
             known[f"container.apparmor.security.beta.kubernetes.io/{name}"] = _APPARMOR
-    return found + of_annotations(template, known, where)
+    return warnings + of_annotations(template, known, where)
 
 
 def _of_affinity(affinity: Json, where: str) -> list[str]:
     path = f"{where}.nodeAffinity"
-    found = []
+    warnings = []
     for index, term in enumerate(objects(affinity, "nodeAffinity", _REQUIRED, "nodeSelectorTerms")):
-        found += of_expressions(term, f"{path}.{_REQUIRED}.nodeSelectorTerms[{index}]")
+        warnings += of_expressions(term, f"{path}.{_REQUIRED}.nodeSelectorTerms[{index}]")
     for index, term in enumerate(objects(affinity, "nodeAffinity", _PREFERRED)):
-        found += of_expressions(
+        warnings += of_expressions(
             child(term, "preference"), f"{path}.{_PREFERRED}[{index}].preference"
         )
     for kind in ("podAffinity", "podAntiAffinity"):
         path = f"{where}.{kind}"
         for index, term in enumerate(objects(affinity, kind, _REQUIRED)):
-            found += _of_selector(term, f"{path}.{_REQUIRED}[{index}]")
+            warnings += _of_selector(term, f"{path}.{_REQUIRED}[{index}]")
         for index, term in enumerate(objects(affinity, kind, _PREFERRED)):
             weighed = f"{path}.{_PREFERRED}[{index}].podAffinityTerm"
-            found += _of_selector(child(term, "podAffinityTerm"), weighed)
-    return found
+            warnings += _of_selector(child(term, "podAffinityTerm"), weighed)
+    return warnings
 
 
 def _of_selector(term: Mapping[str, Any], where: str) -> list[str]:
@@ -153,50 +155,50 @@ def _of_selector(term: Mapping[str, Any], where: str) -> list[str]:
 
 
 def _of_repeated(entries: list[Json], key: str, where: str) -> list[str]:
-    seen: set[str] = set()
-    found = []
+    values: set[str] = set()
+    warnings = []
     for index, entry in enumerate(entries):
         value = text(entry, key)
-        if value in seen:
-            found.append(f'{where}[{index}].{key}: duplicate {key} "{value}"')
+        if value in values:
+            warnings.append(f'{where}[{index}].{key}: duplicate {key} "{value}"')
         if not value and key == "name":
-            found.append(f'{where}[{index}].{key}: invalid empty name ""')
-        seen.add(value)
-    return found
+            warnings.append(f'{where}[{index}].{key}: invalid empty name ""')
+        values.add(value)
+    return warnings
 
 
 def _of_containers(spec: Json, at: str) -> list[str]:
-    found: list[str] = []
+    warnings: list[str] = []
     ports: list[tuple[str, Json]] = []
     for kind in _CONTAINERS:
         for index, container in enumerate(spec.get(kind) or ()):
             for part, listed in (container.get("resources") or _NOTHING).items():
                 if part != "claims" and may_have_fractions(listed, _BYTES):
                     where = f"{at}{kind}[{index}].resources.{part}"
-                    found += of_fractions(listed, _BYTES, where)
+                    warnings += of_fractions(listed, _BYTES, where)
             if (variables := container.get("env")) and len(variables) > 1:
-                found += _of_variables(variables, f"{at}{kind}[{index}]")
+                warnings += _of_variables(variables, f"{at}{kind}[{index}]")
             for place, port in enumerate(container.get("ports") or ()):
                 ports.append((f"{at}{kind}[{index}].ports[{place}]", port))
     if len(ports) > 1 or (ports and ports[0][1].get("hostIP")):
-        found += _of_ports(ports)
-    return found
+        warnings += _of_ports(ports)
+    return warnings
 
 
 def _of_variables(variables: list[Json], where: str) -> list[str]:
-    seen: set[str] = set()
-    found = []
+    names: set[str] = set()
+    warnings = []
     for index, each in enumerate(variables):
         name, value = text(each, "name"), text(each, "value")
         used = f"$({name})"
         hides = each.get("valueFrom") is not None or value == used or used not in value
-        if name in seen and hides:
-            found.append(
+        if name in names and hides:
+            warnings.append(
                 f'{where}.env[{index}]: hides previous definition of "{name}", which may be '
                 "dropped when using apply"
             )
-        seen.add(name)
-    return found
+        names.add(name)
+    return warnings
 
 
 def _of_ports(ports: list[tuple[str, Json]]) -> list[str]:
@@ -205,25 +207,25 @@ def _of_ports(ports: list[tuple[str, Json]]) -> list[str]:
     Only the ports that such a warning is about are compared: a search of all earlier ports for
     each port would take minutes for a long list.
     """
-    seen = _Ports()
-    found: list[str] = []
+    earlier = _Ports()
+    warnings: list[str] = []
     for where, port in ports:
         address, on_host = text(port, "hostIP"), number(port, "hostPort")
         if address and not on_host:
-            found.append(f"{where}: hostIP set without hostPort")
+            warnings.append(f"{where}: hostIP set without hostPort")
         key = (number(port, "containerPort"), text(port, "protocol") or "TCP")
-        for _, other, its_address, its_port in seen.doubtful(key, address, on_host):
+        for _, other, its_address, its_port in earlier.doubtful(key, address, on_host):
             if (address, on_host) == (its_address, its_port):
                 how = "duplicate"
             elif not on_host or not its_port:
                 how = "overlapping"
             else:
                 how = "dangerously ambiguous"
-            found.append(f"{where}: {how} port definition with {other}")
-            if len(found) >= _PORT_WARNINGS_MAX:
-                return found
-        seen.add(key, (len(seen), where, address, on_host))
-    return found
+            warnings.append(f"{where}: {how} port definition with {other}")
+            if len(warnings) >= _PORT_WARNINGS_MAX:
+                return warnings
+        earlier.add(key, (len(earlier), where, address, on_host))
+    return warnings
 
 
 # With more, an answer shows only the first few (`replies`): each has more than 40 characters.

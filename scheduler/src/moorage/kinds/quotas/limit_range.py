@@ -136,20 +136,20 @@ def default_from_limit_ranges(pod: Json, ranges: Iterable[Json]) -> None:
 
     A container keeps what it states itself.
     """
-    told: list[str] = []
+    notes: list[str] = []
     for item in _items(ranges):
         if text(item, "type") != "Container":
             continue
         for key, title in (("initContainers", "init container"), ("containers", "container")):
             for container in objects(pod, "spec", key):
-                told += _fill(container, item, title)
-    if told:
+                notes += _fill(container, item, title)
+    if notes:
         annotations = attach(attach(pod, "metadata"), "annotations")
-        annotations[_ANNOTATION] = f"LimitRanger plugin set: {'; '.join(told)}"
+        annotations[_ANNOTATION] = f"LimitRanger plugin set: {'; '.join(notes)}"
 
 
 def _fill(container: Json, item: Json, title: str) -> list[str]:
-    told = []
+    notes = []
     for part, source in (("requests", "defaultRequest"), ("limits", "default")):
         given = child(item, source)
         missing = sorted(set(given) - set(child(container, "resources", part)))
@@ -157,75 +157,75 @@ def _fill(container: Json, item: Json, title: str) -> list[str]:
             target = attach(attach(container, "resources"), part)
             target |= {name: given[name] for name in missing}
             what = f"{', '.join(missing)} {part.removesuffix('s')}"
-            told.append(f"{what} for {title} {text(container, 'name')}")
-    return told
+            notes.append(f"{what} for {title} {text(container, 'name')}")
+    return notes
 
 
 def limit_faults(shelf: str, obj: Json, ranges: Iterable[Json]) -> list[str]:
     """Return the bounds of limit ranges that an object breaks, in kube-apiserver's words."""
-    found: list[str] = []
+    faults: list[str] = []
     for item in _items(ranges):
         kind = text(item, "type")
         if shelf == "persistentvolumeclaims" and kind == "PersistentVolumeClaim":
             requests = amounts(child(obj, "spec", "resources", "requests"))
-            found += _claim_faults(item, requests)
+            faults += _claim_faults(item, requests)
         elif shelf == "pods" and kind == "Container":
             for key in ("containers", "initContainers"):
                 for container in objects(obj, "spec", key):
                     parts = child(container, "resources")
                     requests = amounts(child(parts, "requests"))
-                    found += _faults(item, requests, amounts(child(parts, "limits")))
+                    faults += _faults(item, requests, amounts(child(parts, "limits")))
         elif shelf == "pods" and kind == "Pod":
             spec = child(obj, "spec")
             requests, limits = pod_totals(spec, "requests"), pod_totals(spec, "limits")
-            found += _faults(item, requests, limits)
-    return found
+            faults += _faults(item, requests, limits)
+    return faults
 
 
 def _claim_faults(item: Json, requests: Amounts) -> list[str]:
-    found = []
+    faults = []
     for bound, word in (("min", "minimum"), ("max", "maximum")):
         for name, value in sorted(child(item, bound).items()):
             text_of = f"{word} {name} usage per PersistentVolumeClaim is {canonical(value)}"
             asked, edge = requests.get(name), parse_quantity(value)
             if asked is None:
-                found.append(f"{text_of}.  No request is specified")
+                faults.append(f"{text_of}.  No request is specified")
             elif asked < edge if bound == "min" else asked > edge:
-                found.append(f"{text_of}, but request is {spelled(asked, value)}")
-    return found
+                faults.append(f"{text_of}, but request is {spelled(asked, value)}")
+    return faults
 
 
 def _faults(item: Json, requests: Amounts, limits: Amounts) -> list[str]:
     kind = text(item, "type")
-    found = []
+    faults = []
     for name, value in sorted(child(item, "min").items()):
         head = f"minimum {name} usage per {kind} is {canonical(value)}"
-        edge, asked, limit = parse_quantity(value), requests.get(name), limits.get(name)
-        if asked is None:
-            found.append(f"{head}.  No request is specified")
-        elif asked < edge:
-            found.append(f"{head}, but request is {spelled(asked, value)}")
+        edge, request, limit = parse_quantity(value), requests.get(name), limits.get(name)
+        if request is None:
+            faults.append(f"{head}.  No request is specified")
+        elif request < edge:
+            faults.append(f"{head}, but request is {spelled(request, value)}")
         elif limit is not None and limit < edge:
-            found.append(f"{head}, but limit is {spelled(limit, value)}")
+            faults.append(f"{head}, but limit is {spelled(limit, value)}")
     for name, value in sorted(child(item, "max").items()):
         head = f"maximum {name} usage per {kind} is {canonical(value)}"
-        edge, asked, limit = parse_quantity(value), requests.get(name), limits.get(name)
+        edge, request, limit = parse_quantity(value), requests.get(name), limits.get(name)
         if limit is None:
-            found.append(f"{head}.  No limit is specified")
+            faults.append(f"{head}.  No limit is specified")
         elif limit > edge:
-            found.append(f"{head}, but limit is {spelled(limit, value)}")
-        elif asked is not None and asked > edge:
-            found.append(f"{head}, but request is {spelled(asked, value)}")
+            faults.append(f"{head}, but limit is {spelled(limit, value)}")
+        elif request is not None and request > edge:
+            faults.append(f"{head}, but request is {spelled(request, value)}")
     for name, value in sorted(child(item, "maxLimitRequestRatio").items()):
         head = f"{name} max limit to request ratio per {kind} is {canonical(value)}"
-        asked, limit = requests.get(name), limits.get(name)
-        if not asked:
-            found.append(f"{head}, but no request is specified or request is 0")
+        request, limit = requests.get(name), limits.get(name)
+        if not request:
+            faults.append(f"{head}, but no request is specified or request is 0")
         elif not limit:
-            found.append(f"{head}, but no limit is specified or limit is 0")
-        elif limit * 10**9 > parse_quantity(value) * asked:
-            found.append(f"{head}, but provided ratio is {limit / asked:f}")
-    return found
+            faults.append(f"{head}, but no limit is specified or limit is 0")
+        elif limit * 10**9 > parse_quantity(value) * request:
+            faults.append(f"{head}, but provided ratio is {limit / request:f}")
+    return faults
 
 
 def spelled(nano: int, like: str) -> str:

@@ -47,13 +47,13 @@ def usage(shelf: str, obj: Json) -> Amounts:
     obj
         The object.
     """
-    found: Amounts = {f"count/{shelf}": NANO}
+    amounts: Amounts = {f"count/{shelf}": NANO}
     if shelf in COUNTABLE_RESOURCES and shelf != _PODS:
-        found[shelf] = NANO
+        amounts[shelf] = NANO
     special = _SPECIAL.get(shelf)
     if special is not None:
-        found |= special(obj)
-    return found
+        amounts |= special(obj)
+    return amounts
 
 
 def _pod_usage(pod: Json) -> Amounts:
@@ -61,40 +61,40 @@ def _pod_usage(pod: Json) -> Amounts:
     if text(pod, "status", "phase") in ("Failed", "Succeeded"):
         return {}
     spec = child(pod, "spec")
-    found: Amounts = {_PODS: NANO}
+    amounts: Amounts = {_PODS: NANO}
     for name, nano in pod_totals(spec, "requests").items():
-        found[f"requests.{name}"] = nano
+        amounts[f"requests.{name}"] = nano
         if name in _BARE or name.startswith("hugepages-"):
-            found[name] = nano
+            amounts[name] = nano
     for name, nano in pod_totals(spec, "limits").items():
         if name in _BARE:
-            found[f"limits.{name}"] = nano
-    return found
+            amounts[f"limits.{name}"] = nano
+    return amounts
 
 
 def _claim_usage(claim: Json) -> Amounts:
     size = nano_of(child(claim, "spec", "resources", "requests").get("storage", 0)) or 0
-    found = {"requests.storage": size}
+    amounts = {"requests.storage": size}
     name = text(claim, "spec", "storageClassName")
     if name:
         prefix = f"{name}.storageclass.storage.k8s.io"
-        found |= {f"{prefix}/requests.storage": size, f"{prefix}/persistentvolumeclaims": NANO}
-    return found
+        amounts |= {f"{prefix}/requests.storage": size, f"{prefix}/persistentvolumeclaims": NANO}
+    return amounts
 
 
 def _service_usage(service: Json) -> Amounts:
     kind = text(service, "spec", "type")
     ports = objects(service, "spec", "ports")
-    found: Amounts = {"services.nodeports": 0, "services.loadbalancers": 0}
+    amounts: Amounts = {"services.nodeports": 0, "services.loadbalancers": 0}
     if kind == "NodePort":
-        found["services.nodeports"] = len(ports) * NANO
+        amounts["services.nodeports"] = len(ports) * NANO
     elif kind == "LoadBalancer":
-        found["services.loadbalancers"] = NANO
+        amounts["services.loadbalancers"] = NANO
         wanted = ports
         if child(service, "spec").get("allocateLoadBalancerNodePorts") is False:
             wanted = [port for port in ports if number(port, "nodePort")]
-        found["services.nodeports"] = len(wanted) * NANO
-    return found
+        amounts["services.nodeports"] = len(wanted) * NANO
+    return amounts
 
 
 _SPECIAL: Mapping[str, Callable[[Json], Amounts]] = {

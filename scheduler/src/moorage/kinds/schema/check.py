@@ -132,61 +132,61 @@ def _prune_value(field: Field, value: Any) -> None:
 
 
 def _collect_unknown(
-    definition: Definition, obj: Mapping[str, Any], prefix: str, found: list[str]
+    definition: Definition, obj: Mapping[str, Any], prefix: str, unknown: list[str]
 ) -> None:
     for key, value in obj.items():
         field = definition.fields.get(key)
         if field is None:
-            found.append(f"{prefix}{key}")
+            unknown.append(f"{prefix}{key}")
         else:
-            _unknown_inside(field, value, f"{prefix}{key}", found)
+            _unknown_inside(field, value, f"{prefix}{key}", unknown)
 
 
-def _unknown_inside(field: Field, value: Any, path: str, found: list[str]) -> None:
+def _unknown_inside(field: Field, value: Any, path: str, unknown: list[str]) -> None:
     if field.shape == "object" and isinstance(value, dict):
-        _collect_unknown(definition_named(field.name), value, f"{path}.", found)
+        _collect_unknown(definition_named(field.name), value, f"{path}.", unknown)
     elif field.shape == "list" and isinstance(value, list):
         for index, element in enumerate(value):
-            _unknown_inside(field.element, element, f"{path}[{index}]", found)
+            _unknown_inside(field.element, element, f"{path}[{index}]", unknown)
     elif field.shape == "map" and isinstance(value, dict):
         for key, element in value.items():
-            _unknown_inside(field.element, element, f"{path}.{key}", found)
+            _unknown_inside(field.element, element, f"{path}.{key}", unknown)
 
 
 def _check_object(
-    definition: Definition, obj: Mapping[str, Any], prefix: str, found: list[str]
+    definition: Definition, obj: Mapping[str, Any], prefix: str, faults: list[str]
 ) -> None:
     for key, value in obj.items():
         field = definition.fields.get(key)
         if field is not None and value is not None:
             place = _Place(short_name(definition.name), f"{prefix}{key}")
-            _check_value(field, value, place, found)
+            _check_value(field, value, place, faults)
 
 
-def _check_value(field: Field, value: Any, place: _Place, found: list[str]) -> None:
+def _check_value(field: Field, value: Any, place: _Place, faults: list[str]) -> None:
     if field.name in _SCHEMA_OR:
-        _check_schema_or(field, value, place, found)
+        _check_schema_or(field, value, place, faults)
     elif field.shape == "scalar":
         fault = _SCALAR_CHECKS[field.name](value)
         if fault is not None:
             # Upstream's own text does not name the field; this message does, for the reader's sake.
             shown = f"{fault} ({place.path}: {json.dumps(value, ensure_ascii=False)})"
-            found.append(shown if fault else _mismatch(field, value, place))
+            faults.append(shown if fault else _mismatch(field, value, place))
     elif field.shape == "list":
         if not isinstance(value, list):
-            found.append(_mismatch(field, value, place))
+            faults.append(_mismatch(field, value, place))
             return
         for element in value:
             if element is not None:
-                _check_value(field.element, element, place, found)
+                _check_value(field.element, element, place, faults)
     elif not isinstance(value, dict):
-        found.append(_mismatch(field, value, place))
+        faults.append(_mismatch(field, value, place))
     elif field.shape == "map":
         for element in value.values():
             if element is not None:
-                _check_value(field.element, element, place, found)
+                _check_value(field.element, element, place, faults)
     else:
-        _check_object(definition_named(field.name), value, f"{place.path}.", found)
+        _check_object(definition_named(field.name), value, f"{place.path}.", faults)
 
 
 # JSON that may stand in place of a schema, in the fields of a CustomResourceDefinition.
@@ -198,14 +198,14 @@ _SCHEMA_OR: Mapping[str, Field] = {
 }
 
 
-def _check_schema_or(field: Field, value: Any, place: _Place, found: list[str]) -> None:
+def _check_schema_or(field: Field, value: Any, place: _Place, faults: list[str]) -> None:
     """Check a schema, or the other value that its field may have."""
     other = _SCHEMA_OR[field.name]
     right = isinstance(value, dict | list if other.shape == "list" else dict | bool)
     if not right:
-        found.append(_mismatch(field, value, place))
+        faults.append(_mismatch(field, value, place))
     else:
-        _check_value(_SCHEMA if isinstance(value, dict) else other, value, place, found)
+        _check_value(_SCHEMA if isinstance(value, dict) else other, value, place, faults)
 
 
 def _mismatch(field: Field, value: Any, place: _Place) -> str:

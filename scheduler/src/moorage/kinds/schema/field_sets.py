@@ -87,7 +87,7 @@ def from_fields_v1(tree: Any) -> FieldSet:
     return frozenset(found)
 
 
-def _collect(tree: Any, prefix: Path, found: set[Path]) -> None:
+def _collect(tree: Any, prefix: Path, paths: set[Path]) -> None:
     if not isinstance(tree, dict):
         kind = type(tree).__name__
         raise ValueError(f"a set of fields must be an object, not {kind}")  # noqa: TRY004
@@ -95,9 +95,9 @@ def _collect(tree: Any, prefix: Path, found: set[Path]) -> None:
         if element == _MEMBER:
             continue
         path = (*prefix, _canonical(element))
-        _collect(rest, path, found)  # first, because it refuses what is no object
+        _collect(rest, path, paths)  # first, because it refuses what is no object
         if not rest or _MEMBER in rest:
-            found.add(path)
+            paths.add(path)
 
 
 def _canonical(element: str) -> str:

@@ -31,12 +31,12 @@ def object_layout(name: str, *, granular: bool = False) -> Layout:
     granular
         The field is owned field by field, whatever the definition says.
     """
-    found = definition(name)
-    if found.map_type == "atomic" and not granular:
+    type_ = definition(name)
+    if type_.map_type == "atomic" and not granular:
         return ATOMIC
 
     def member(key: str) -> Layout:
-        field = found.fields.get(key)
+        field = type_.fields.get(key)
         return ATOMIC if field is None else _field_layout(field)
 
     return Layout("object", member=member)

@@ -23,20 +23,20 @@ def fields_of(value: Any, layout: Layout) -> set[Path]:
     return found
 
 
-def _collect(value: Any, layout: Layout, prefix: Path, found: set[Path]) -> None:
+def _collect(value: Any, layout: Layout, prefix: Path, paths: set[Path]) -> None:
     parts = list(_parts(value, layout))
     if not parts:
         if prefix:
-            found.add(prefix)
+            paths.add(prefix)
         return
     for element, inner, inner_layout in parts:
         path = (*prefix, element)
         if element[0] == "f":
-            _collect(inner, inner_layout, path, found)
+            _collect(inner, inner_layout, path, paths)
             continue
-        found.add(path)
+        paths.add(path)
         if element[0] == "k":
-            _collect(inner, inner_layout, path, found)
+            _collect(inner, inner_layout, path, paths)
 
 
 def _parts(value: Any, layout: Layout) -> Iterator[tuple[str, Any, Layout]]:
@@ -107,14 +107,14 @@ def atomics_of(value: Any, layout: Layout, path: str = "") -> list[str]:
     """Return the paths of the objects and lists in a value that are owned as a whole."""
     if not isinstance(value, dict | list):
         return []
-    found = [path] if layout.form == "atomic" else []
+    paths = [path] if layout.form == "atomic" else []
     if isinstance(value, dict):
         for name, each in value.items():
-            found += atomics_of(each, layout.member(name), f"{path}.{name}")
+            paths += atomics_of(each, layout.member(name), f"{path}.{name}")
     else:
         for index, each in enumerate(value):
-            found += atomics_of(each, layout.item(), f"{path}[{index}]")
-    return found
+            paths += atomics_of(each, layout.item(), f"{path}[{index}]")
+    return paths
 
 
 def compare(old: Any, new: Any, layout: Layout) -> tuple[set[Path], set[Path]]:
@@ -126,13 +126,13 @@ def compare(old: Any, new: Any, layout: Layout) -> tuple[set[Path], set[Path]]:
 
 
 def _compare(
-    old: Any, new: Any, layout: Layout, prefix: Path, found: tuple[set[Path], set[Path]]
+    old: Any, new: Any, layout: Layout, prefix: Path, sets: tuple[set[Path], set[Path]]
 ) -> None:
     if old is not _ABSENT and new is not _ABSENT and old == new and type(old) is type(new):
         return
     before = {} if old is _ABSENT else {p[0]: p for p in _parts(old, layout)}
     after = {} if new is _ABSENT else {p[0]: p for p in _parts(new, layout)}
-    changed, gone = found
+    changed, gone = sets
     # The value is one field on one side and taken apart on the other. An object that became empty,
     # or was empty, has only lost or gained its content.
     emptied = _is_open(old, layout) and _is_open(new, layout)
@@ -154,10 +154,10 @@ def _compare(
                 gone.add(path)
             if element[0] == "v":
                 continue
-        _compare(left, right, inner, path, found)
+        _compare(left, right, inner, path, sets)
 
 
-def without(value: Any, layout: Layout, paths: set[Path], kept: set[Path]) -> Any:
+def without(value: Any, layout: Layout, paths: set[Path], staying: set[Path]) -> Any:
     """Return a value without some fields; objects and lists that become empty go too.
 
     Parameters
@@ -168,13 +168,13 @@ def without(value: Any, layout: Layout, paths: set[Path], kept: set[Path]) -> An
         Layout of the object.
     paths
         Paths to remove.
-    kept
+    staying
         Fields, and paths that lead to fields, that stay even if they become empty.
     """
-    return _without(value, layout, (), paths, kept)
+    return _without(value, layout, (), paths, staying)
 
 
-def _without(value: Any, layout: Layout, prefix: Path, paths: set[Path], kept: set[Path]) -> Any:
+def _without(value: Any, layout: Layout, prefix: Path, paths: set[Path], staying: set[Path]) -> Any:
     # Grouped once: a search of all paths for each element would be quadratic.
     touched: dict[str, set[Path]] = {}
     for path in paths:
@@ -186,8 +186,8 @@ def _without(value: Any, layout: Layout, prefix: Path, paths: set[Path], kept: s
         if element in touched:
             if path in paths:
                 continue
-            left = _without(inner, inner_layout, path, touched[element], kept)
-            if left in ({}, []) and path not in kept:
+            left = _without(inner, inner_layout, path, touched[element], staying)
+            if left in ({}, []) and path not in staying:
                 continue
             result.append((element[2:], left))
             continue

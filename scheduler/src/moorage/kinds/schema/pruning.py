@@ -73,7 +73,7 @@ def _unknown(
     prefix = f"{path}." if path else ""
     properties = schema.get("properties") or {}
     rest = schema.get("additionalProperties")
-    kept = schema.get(PRESERVE) is True or rest is True
+    preserves = schema.get(PRESERVE) is True or rest is True
     whole = whole or schema.get(EMBEDDED) is True
     for key, member in value.items():
         if whole and key in _TYPE_META:
@@ -82,7 +82,7 @@ def _unknown(
             yield from _unknown(properties[key], member, prefix + key)
         elif isinstance(rest, dict):
             yield from _unknown(rest, member, prefix + key)
-        elif not kept:
+        elif not preserves:
             yield (value, prefix), key
 
 

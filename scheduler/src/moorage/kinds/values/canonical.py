@@ -57,12 +57,12 @@ def canonical_first(resource: ResourceType, fill_in: Default, *, part: str = "")
 @cache
 def _entries(name: str) -> _Entries:
     """Return the fields of a definition that hold quantities, each with its change."""
-    found = []
+    entries = []
     for key, field in definition(name).fields.items():
         change = _change(field, name)
         if change is not None:
-            found.append((key, change))
-    return tuple(found)
+            entries.append((key, change))
+    return tuple(entries)
 
 
 def _change(field: Field, owner: str) -> _Change | None:

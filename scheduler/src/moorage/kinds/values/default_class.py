@@ -36,14 +36,14 @@ def default_class(
         spec = attach(obj, "spec")
         if spec.get(field) is not None or older in child(obj, "metadata", "annotations"):
             return
-        found = [
+        candidates = [
             each
             for each in ctx.stored_objects(classes)
             if child(each, "metadata", "annotations").get(marked) == "true"
         ]
-        found.sort(key=lambda each: text(each, "metadata", "name"))
+        candidates.sort(key=lambda each: text(each, "metadata", "name"))
         newest = max(
-            found, key=lambda each: text(each, "metadata", "creationTimestamp"), default={}
+            candidates, key=lambda each: text(each, "metadata", "creationTimestamp"), default={}
         )
         if name := text(newest, "metadata", "name"):
             spec[field] = name

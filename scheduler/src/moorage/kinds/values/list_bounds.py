@@ -40,8 +40,8 @@ class ListBound(msgspec.Struct, frozen=True):
     fault: Callable[[str, Any, int], FieldError]
 
 
-def _count_error(where: str, found: Any, most: int) -> FieldError:
-    return too_many(where, len(found), most)
+def _count_error(where: str, value: Any, most: int) -> FieldError:
+    return too_many(where, len(value), most)
 
 
 def _said(words: str) -> Callable[[str, Any, int], FieldError]:

@@ -110,7 +110,7 @@ def check_topologies(terms: Any, field: str) -> list[FieldError]:
     Upstream has an error for each equal term; one is enough here.
     """
     errors: list[FieldError] = []
-    seen = {frozenset[Any]()}
+    keys = {frozenset[Any]()}
     for index, term in enumerate(objects({"": terms}, "")):
         where, topology = f"{field}[{index}].matchLabelExpressions", dict[str, frozenset[str]]()
         for place, entry in enumerate(objects(term, "matchLabelExpressions")):
@@ -120,9 +120,9 @@ def check_topologies(terms: Any, field: str) -> list[FieldError]:
                 errors.append(duplicate(f"{where}[{place}].key", key))
             topology[key] = frozenset(strings(entry, "values"))
         whole = frozenset(topology.items())
-        if whole in seen:
+        if whole in keys:
             errors.append(duplicate(where, ""))
-        seen.add(whole)
+        keys.add(whole)
     return errors
 
 

@@ -95,10 +95,10 @@ def of_annotations(obj: Json, known: Mapping[str, str], where: str = "") -> list
     ]
 
 
-def of_labels(labels: Iterable[tuple[str, str]], *, named: bool = True) -> list[str]:
+def of_labels(labels: Iterable[tuple[str, str]], *, with_name: bool = True) -> list[str]:
     """Return a warning for each deprecated node label of (path, label)."""
     return [
-        f"{where}: {label} is {told}" if named else f"{where}: {told}"
+        f"{where}: {label} is {told}" if with_name else f"{where}: {told}"
         for where, label in labels
         if (told := _NODE_LABELS.get(label))
     ]

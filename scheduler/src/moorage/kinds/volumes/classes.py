@@ -118,7 +118,7 @@ def _warn_of_class(obj: Obj) -> list[str]:
         for i, term in enumerate(objects(obj, "allowedTopologies"))
         for j, each in enumerate(objects(term, "matchLabelExpressions"))
     ]
-    return of_labels(keys, named=False)
+    return of_labels(keys, with_name=False)
 
 
 STORAGE_CLASS = ServedKind(

@@ -41,13 +41,13 @@ def _node_id(name: str | None, where: str) -> list[FieldError]:
 
 
 def _topology_keys(driver: Json, where: str) -> list[FieldError]:
-    errors, seen = [], set[str]()
+    errors, keys = [], set[str]()
     for key in strings(driver, "topologyKeys"):
         if not key:
             errors.append(required(where))
-        if key in seen:
+        if key in keys:
             errors.append(duplicate(where, key))
-        seen.add(key)
+        keys.add(key)
         errors += [invalid(where, key, fault) for fault in qualified_name_faults(key)]
     return errors
 
@@ -103,7 +103,7 @@ def _attaches(obj: Obj) -> bool:
 def _warn_of_capacity(obj: Obj) -> list[str]:
     topology = child(obj, "nodeTopology")
     keys = [(f"nodeTopology.matchLabels.{key}", key) for key in child(topology, "matchLabels")]
-    return of_expressions(topology, "nodeTopology") + of_labels(keys, named=False)
+    return of_expressions(topology, "nodeTopology") + of_labels(keys, with_name=False)
 
 
 CSI_NODE = ServedKind(

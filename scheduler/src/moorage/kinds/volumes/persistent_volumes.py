@@ -146,15 +146,15 @@ _ANNOTATIONS = {
 
 
 def _warn_of_volume(obj: Obj) -> list[str]:
-    found, spec = of_annotations(obj, _ANNOTATIONS), child(obj, "spec")
+    warnings, spec = of_annotations(obj, _ANNOTATIONS), child(obj, "spec")
     if text(spec, "persistentVolumeReclaimPolicy") == "Recycle":
-        found.append(
+        warnings.append(
             "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. "
             "Instead, the recommended approach is to use dynamic provisioning."
         )
     for index, term in enumerate(objects(spec, "nodeAffinity", "required", "nodeSelectorTerms")):
-        found += of_expressions(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{index}]")
-    return found + of_volume(spec, "spec")
+        warnings += of_expressions(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{index}]")
+    return warnings + of_volume(spec, "spec")
 
 
 def _warn_of_claim(obj: Obj) -> list[str]:

@@ -160,12 +160,14 @@ def _stateful_set_change(new: Obj, old: Obj) -> list[FieldError]:
 def _with_claims(spec: Json, where: str) -> list[FieldError]:
     """Check the template of a stateful set, whose pods get a volume for each claim template."""
     claims = [text(each, "metadata", "name") for each in objects(spec, "volumeClaimTemplates")]
-    found = child(spec, "template")
-    own = [each for each in objects(found, "spec", "volumes") if text(each, "name") not in claims]
+    template = child(spec, "template")
+    own = [
+        each for each in objects(template, "spec", "volumes") if text(each, "name") not in claims
+    ]
     given = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
     if given:
-        found = {**found, "spec": {**child(found, "spec"), "volumes": [*own, *given]}}
-    return _always(found, f"{where}.template")
+        template = {**template, "spec": {**child(template, "spec"), "volumes": [*own, *given]}}
+    return _always(template, f"{where}.template")
 
 
 def _default_claims(obj: Json) -> None:
@@ -255,15 +257,15 @@ def _warn(obj: Obj) -> list[str]:
 
 
 def _warn_of_stateful_set(obj: Obj) -> list[str]:
-    found = _warn(obj)
+    warnings = _warn(obj)
     for index, claim in enumerate(objects(obj, "spec", "volumeClaimTemplates")):
-        found += of_claim(child(claim, "spec"), f"spec.volumeClaimTemplates[{index}].spec")
+        warnings += of_claim(child(claim, "spec"), f"spec.volumeClaimTemplates[{index}].spec")
     if number(obj, "spec", "revisionHistoryLimit") < 0:
-        found.append(
+        warnings.append(
             "spec.revisionHistoryLimit: a negative value retains all historical revisions; "
             "a value >= 0 is recommended"
         )
-    return found
+    return warnings
 
 
 DEPLOYMENT = ServedKind(

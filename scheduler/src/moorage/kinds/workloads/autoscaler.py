@@ -70,10 +70,10 @@ def _metric(metric: Json, field: str) -> list[FieldError]:
     return [required(f"{field}.{_SOURCES[kind]}", detail)]
 
 
-def _target(metric: Json, told: Json) -> str:
-    """Return name, present value and target of a metric; ``told`` is its part of the status."""
+def _target(metric: Json, metric_status: Json) -> str:
+    """Return name, present value and target of a metric, and take the value from its status."""
     kind = _SOURCES.get(text(metric, "type"), "")
-    source, current = child(metric, kind), child(told, kind, "current")
+    source, current = child(metric, kind), child(metric_status, kind, "current")
     target, name = child(source, "target"), text(source, "name")
     key = next((key for key in _VALUES if target.get(key) is not None), "")
     sign = "%" if key == "averageUtilization" else ""

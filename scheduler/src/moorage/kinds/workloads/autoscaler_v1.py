@@ -60,25 +60,25 @@ def autoscaler_from_v2(obj: Json) -> Json:
     carried |= _only(child(obj, "status"), _STATUS_CARRIED)
     carried["metrics"] = [each for each in metrics if _cpu_percent(each, "target") is None]
     carried = {name: value for name, value in carried.items() if value}
-    found = _frame(obj, HORIZONTAL_POD_AUTOSCALERS_V1.api_version)
+    converted = _frame(obj, HORIZONTAL_POD_AUTOSCALERS_V1.api_version)
     if carried:
-        annotations = found["metadata"].get("annotations") or {}
+        annotations = converted["metadata"].get("annotations") or {}
         encoded = msgspec.json.encode(carried).decode()
-        found["metadata"]["annotations"] = annotations | {CARRIED: encoded}
+        converted["metadata"]["annotations"] = annotations | {CARRIED: encoded}
     aims = [_cpu_percent(each, "target") for each in metrics]
-    _set_first(found["spec"], "targetCPUUtilizationPercentage", aims)
+    _set_first(converted["spec"], "targetCPUUtilizationPercentage", aims)
     for name in ("currentReplicas", "desiredReplicas"):
-        found["status"][name] = child(obj, "status").get(name) or 0
+        converted["status"][name] = child(obj, "status").get(name) or 0
     seen = [_cpu_percent(each, "current") for each in reversed(current)]
-    _set_first(found["status"], "currentCPUUtilizationPercentage", seen)
-    return found
+    _set_first(converted["status"], "currentCPUUtilizationPercentage", seen)
+    return converted
 
 
 def autoscaler_to_v2(obj: Json) -> Json:
     """Return the stored form of an ``autoscaling/v1`` autoscaler; values are shared."""
     carried = _read(child(obj, "metadata", "annotations").get(CARRIED))
-    found = _frame(obj, HORIZONTAL_POD_AUTOSCALERS.api_version)
-    spec, status = found["spec"], found["status"]
+    converted = _frame(obj, HORIZONTAL_POD_AUTOSCALERS.api_version)
+    spec, status = converted["spec"], converted["status"]
     spec |= _checked(_only(carried, _SPEC_CARRIED), "Spec")
     percent = child(obj, "spec").get("targetCPUUtilizationPercentage")
     metrics = [*objects(spec, "metrics"), *([cpu_metric(percent)] if percent is not None else [])]
@@ -93,20 +93,20 @@ def autoscaler_to_v2(obj: Json) -> Json:
     if "currentMetrics" not in status and percent is not None:
         seen = {"name": "cpu", "current": {"averageUtilization": percent}}
         status["currentMetrics"] = [{"type": "Resource", "resource": seen}]
-    return found
+    return converted
 
 
 def _frame(obj: Json, api_version: str) -> Json:
     """Return an autoscaler with the fields of both versions, without the annotations."""
-    found: Json = {
+    converted: Json = {
         "apiVersion": api_version,
         "kind": HORIZONTAL_POD_AUTOSCALERS.kind,
         "metadata": dict(obj.get("metadata") or {}),
         "spec": _only(child(obj, "spec"), _SPEC_SHARED),
         "status": _only(child(obj, "status"), _STATUS_SHARED),
     }
-    drop_annotations(found)
-    return found
+    drop_annotations(converted)
+    return converted
 
 
 def _only(obj: Json, names: tuple[str, ...]) -> Json:

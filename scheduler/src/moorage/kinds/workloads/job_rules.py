@@ -85,14 +85,14 @@ def _limited(spec: Json, where: str) -> list[FieldError]:
 
 
 def _success_policy(spec: Json, where: str) -> list[FieldError]:
-    found = objects(spec, "successPolicy", "rules")
-    if not found:
+    rules = objects(spec, "successPolicy", "rules")
+    if not rules:
         detail = "at least one rules must be specified when the successPolicy is specified"
         return [required(where, detail)]
-    if len(found) > _RULES_MAX:
-        return [too_many(where, len(found), _RULES_MAX)]
+    if len(rules) > _RULES_MAX:
+        return [too_many(where, len(rules), _RULES_MAX)]
     errors = []
-    for place, rule in enumerate(found):
+    for place, rule in enumerate(rules):
         errors += _success_rule(rule, f"{where}[{place}]", number(spec, "completions"))
     return errors
 

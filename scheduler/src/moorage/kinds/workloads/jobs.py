@@ -190,10 +190,10 @@ def _fixed(job: Obj) -> Json:
     kubernetes v1.36 validatePodTemplateUpdate, with the gates
     MutableSchedulingDirectivesForSuspendedJobs and MutablePodResourcesForSuspendedJobs.
     """
-    found = copy.deepcopy(child(job, "spec", "template"))
-    spec = child(found, "spec")
+    template = copy.deepcopy(child(job, "spec", "template"))
+    spec = child(template, "spec")
     for holder, names in (
-        (child(found, "metadata"), ("labels", "annotations")),
+        (child(template, "metadata"), ("labels", "annotations")),
         (spec, ("nodeSelector", "tolerations", "schedulingGates")),
         (child(spec, "affinity"), ("nodeAffinity",)),
         *((child(each, "resources"), ("requests", "limits")) for each in containers(spec)),
@@ -202,7 +202,7 @@ def _fixed(job: Obj) -> Json:
             holder.pop(name, None)
     if not spec.get("affinity"):
         spec.pop("affinity", None)
-    return found
+    return template
 
 
 def _generated(spec: Json, where: str) -> list[FieldError]:
@@ -292,16 +292,16 @@ _COMPLETIONS_KNOWN, _PARALLELISM_KNOWN = 100_000, 10_000
 
 
 def _warn_of_job(spec: Json, where: str) -> list[str]:
-    found = of_template(child(spec, "template"), f"{where}.template.")
+    warnings = of_template(child(spec, "template"), f"{where}.template.")
     many = number(spec, "completions") > _COMPLETIONS_KNOWN
     broad = number(spec, "parallelism") > _PARALLELISM_KNOWN
     if many and broad and text(spec, "completionMode") == "Indexed":
-        found.append(
+        warnings.append(
             f"{where}: In Indexed Jobs with a number of completions higher than 10^5 and a "
             "parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes "
             "when a big number of indexes fail"
         )
-    return found
+    return warnings
 
 
 JOB = ServedKind(

@@ -39,13 +39,13 @@ def _prepare(obj: Json, ctx: Context, resource: ResourceType) -> None:
 
 
 def _policy(policy: Json | None, where: str) -> list[FieldError]:
-    found = [key for key in ("basic", "gang") if key in (policy or {})]
-    if not found:
+    policies = [key for key in ("basic", "gang") if key in (policy or {})]
+    if not policies:
         return [required(where, "must specify one of: `basic`, `gang`")]
-    if len(found) > 1:
+    if len(policies) > 1:
         return [invalid(where, policy, "must specify exactly one of: `basic`, `gang`")]
     least = number(policy or {}, "gang", "minCount")
-    return within(1)(least, f"{where}.gang.minCount") if found == ["gang"] else []
+    return within(1)(least, f"{where}.gang.minCount") if policies == ["gang"] else []
 
 
 _topology = each(rules(("key", name_rule(qualified_name_faults, empty="refused"))), most=1)

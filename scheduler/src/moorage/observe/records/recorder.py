@@ -161,9 +161,9 @@ def _rejection(decision: Decision) -> Failure:
     )
 
 
-def _since_last_attempt(kept: list[HistoryEntry]) -> tuple[HistoryEntry, ...]:
+def _since_last_attempt(entries: list[HistoryEntry]) -> tuple[HistoryEntry, ...]:
     """Return the entries since the attempt before the newest, oldest first."""
-    first = len(kept) - 1
-    while first > 0 and kept[first - 1].what != _POPPED:
+    first = len(entries) - 1
+    while first > 0 and entries[first - 1].what != _POPPED:
         first -= 1
-    return tuple(kept[max(first, 0) :])
+    return tuple(entries[max(first, 0) :])

@@ -262,19 +262,19 @@ class RecordRing:
 
     def validate(self) -> None:
         """Check every invariant; for tests."""
-        kept = list(self)
-        assert len(kept) == len(self), "records are miscounted"
-        assert all(each.size > 0 for each in kept), "a dropped record is listed"
-        last = {each.uid: each for each in kept if each.is_last}
-        assert len(last) == sum(each.is_last for each in kept), "a pod has two last records"
+        records = list(self)
+        assert len(records) == len(self), "records are miscounted"
+        assert all(each.size > 0 for each in records), "a dropped record is listed"
+        last = {each.uid: each for each in records if each.is_last}
+        assert len(last) == sum(each.is_last for each in records), "a pod has two last records"
         for uid, each in self.unbound.items():
             assert last.get(uid) is each or not each.end, "a dropped record is kept for its pod"
         edges = [each.size for each in self._edges if not each.is_dropped]
         assert self._edges_bytes == sum(edges)
         assert self._left_behind == len(self._edges) - len(edges)
         assert self._newest_bytes == sum(each.size for each in self._newest)
-        holders = Counter(id(each.shape) for each in kept if each.shape is not None)
-        shapes = {id(each.shape): each.shape for each in kept if each.shape is not None}
+        holders = Counter(id(each.shape) for each in records if each.shape is not None)
+        shapes = {id(each.shape): each.shape for each in records if each.shape is not None}
         assert holders == {at: each.holders for at, each in shapes.items()}
         assert self._telling == {at: each for at, each in shapes.items() if not each.dropped}
         filtered = {id(each.filtered): each.filtered for each in shapes.values()}
@@ -284,4 +284,4 @@ class RecordRing:
         parts = (*filtered.values(), *names.values(), *logs.values())
         size = sum(each.nbytes for each in parts)
         assert self._shared_bytes == size, "what records share is miscounted"
-        assert self.nbytes <= self.bytes_max or len(kept) == 1, "beyond the bound"
+        assert self.nbytes <= self.bytes_max or len(records) == 1, "beyond the bound"

@@ -64,7 +64,7 @@ class Counts(msgspec.Struct, frozen=True):
 
 def after(
     snapshot: Snapshot,
-    counted: AffinityCounts,
+    counts: AffinityCounts,
     pod: PodInfo,
     others: Iterable[tuple[int, PodInfo]],
     *,
@@ -76,16 +76,16 @@ def after(
     ----------
     snapshot
         The cluster.
-    counted, pod
+    counts, pod
         The counts, and the pod about which they are.
     others
         The other pods, each with its row.
     step
         +1 to add the pods, -1 to remove them.
     """
-    incoming, mine = counted.incoming, pod.pod.metadata.labels
+    incoming, mine = counts.incoming, pod.pod.metadata.labels
     of_namespace = namespace_labels(snapshot, pod.namespace)
-    existing, near, away = Moved(counted.existing), Moved(counted.near), Moved(counted.away)
+    existing, near, away = Moved(counts.existing), Moved(counts.near), Moved(counts.away)
     for row, other in others:
         namespace, labels = other.namespace, other.pod.metadata.labels
         for term in other.part(POD_AFFINITY).value.required_anti:
@@ -99,32 +99,32 @@ def after(
             if means(term, namespace, labels):
                 away.move(term.topology_key, snapshot.label_column(term.topology_key), row, step)
     if not (existing.changed or near.changed or away.changed):
-        return counted
+        return counts
     return AffinityCounts(incoming, existing.counts, near.counts, away.counts)
 
 
-def unmet(counted: AffinityCounts, pod: PodInfo, view: NodeView) -> BoolArray | None:
+def unmet(counts: AffinityCounts, pod: PodInfo, view: NodeView) -> BoolArray | None:
     """Return bool, (rows of the view,): rows that fail the pod's affinity; None for no row."""
-    if not counted.near:
+    if not counts.near:
         return None
     lacking: BoolArray | None = None
-    for domains in counted.near.values():
+    for domains in counts.near.values():
         below = domains.rows_without(view)
         lacking = below if lacking is None else lacking | below
     assert lacking is not None
-    if not np.count_nonzero(lacking) or not _is_first_of_its_kind(counted, pod):
+    if not np.count_nonzero(lacking) or not _is_first_of_its_kind(counts, pod):
         return lacking
     # The first pod of a group with affinity to itself: any node that has the labels is allowed.
     missing = np.zeros(len(view), np.bool_)
-    for domains in counted.near.values():
+    for domains in counts.near.values():
         missing |= view.take_rows(domains.column.ids) < 0
     return missing
 
 
-def _is_first_of_its_kind(counted: AffinityCounts, pod: PodInfo) -> bool:
-    if any(domains.by_domain.any() for domains in counted.near.values()):
+def _is_first_of_its_kind(counts: AffinityCounts, pod: PodInfo) -> bool:
+    if any(domains.by_domain.any() for domains in counts.near.values()):
         return False
-    return counted.incoming.is_near(pod.namespace, pod.pod.metadata.labels)
+    return counts.incoming.is_near(pod.namespace, pod.pod.metadata.labels)
 
 
 def taken(counts: ByKey, view: NodeView) -> BoolArray | None:

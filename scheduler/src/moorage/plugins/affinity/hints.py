@@ -128,12 +128,12 @@ class AffinityHints:
             return True
         if not snapshot.affinity_terms:
             return False
-        found = snapshot.affinity_terms.matching(
+        terms = snapshot.affinity_terms.matching(
             info_of(waiting),
             namespace_labels(snapshot, waiting.namespace),
             labels_version=snapshot.listers.namespaces.generation,
         )
-        return any(keys is None or each.term.topology_key in keys for each in found.required_anti)
+        return any(keys is None or each.term.topology_key in keys for each in terms.required_anti)
 
     def _means_all(self, terms: Terms, pod: Pod) -> bool:
         return bool(terms) and all(self._means(term, pod) for term in terms)

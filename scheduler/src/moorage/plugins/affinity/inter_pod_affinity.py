@@ -186,16 +186,16 @@ class InterPodAffinity:
             checks = (*self._checks(counts.beside, pod, view), *checks)
         return _first_failure(checks)
 
-    def _checks(self, counted: AffinityCounts, pod: PodInfo, view: NodeView) -> tuple[_Check, ...]:
+    def _checks(self, counts: AffinityCounts, pod: PodInfo, view: NodeView) -> tuple[_Check, ...]:
         """Return the rows that fail by each kind of term, in upstream's order."""
         return (
             (
-                unmet(counted, pod, view),
+                unmet(counts, pod, view),
                 Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
                 self._reason_affinity,
             ),
-            (taken(counted.away, view), Code.UNSCHEDULABLE, self._reason_anti_affinity),
-            (taken(counted.existing, view), Code.UNSCHEDULABLE, self._reason_existing),
+            (taken(counts.away, view), Code.UNSCHEDULABLE, self._reason_anti_affinity),
+            (taken(counts.existing, view), Code.UNSCHEDULABLE, self._reason_existing),
         )
 
     # -- scoring -------------------------------------------------------------------------------

@@ -150,8 +150,8 @@ class Attempt:
         row = self.snapshot.row_of(node_name)
         return None if row is None or self.search is None else self.search.on(row)
 
-    def _results(self, found: OnNode | None) -> list[AllocationResult]:
-        new = iter(() if found is None else found.results)
+    def _results(self, on_node: OnNode | None) -> list[AllocationResult]:
+        new = iter(() if on_node is None else on_node.results)
         results = [each.shared or next(new, None) for each in self.unallocated]
         return [each for each in results if each is not None]
 

@@ -68,16 +68,16 @@ class Holdings:
             Whether the devices of a claim do not count; None where all count.
         """
         self._follow()
-        held = self._empty()
+        state = self._empty()
         for claim in self._claims.all_claims():
             if claim.status.allocation is None:
                 continue
             if given_back is None or not given_back(claim):
-                held.add(claim.status.allocation)
+                state.add(claim.status.allocation)
         for pending in self._pending.values():
             if pending.allocation is not None:
-                held.add(pending.allocation)
-        return held
+                state.add(pending.allocation)
+        return state
 
     def _empty(self) -> AllocatedState:
         return AllocatedState(consumable_capacity=self._by_capacity)
@@ -106,13 +106,13 @@ class Holdings:
 
     def _count(self, key: Key) -> None:
         claim = self._claims.get(*key)
-        held = None if claim is None else claim.status.allocation
+        allocation = None if claim is None else claim.status.allocation
         before = self._allocations.pop(key, None)
         if before is not None:
             self._state.remove(before)
-        if held is not None:
-            self._state.add(held)
-            self._allocations[key] = held
+        if allocation is not None:
+            self._state.add(allocation)
+            self._allocations[key] = allocation
 
     def _count_pending(self, uid: str) -> None:
         before, now = self._pending.pop(uid, None), self._claims.find_under_way(uid)
@@ -175,11 +175,11 @@ class Books:
         """Return the allocated devices but for those of some claims, to be added to."""
         return self._holdings.without(given_back)
 
-    def allocator_beside(self, held: AllocatedState) -> Allocator:
+    def allocator_beside(self, state: AllocatedState) -> Allocator:
         """Return an allocator next to some allocated devices."""
         self._follow_slices()
         return Allocator(
-            held,
+            state,
             self._inventory,
             self._handle.snapshot.listers.device_classes.get,
             rng=self._rng,

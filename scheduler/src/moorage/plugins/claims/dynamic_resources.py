@@ -309,7 +309,7 @@ class DynamicResources:
         return self._search_beside(attempt, self._promised(attempt, pod, self._books, held))
 
     def _promised(
-        self, attempt: Attempt, pod: PodInfo, books: Books, held: AllocatedState | None
+        self, attempt: Attempt, pod: PodInfo, books: Books, state: AllocatedState | None
     ) -> AllocatedState | None:
         """Add the devices that pods nominated first would get on their nodes.
 
@@ -318,27 +318,27 @@ class DynamicResources:
         """
         own, snapshot = {each.uid for each in attempt.claims}, attempt.snapshot
         for row, other in snapshot.nominated_before(pod):
-            found = None
+            outcome = None
             if self.never_reused(other):
-                found = self._preparation.attempt(other, snapshot)
-            if found is None or isinstance(found, Status):
+                outcome = self._preparation.attempt(other, snapshot)
+            if outcome is None or isinstance(outcome, Status):
                 continue
-            wanted = [each for each in found.unallocated if each.uid not in own]
-            if not wanted or len(wanted) < len(found.unallocated):
+            wanted = [each for each in outcome.unallocated if each.uid not in own]
+            if not wanted or len(wanted) < len(outcome.unallocated):
                 continue  # what the pod shares with it is no matter of devices
-            held = books.state_without(None) if held is None else held
-            search = found.search = self._search_beside(found, held)
+            state = books.state_without(None) if state is None else state
+            search = outcome.search = self._search_beside(outcome, state)
             search.judge(snapshot.rows([row]))
-            for allocation in found.results_on(snapshot.names[row]):
-                held.add(allocation)
-        return held
+            for allocation in outcome.results_on(snapshot.names[row]):
+                state.add(allocation)
+        return state
 
-    def _search_beside(self, attempt: Attempt, held: AllocatedState | None) -> Search:
+    def _search_beside(self, attempt: Attempt, state: AllocatedState | None) -> Search:
         from moorage.plugins.claims.searching import DeviceSearch
 
         assert self._books is not None, "the books are made for the first pod with claims"
         return DeviceSearch(
-            attempt, self._books, self._handle, held=held, timeout_ns=self._binding_timeout_ns
+            attempt, self._books, self._handle, state=state, timeout_ns=self._binding_timeout_ns
         )
 
     def _written_by(self) -> tuple[ClaimBinder, Releases] | None:
@@ -367,8 +367,8 @@ def _useless(args: DynamicResourcesArgs, gates: FeatureGates) -> list[str]:
     """Return the faults of timeouts whose feature gate is off."""
     default = DynamicResourcesArgs()
     return [
-        f'{field}: Invalid value: "{given}": needs {gate}=true'
-        for field, given, unset, gate in (
+        f'{field}: Invalid value: "{value}": needs {gate}=true'
+        for field, value, unset, gate in (
             (
                 "filterTimeout",
                 args.filter_timeout,
@@ -382,7 +382,7 @@ def _useless(args: DynamicResourcesArgs, gates: FeatureGates) -> list[str]:
                 "DRADeviceBindingConditions",
             ),
         )
-        if given != unset and not gates(gate)
+        if value != unset and not gates(gate)
     ]
 
 

@@ -104,25 +104,25 @@ class ExtendedPart:
 
     def left_to_devices(self, node: Node) -> tuple[str, ...] | None:
         """Return the resources that devices must provide on a node; None if the node lacks one."""
-        found = []
+        names = []
         for name in self._device_resources:
             offered = node.status.allocatable.get(name)
             none = offered is None or to_units(name, parse_quantity(offered)) == 0
             if none and self._classes.find(name) is not None:
-                found.append(name)
+                names.append(name)
             elif offered is None:
                 return None
-        return tuple(found)
+        return tuple(names)
 
     def on_node(self, resources: tuple[str, ...]) -> NodeClaim:
         """Return the special claim on nodes where devices must provide these resources."""
-        found = self._known.get(resources)
-        if found is None:
+        node_claim = self._known.get(resources)
+        if node_claim is None:
             requests, mappings = self._requests(resources)
             spec = ResourceClaimSpec(devices=DeviceClaim(requests=requests))
-            found = NodeClaim(msgspec.structs.replace(self._claim, spec=spec), tuple(mappings))
-            self._known[resources] = found
-        return found
+            node_claim = NodeClaim(msgspec.structs.replace(self._claim, spec=spec), tuple(mappings))
+            self._known[resources] = node_claim
+        return node_claim
 
     def _requests(
         self, resources: Sequence[str]

@@ -68,8 +68,8 @@ class Findings:
     def passed(
         self,
         rows: RowArray,
-        asked: ClaimDemands,
-        found: Mapping[int, Solution],
+        demands: ClaimDemands,
+        solutions: Mapping[int, Solution],
         number_n: NumberArray,
     ) -> None:
         """Note rows that passed, with the number of each row's solution.
@@ -78,16 +78,16 @@ class Findings:
         ----------
         rows
             int64, (k,).
-        asked
+        demands
             The claims that the rows have to serve.
-        found
+        solutions
             Solutions by number; empty if there is no claim to allocate.
         number_n
             int32, (k,).
         """
         last = self._batches[-1] if self._batches else None
-        if last is None or last.claim_demands is not asked or last.solutions is not found:
-            self._batches.append(_Batch(asked, found))
+        if last is None or last.claim_demands is not demands or last.solutions is not solutions:
+            self._batches.append(_Batch(demands, solutions))
         self._batch_n[rows] = len(self._batches) - 1
         self._number_n[rows] = number_n
 

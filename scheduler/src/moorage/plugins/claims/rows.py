@@ -115,12 +115,12 @@ class _Column:
     def solutions_of(self, demands: Sequence[Demand]) -> _Solutions:
         """Return the solutions for claims of this shape."""
         shape = tuple(demand.shape for demand in demands)
-        found = self.solutions.get(shape)
-        if found is None:
+        solutions = self.solutions.get(shape)
+        if solutions is None:
             if len(self.solutions) >= _SHAPES_MAX:
                 self.solutions.clear()
-            found = self.solutions[shape] = _Solutions()
-        return found
+            solutions = self.solutions[shape] = _Solutions()
+        return solutions
 
 
 class DeviceRows:
@@ -178,10 +178,10 @@ class DeviceRows:
 
     def _follow(self, allocator: Allocator) -> None:
         """Note the rows that changed since the last call."""
-        table, inventory, held = self._table, allocator.inventory, allocator.allocated
-        positions = (table.node_log.position, inventory.log.position, held.log.position)
+        table, inventory, state = self._table, allocator.inventory, allocator.allocated
+        positions = (table.node_log.position, inventory.log.position, state.log.position)
         before, self._positions = self._positions, positions
-        built_from = (inventory, held, inventory.epoch)
+        built_from = (inventory, state, inventory.epoch)
         if self._built_from != built_from:
             self._built_from = built_from
             self._restart()
@@ -190,7 +190,7 @@ class DeviceRows:
             return
         nodes = table.node_log.since(before[0])
         slices = inventory.log.since(before[1])
-        pools = held.log.since(before[2])
+        pools = state.log.since(before[2])
         if nodes is None or slices is None or pools is None:
             self._restart()
             return
@@ -241,16 +241,16 @@ class DeviceRows:
 
     # -- columns -------------------------------------------------------------------------------
 
-    def _column(self, asked: Question) -> _Column:
+    def _column(self, question: Question) -> _Column:
         """Return the column of a question, with the changed rows marked as stale."""
-        found = self._columns.get(asked)
-        if found is None and len(self._columns) >= _QUESTIONS_MAX:
+        column = self._columns.get(question)
+        if column is None and len(self._columns) >= _QUESTIONS_MAX:
             self._columns.clear()
         numbers_most = max(_NUMBERS_MAX, _NUMBERS_OF_A_ROW_MAX * len(self._views))
-        if found is None or len(found.numbers) > numbers_most:
-            found = self._columns[asked] = _Column(len(self._views), self._changed.position)
-        self._mark_stale(found)
-        return found
+        if column is None or len(column.numbers) > numbers_most:
+            column = self._columns[question] = _Column(len(self._views), self._changed.position)
+        self._mark_stale(column)
+        return column
 
     def _mark_stale(self, column: _Column) -> None:
         """Mark the rows that changed since the column was last asked for."""

@@ -59,7 +59,7 @@ class DeviceSearch:
         The devices.
     handle
         The clock, and the table of reasons.
-    held
+    state
         The devices that count as allocated; None for those of the cluster as it is.
     timeout_ns
         Time limit for allocated devices to become ready; None to never wait for devices.
@@ -71,14 +71,14 @@ class DeviceSearch:
         books: Books,
         handle: Handle,
         *,
-        held: AllocatedState | None,
+        state: AllocatedState | None,
         timeout_ns: int | None,
     ) -> None:
         self._attempt = attempt
         self._books = books
         self._snapshot = attempt.snapshot
         self._reasons = handle.reasons
-        self._allocator_of_others = None if held is None else books.allocator_beside(held)
+        self._allocator_of_others = None if state is None else books.allocator_beside(state)
         # The state of a claim's devices does not depend on the node.
         self._lost = [
             timeout_ns is not None
@@ -178,26 +178,28 @@ class DeviceSearch:
         if not self._attempt.unallocated:
             return np.full(len(rows), _PASSES, np.int32)
         allocator = self._allocator()
-        asked = self._claims_by_names.get(resources)
-        if asked is None:
+        claim_demands = self._claims_by_names.get(resources)
+        if claim_demands is None:
             extended = self._attempt.extended
             special = None if extended is None else extended.on_node(resources)
             claims = self._attempt.demands_for(special)
-            asked = self._claims_by_names[resources] = ClaimDemands(
+            claim_demands = self._claims_by_names[resources] = ClaimDemands(
                 special, allocator.compile(claims)
             )
-        if not asked.demands:
-            self._findings.passed(rows, asked, {}, np.zeros(len(rows), np.int32))
+        if not claim_demands.demands:
+            self._findings.passed(rows, claim_demands, {}, np.zeros(len(rows), np.int32))
             return np.full(len(rows), _PASSES, np.int32)
-        found = self._answers(allocator, asked, rows)
-        is_allocated_n = found.outcome_n == ALLOCATED
+        answers = self._answers(allocator, claim_demands, rows)
+        is_allocated_n = answers.outcome_n == ALLOCATED
         if is_allocated_n.all():
-            self._findings.passed(rows, asked, found.solutions, found.number_n)
+            self._findings.passed(rows, claim_demands, answers.solutions, answers.number_n)
             return np.full(len(rows), _PASSES, np.int32)
         passed = rows[is_allocated_n]
         self._findings.rejected(rows)
-        self._findings.passed(passed, asked, found.solutions, found.number_n[is_allocated_n])
-        return self._reason_ids()[found.outcome_n]
+        self._findings.passed(
+            passed, claim_demands, answers.solutions, answers.number_n[is_allocated_n]
+        )
+        return self._reason_ids()[answers.outcome_n]
 
     def _reason_ids(self) -> NDArray[np.int32]:
         """Return int32, (outcomes,): the id of the reasons for each outcome of a search."""
@@ -206,11 +208,13 @@ class DeviceSearch:
         ids[INVALID_POOL] = self._reasons.intern(INVALID_POOLS)
         return ids
 
-    def _answers(self, allocator: Allocator, asked: ClaimDemands, rows: RowArray) -> RowAnswers:
+    def _answers(
+        self, allocator: Allocator, claim_demands: ClaimDemands, rows: RowArray
+    ) -> RowAnswers:
         if self._allocator_of_others is None:
-            return self._books.rows.answers(allocator, asked.demands, rows)
+            return self._books.rows.answers(allocator, claim_demands.demands, rows)
         facts = [self._facts(row) for row in rows.tolist()]
-        answers = allocator.allocate_nodes(facts, asked.demands)
+        answers = allocator.allocate_nodes(facts, claim_demands.demands)
         outcomes = [outcome(seen, solution) for seen, solution in answers]
         found = {at: solution for at, (_, solution) in enumerate(answers) if solution is not None}
         number_n = np.arange(len(rows), dtype=np.int32)
@@ -219,8 +223,10 @@ class DeviceSearch:
     def _allocator(self) -> Allocator:
         return self._allocator_of_others or self._books.allocator()
 
-    def _results(self, row: int, asked: ClaimDemands, solution: Solution) -> list[AllocationResult]:
-        return self._allocator().results(self._facts(row), asked.demands, solution)
+    def _results(
+        self, row: int, claim_demands: ClaimDemands, solution: Solution
+    ) -> list[AllocationResult]:
+        return self._allocator().results(self._facts(row), claim_demands.demands, solution)
 
     def _facts(self, row: int) -> NodeFacts:
         node = self._snapshot.node(row)

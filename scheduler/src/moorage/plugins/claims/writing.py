@@ -83,20 +83,20 @@ class ClaimWriter:
         name = full_name(claim)
         if claim.metadata.deletion_timestamp is not None:
             raise ClaimError(f"claim {name} got deleted in the meantime")
-        held = claim.status.allocation
-        if allocation is not None and held is not None and not _is_same(held, allocation):
+        current = claim.status.allocation
+        if allocation is not None and current is not None and not _is_same(current, allocation):
             raise ClaimError(f"claim {name} got allocated elsewhere in the meantime")
-        if allocation is None and held is None:
+        if allocation is None and current is None:
             raise ClaimError(f"claim {name} got deallocated elsewhere in the meantime")
         if allocation is not None:
             claim = await self._protect(claim)
         own = ResourceClaimConsumerReference(resource=PODS.plural, name=pod.name, uid=pod.uid)
         status: dict[str, object] = {"reservedFor": [to_dict(own)]}  # merged with the other entries
         now = rfc3339(self._clock.now_ns())
-        if held is None and allocation is not None:
+        if current is None and allocation is not None:
             stamped = msgspec.structs.replace(allocation, allocation_timestamp=now)
             status["allocation"] = to_dict(stamped)
-        elif held is not None and held.allocation_timestamp is None:
+        elif current is not None and current.allocation_timestamp is None:
             status["allocation"] = {"allocationTimestamp": now}
         change: dict[str, object] = {"status": status}
         return await self._patch(claim, change, subresource="status", doing=_doing(allocation))
@@ -245,6 +245,6 @@ def _doing(allocation: AllocationResult | None) -> str:
     return "add reservation to" if allocation is None else "add allocation and reservation to"
 
 
-def _is_same(held: AllocationResult, decided: AllocationResult) -> bool:
+def _is_same(current: AllocationResult, decided: AllocationResult) -> bool:
     """Whether a claim has the decided allocation: another group member may have written it."""
-    return held.devices.results == decided.devices.results
+    return current.devices.results == decided.devices.results

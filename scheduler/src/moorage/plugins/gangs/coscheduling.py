@@ -233,14 +233,14 @@ class Coscheduling:
         if self._backing_off.is_marked(key):
             return None, unschedulable()  # PreFilter refused the member, no node did
         missing = terms.minimum - members.placed
-        kept = missing * _PERCENT <= self._args.pod_group_reject_percentage * terms.minimum
+        tolerable = missing * _PERCENT <= self._args.pod_group_reject_percentage * terms.minimum
         # The members that have a node wait for the victims of another member: their room would be
         # lost to the pods that controllers make in place of the victims.
         awaits = any(
             awaits_victims(self._snapshot, info_of(each), self._evictions)
             for each in members.waiting_pods()
         )
-        if missing <= 0 or kept or awaits:
+        if missing <= 0 or tolerable or awaits:
             return None, unschedulable()
         if self._reject(members, "optimistic rejection in PostFilter"):
             self._backing_off.mark_group(key)

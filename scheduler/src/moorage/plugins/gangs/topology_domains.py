@@ -59,43 +59,45 @@ class TopologyDomains:
             or not (terms.topology_key or terms.preferred_topology_key)
         ):
             return ANYWHERE, SUCCESS
-        found: Sequence[Placement] = ANYWHERE
+        domains_found: Sequence[Placement] = ANYWHERE
         if terms.topology_key:
             column = self._snapshot.label_column(terms.topology_key)
             required, problem = self._required(key, column)
             if problem:
                 return (), error(problem)
-            found = self._domains(column, None if required is None else {required})
+            domains_found = self._domains(column, None if required is None else {required})
         if terms.preferred_topology_key:
             column = self._snapshot.label_column(terms.preferred_topology_key)
             domains = self._domains(column, self._taken(key, column) or None)
-            found = (*self._preferred(found, domains), *found)
-        return found, SUCCESS
+            domains_found = (*self._preferred(domains_found, domains), *domains_found)
+        return domains_found, SUCCESS
 
     def _domains(self, column: LabelColumn, only: set[str] | None) -> Sequence[Placement]:
         """Return the domains of a label; None means the domains of all values."""
         order_n = np.argsort(column.ids, kind="stable")
         ids, starts = np.unique(column.ids[order_n], return_index=True)
         parts = np.split(order_n, starts[1:]) if len(ids) else []
-        found = [
+        placements = [
             Placement(column.values[value], self._snapshot.rows(rows))
             for value, rows in zip(ids.tolist(), parts, strict=True)
             if value != ABSENT and (only is None or column.values[value] in only)
         ]
-        return sorted(found, key=lambda each: each.name.encode())
+        return sorted(placements, key=lambda each: each.name.encode())
 
     def _preferred(
         self, bounds: Sequence[Placement], domains: Sequence[Placement]
     ) -> list[Placement]:
         """Return the preferred domains; of each required domain the parts that are in it."""
-        found: list[Placement] = []
+        placements: list[Placement] = []
         # Rows by domain: the parts of all bounds are found in one pass over the rows.
         domain_n = np.full(self._snapshot.num_nodes, -1, np.int64)
         for number, domain in enumerate(domains):
             domain_n[_rows(domain)] = number
         for bound in bounds:
             if bound.within is None:
-                found += [Placement(each.name, each.within, preferred=True) for each in domains]
+                placements += [
+                    Placement(each.name, each.within, preferred=True) for each in domains
+                ]
                 continue
             rows = _rows(bound)
             rows = rows[domain_n[rows] >= 0]
@@ -103,8 +105,8 @@ class TopologyDomains:
             numbers, starts = np.unique(domain_n[rows], return_index=True)
             for number, part in zip(numbers.tolist(), np.split(rows, starts)[1:], strict=True):
                 name = f"{bound.name}/{domains[number].name}"  # no label value has a slash
-                found.append(Placement(name, self._snapshot.rows(part), preferred=True))
-        return found
+                placements.append(Placement(name, self._snapshot.rows(part), preferred=True))
+        return placements
 
     # -- members that have a node --------------------------------------------------------------
 
@@ -131,14 +133,14 @@ class TopologyDomains:
 
     def _places(self, key: GroupKey, column: LabelColumn) -> list[tuple[str, str | None]]:
         """Return (pod, domain) of the members that have a node, by name; None for no domain."""
-        members, found = self._snapshot.groups.members(key), list[tuple[str, str | None]]()
+        members, places = self._snapshot.groups.members(key), list[tuple[str, str | None]]()
         for uid in sorted(members.placed_uids(), key=lambda uid: members.pods[uid].name):
             node_name = self._snapshot.table.node_of_pod(uid)
             row = None if node_name is None else self._snapshot.row_of(node_name)
             value = ABSENT if row is None else int(column.ids[row])
             domain = None if value == ABSENT else column.values[value]
-            found.append((members.pods[uid].full_name, domain))
-        return found
+            places.append((members.pods[uid].full_name, domain))
+        return places
 
     # -- events --------------------------------------------------------------------------------
 

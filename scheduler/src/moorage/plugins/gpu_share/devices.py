@@ -215,7 +215,7 @@ class DeviceColumns:
         tags: set[str] = set()
         unknown: list[PodInfo] = []
         left_out = "" if without is None else without.uid
-        asks, held = self._asks, self._devices_by_uid
+        asks, by_uid = self._asks, self._devices_by_uid
         for uid, info in self._table.pods_by_row[row].items():
             known = asks.get(uid)
             if known is None or known.info is not info:
@@ -224,7 +224,7 @@ class DeviceColumns:
             if not tag or uid == left_out:
                 continue
             tags.add(tag)
-            devices = held.get(uid)
+            devices = by_uid.get(uid)
             if devices is None:
                 devices = self._asking.devices_of(info)
                 if devices is None:

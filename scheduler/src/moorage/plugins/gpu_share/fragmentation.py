@@ -50,7 +50,7 @@ class FragmentationLog:
         by_row = [idle[row] - placeable[row] for row in range(self._nodes)]
         idle_by_row = idle[: self._nodes]
         fragmented_sum, idle_sum = sum(by_row), sum(idle_by_row)
-        found = []
+        totals = []
         for step in range(self._nodes, len(self._rows)):
             row = self._rows[step]
             if row >= 0:
@@ -58,11 +58,11 @@ class FragmentationLog:
                 fragmented_sum += fragmented - by_row[row]
                 idle_sum += idle[step] - idle_by_row[row]
                 by_row[row], idle_by_row[row] = fragmented, idle[step]
-            found.append((fragmented_sum, idle_sum))
-        return found
+            totals.append((fragmented_sum, idle_sum))
+        return totals
 
     def _placeable(self) -> list[float]:
-        found: list[float] = []
+        placeable: list[float] = []
         width = self._devices.free_nd.shape[1]
         for start in range(0, len(self._states), _AT_ONCE):
             part = self._states[start : start + _AT_ONCE]
@@ -71,8 +71,8 @@ class FragmentationLog:
                 np.array([[*free, *[-1] * (width - len(free))] for _, free, _ in part], np.int64),
                 np.array([model for _, _, model in part], np.int64),
             )
-            found += self._typical.placeable(states, self._devices.models).tolist()
-        return found
+            placeable += self._typical.placeable(states, self._devices.models).tolist()
+        return placeable
 
     def _state(self, row: int) -> tuple[int, list[int], int]:
         snapshot, devices = self._snapshot, self._devices

@@ -105,21 +105,21 @@ class Gradient:
         devices
             The devices, up to date.
         """
-        kept, log = self._columns.get(kind), devices.log
+        columns, log = self._columns.get(kind), devices.log
         changed = None
-        if kept is not None and kept.epoch == devices.epoch:
+        if columns is not None and columns.epoch == devices.epoch:
             self._columns.move_to_end(kind)
-            changed = log.since(kept.position)
-        if kept is None or changed is None:
+            changed = log.since(columns.position)
+        if columns is None or changed is None:
             none_n = self._grade(np.full(len(devices.idle_n), np.inf))
-            kept = self._columns[kind] = _GradeColumns(none_n, devices.epoch)
+            columns = self._columns[kind] = _GradeColumns(none_n, devices.epoch)
             if len(self._columns) > _KINDS_MOST:
                 self._columns.popitem(last=False)
-            self._renew(kept, kind, devices, np.arange(len(none_n)))
+            self._renew(columns, kind, devices, np.arange(len(none_n)))
         elif changed:
-            self._renew(kept, kind, devices, np.array(changed, np.int64))
-        kept.position = log.position
-        return kept.grade_n
+            self._renew(columns, kind, devices, np.array(changed, np.int64))
+        columns.position = log.position
+        return columns.grade_n
 
     def choose(self, kind: Kind, room: RowRoom, devices: DeviceColumns) -> int:
         """Return the device of one node with the best grade for a share; -1 without room.
@@ -147,7 +147,7 @@ class Gradient:
         return found[1].item(0)
 
     def _renew(
-        self, kept: _GradeColumns, kind: Kind, devices: DeviceColumns, rows: IntArray
+        self, columns: _GradeColumns, kind: Kind, devices: DeviceColumns, rows: IntArray
     ) -> None:
         before_n = self._before(devices)
         cpu_s = self._as_is.cpu_n[rows]
@@ -157,17 +157,19 @@ class Gradient:
         else:
             fits &= devices.whole_n[rows] >= kind.gpus
         if not fits.all():
-            kept.grade_n[rows[~fits]] = self._grade(_NO_ROOM)[0]
+            columns.grade_n[rows[~fits]] = self._grade(_NO_ROOM)[0]
             rows, cpu_s = rows[fits], cpu_s[fits]
         if not len(rows):
             return
         states = NodeStates(cpu_s, devices.free_nd[rows], devices.model_n[rows])
         if kind.is_share:
-            kept.grade_n[rows], kept.device_n[rows] = self._of_shares(
+            columns.grade_n[rows], columns.device_n[rows] = self._of_shares(
                 kind, states, before_n[rows], models=devices.models
             )
         else:
-            kept.grade_n[rows] = self._of_whole(kind, states, before_n[rows], models=devices.models)
+            columns.grade_n[rows] = self._of_whole(
+                kind, states, before_n[rows], models=devices.models
+            )
 
     def _before(self, devices: DeviceColumns) -> FloatArray:
         """Return float64, (n,), milli-GPU: what pods to come cannot use of each node as it is."""

@@ -53,12 +53,12 @@ def _free(amounts: Iterable[int], wanted: int) -> list[int]:
 def _others(ask: GpuAsk, devices: DeviceColumns) -> list[str]:
     """Return some models that the pod does not admit, those with the most idle GPU first."""
     idle_m = np.bincount(devices.model_n, devices.idle_n, len(devices.models)).tolist()
-    found = [
+    models = [
         (-idle, model)
         for idle, model in zip(idle_m, devices.models, strict=True)
         if idle and model and model not in ask.models
     ]
-    return [model for _, model in sorted(found)[:_MODELS_MOST]]
+    return [model for _, model in sorted(models)[:_MODELS_MOST]]
 
 
 def _fewer(ask: GpuAsk, names: GpuShareArgs, count: int) -> Relaxation:

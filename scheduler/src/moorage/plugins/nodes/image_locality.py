@@ -64,7 +64,7 @@ class ImageLocality:
     def _known_images(self, names: tuple[str, ...]) -> list[tuple[NDArray[np.bool_], np.int64]]:
         """Return for each known image the rows that have it, bool (n,), and its weighted bytes."""
         snapshot = self._snapshot
-        found = []
+        images = []
         for name, uses in Counter(names).items():
             state = snapshot.image_state(name)
             if state is None:
@@ -72,8 +72,8 @@ class ImageLocality:
             size_bytes, nodes = state
             # float64 in this order, then truncated for each use, as upstream computes.
             share = int(float(size_bytes) * (float(nodes) / float(snapshot.num_nodes)))
-            found.append((snapshot.image_presence(name), np.int64(share * uses)))
-        return found
+            images.append((snapshot.image_presence(name), np.int64(share * uses)))
+        return images
 
 
 def _score(total_bytes: ScoreArray, most: int) -> ScoreArray:

@@ -226,12 +226,12 @@ def _names_named_by(required: NodeSelector) -> frozenset[str] | None:
         return None
     allowed: set[str] = set()
     for term in terms:
-        named: set[str] | None = None
+        names: set[str] | None = None
         for field in term.match_fields:
             if field.key == _NODE_NAME and field.operator == "In":
                 values = set(field.values)
-                named = values if named is None else named & values
-        if named is None:
+                names = values if names is None else names & values
+        if names is None:
             return None
-        allowed |= named
+        allowed |= names
     return frozenset(allowed)

@@ -110,12 +110,12 @@ class Budgets:
         if there is None:
             return []
         key = (pod.namespace, tuple(labels.items()))
-        found = self._by_labels.get(key)
-        if found is None:
+        budgets = self._by_labels.get(key)
+        if budgets is None:
             if len(self._by_labels) >= _LABELS_MOST:
                 self._by_labels.clear()
-            found = self._by_labels[key] = [b for b in there if b.selector.matches(labels)]
-        return [budget for budget in found if pod.name not in budget.disrupted]
+            budgets = self._by_labels[key] = [b for b in there if b.selector.matches(labels)]
+        return [budget for budget in budgets if pod.name not in budget.disrupted]
 
     def _current(self) -> dict[str, list[_Budget]]:
         if self._generation != self._lister.generation:

@@ -108,19 +108,19 @@ def find_victims(
 
 def _reprieved(units: Sequence[Unit], gone: set[str], what_if: GroupWhatIf) -> Collection[int]:
     """Return ids of the units that can stay, tried in this order; remove them from `gone`."""
-    kept: set[int] = set()
+    reprieved: set[int] = set()
     for unit in units:
         back = {pod.uid for pod in unit.pods}
         if what_if.without(gone - back).ok:
             gone -= back
-            kept.add(id(unit))
-    return kept
+            reprieved.add(id(unit))
+    return reprieved
 
 
 def units_of(snapshot: Snapshot) -> list[Unit]:
     """Return all pods on nodes as units, in the order of the nodes."""
     groups = snapshot.groups
-    found: list[Unit | tuple[str, str, str]] = []
+    units: list[Unit | tuple[str, str, str]] = []
     whole: dict[tuple[str, str, str], list[PodInfo]] = {}
     priorities: dict[tuple[str, str, str], int] = {}
     for row in snapshot.search_order().tolist():
@@ -128,15 +128,15 @@ def units_of(snapshot: Snapshot) -> list[Unit]:
             key = groups.key_of(pod.pod)
             terms = None if key is None else groups.source.terms_of(key)
             if key is None or terms is None or not terms.evicted_whole:
-                found.append(Unit((pod,), pod.priority, key is not None))
+                units.append(Unit((pod,), pod.priority, key is not None))
             elif key in whole:
                 whole[key].append(pod)
             else:
                 whole[key], priorities[key] = [pod], terms.priority
-                found.append(key)
+                units.append(key)
     return [
         each if isinstance(each, Unit) else Unit(tuple(whole[each]), priorities[each], True)
-        for each in found
+        for each in units
     ]
 
 

@@ -297,13 +297,13 @@ class Replicas:
         level, own = what_if.nominated()
         structure = self._snapshot.table.columns.structure
         basis = (level, structure, self._budgets.generation)
-        found = self._kinds.get(key)
-        if found is None or found.basis != basis:
-            found = self._kinds[key] = _Kind(self._snapshot, level, basis)
+        kind = self._kinds.get(key)
+        if kind is None or kind.basis != basis:
+            kind = self._kinds[key] = _Kind(self._snapshot, level, basis)
             if len(self._kinds) > _KINDS_MOST:
                 self._kinds.popitem(last=False)
         else:
-            found.follow()
+            kind.follow()
         self._kinds.move_to_end(key)
-        found.rows.begin_search(own)
-        return found.rows
+        kind.rows.begin_search(own)
+        return kind.rows

@@ -158,9 +158,9 @@ class Toleration(msgspec.Struct, frozen=True):
         return scheduled_ns is None or scheduled_ns + self.seconds * NS_PER_SECOND > now_ns
 
 
-def _open(found: Toleration | None, preemptor: PodInfo) -> bool:
+def _open(toleration: Toleration | None, preemptor: PodInfo) -> bool:
     """Whether a preemptor may evict all pods of a class at any time."""
-    return found is None or preemptor.priority >= found.priority
+    return toleration is None or preemptor.priority >= toleration.priority
 
 
 class _NotExempt(LowerPriority):
@@ -197,12 +197,12 @@ class _NotExempt(LowerPriority):
         """Whether a pod has a lower priority and no exemption; an error for an unknown class."""
         if not super().allows(pod):
             return False
-        named = pod.pod.spec.priority_class_name
-        if not named:
+        class_name = pod.pod.spec.priority_class_name
+        if not class_name:
             return True
-        if named not in self._classes:
-            return error(f'priorityclass.scheduling.k8s.io "{named}" not found')
-        found = self._classes[named]
+        if class_name not in self._classes:
+            return error(f'priorityclass.scheduling.k8s.io "{class_name}" not found')
+        found = self._classes[class_name]
         return found is None or not found.exempts(pod, self._pod, self._now_ns)
 
     def nobody(self, node_name: str) -> Status:
@@ -228,19 +228,19 @@ class _Classes:
         return self._tolerations
 
 
-def _toleration(given: PriorityClass) -> Toleration | None:
+def _toleration(priority_class: PriorityClass) -> Toleration | None:
     try:
-        priority = _number(given, "minimum-preemptable-priority", bits=32)
-        seconds = _number(given, "toleration-seconds", bits=64)
+        priority = _number(priority_class, "minimum-preemptable-priority", bits=32)
+        seconds = _number(priority_class, "toleration-seconds", bits=64)
     except ValueError as problem:
-        _log.error("PriorityClass %s tolerates no preemption: %s", given.name, problem)
+        _log.error("PriorityClass %s tolerates no preemption: %s", priority_class.name, problem)
         return None
-    return Toleration(given.value + 1 if priority is None else priority, seconds or 0)
+    return Toleration(priority_class.value + 1 if priority is None else priority, seconds or 0)
 
 
-def _number(given: PriorityClass, key: str, *, bits: int) -> int | None:
+def _number(priority_class: PriorityClass, key: str, *, bits: int) -> int | None:
     for domain in _DOMAINS:
-        text = given.metadata.annotations.get(f"{domain}/{key}")
+        text = priority_class.metadata.annotations.get(f"{domain}/{key}")
         if text is None:
             continue
         digits = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")

@@ -145,16 +145,16 @@ class Search:
             text = states.tobytes()
         return rows, states, text
 
-    def _rows_at_once(self, missing: int, tried: int, found: int) -> int:
+    def _rows_at_once(self, missing: int, tried: int, count: int) -> int:
         """Return the number of rows to try next: the number expected at this rate, and a few."""
         if not self._runs.independent:
             return 1
         if missing <= 0:  # only a candidate without budget violations is missing, on an unknown row
             return tried
-        if not found:
+        if not count:
             rows, candidates = self._around.rows_for_candidates
             return max(missing * rows // candidates, tried) * 9 // 8 + _MORE_ROWS
-        return missing * tried // found * 9 // 8 + _MORE_ROWS
+        return missing * tried // count * 9 // 8 + _MORE_ROWS
 
     # -- the outcome ---------------------------------------------------------------------------
 

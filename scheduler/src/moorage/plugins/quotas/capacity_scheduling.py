@@ -205,9 +205,9 @@ def _rejection(pod: PodInfo, quota: Quota, claim: Claim, usage: Usage) -> tuple[
     return "", ""
 
 
-def _figures(resource: str, used: Amounts, asked: Amounts, bound: Amounts) -> str:
+def _figures(resource: str, used: Amounts, request: Amounts, bound: Amounts) -> str:
     unit = "m" if resource == "cpu" else ""
-    amounts = [f"{each.get(resource, 0)}{unit}" for each in (used, asked, bound)]
+    amounts = [f"{each.get(resource, 0)}{unit}" for each in (used, request, bound)]
     return f"{resource} {amounts[0]} used and {amounts[1]} asked, {amounts[2]}"
 
 

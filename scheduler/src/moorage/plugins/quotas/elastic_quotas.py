@@ -67,22 +67,22 @@ class Quota(msgspec.Struct, frozen=True):
         """Return a resource whose use exceeds the minimum; "" for none."""
         return exceeded(used, used, self.minimum)
 
-    def above_min_with(self, asked: Amounts, used: Amounts) -> str:
+    def above_min_with(self, request: Amounts, used: Amounts) -> str:
         """Return a resource where request plus use exceeds the minimum; "" for none.
 
         As in `above_max`, most resources count only if the pod requests them.
         """
-        return exceeded(asked, plus(asked, used), self.minimum)
+        return exceeded(request, plus(request, used), self.minimum)
 
-    def above_max(self, asked: Amounts, used: Amounts) -> str:
+    def above_max(self, request: Amounts, used: Amounts) -> str:
         """Return a resource where request plus use exceeds the maximum; "" for none.
 
         Except for the first-class resources, a resource counts only if the pod requests it.
         """
         if self.maximum is None:
             return ""
-        total = plus(asked, used)
-        bounded = [name for name in asked if name in FIRST_CLASS or name in self.maximum]
+        total = plus(request, used)
+        bounded = [name for name in request if name in FIRST_CLASS or name in self.maximum]
         return exceeded(bounded, total, self.maximum)
 
 
@@ -149,9 +149,9 @@ class Usage:
         """Whether a namespace with a quota uses more than its minimum."""
         return bool(self.quotas[namespace].above_min(self.used(namespace)))
 
-    def above_total(self, asked: Amounts) -> str:
+    def above_total(self, request: Amounts) -> str:
         """Return a resource where request plus use exceeds the sum of minimums; "" for none."""
-        total = plus(self.total, asked)
+        total = plus(self.total, request)
         return exceeded(total, total, self.guaranteed)
 
 
@@ -249,23 +249,23 @@ class _RequestedByNamespace:
                 sums[name] = sums.get(name, 0) + sign * amount
 
 
-def _compiled(given: ElasticQuota) -> Quota:
-    spec = given.spec
+def _compiled(elastic_quota: ElasticQuota) -> Quota:
+    spec = elastic_quota.spec
     return Quota(
-        namespace=given.namespace,
-        name=given.name,
+        namespace=elastic_quota.namespace,
+        name=elastic_quota.name,
         minimum=_amounts(spec.min or {}, "min"),
         maximum=None if spec.max is None else _amounts(spec.max, "max"),
     )
 
 
-def _amounts(given: ResourceList, field: str) -> dict[str, int]:
-    found = {}
-    for name, quantity in given.items():
+def _amounts(resources: ResourceList, field: str) -> dict[str, int]:
+    amounts = {}
+    for name, quantity in resources.items():
         if not is_scheduling_resource(name):
             continue
         try:
-            found[name] = to_units(name, parse_quantity(quantity))
+            amounts[name] = to_units(name, parse_quantity(quantity))
         except ValueError as problem:
             raise ValueError(f"spec.{field}[{name}]: {problem}") from None
-    return found
+    return amounts

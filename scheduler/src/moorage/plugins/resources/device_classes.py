@@ -77,12 +77,12 @@ def _possible_devices(requests: PodRequests) -> tuple[str, ...]:
 
 
 def _by_name(classes: Iterable[DeviceClass]) -> dict[str, DeviceClass]:
-    found: dict[str, DeviceClass] = {}
+    by_name: dict[str, DeviceClass] = {}
     for each in classes:
         resource = each.spec.extended_resource_name
-        if resource is not None and _comes_first(each, found.get(resource)):
-            found[resource] = each
-    return found
+        if resource is not None and _comes_first(each, by_name.get(resource)):
+            by_name[resource] = each
+    return by_name
 
 
 def _comes_first(new: DeviceClass, known: DeviceClass | None) -> bool:

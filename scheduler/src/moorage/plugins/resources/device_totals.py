@@ -62,17 +62,17 @@ class DeviceTotals:
         if device_class is None:
             return None
         expressions = tuple(each.cel.expression for each in device_class.spec.selectors if each.cel)
-        offered, held = self._offered(), self._allocated_state()
+        offered, state = self._offered(), self._allocated_state()
         known = self._reached.setdefault(expressions, {})
         there_n, taken_n = np.zeros(len(view), np.int64), np.zeros(len(view), np.int64)
         for position, row in enumerate(view.row_numbers().tolist()):
             node = self._snapshot.node(row)
-            kept, found = known.get(node.name, (None, _NOTHING))
+            kept, devices = known.get(node.name, (None, _NOTHING))
             if kept is not node:
-                found = _reached(offered, node, expressions)
-                known[node.name] = node, found
-            there_n[position] = len(found)
-            taken_n[position] = sum(map(held.is_used, found))
+                devices = _reached(offered, node, expressions)
+                known[node.name] = node, devices
+            there_n[position] = len(devices)
+            taken_n[position] = sum(map(state.is_used, devices))
         return there_n, taken_n
 
     # Imported when a pod is scored by devices, which few configurations do.
@@ -122,7 +122,7 @@ def _reached(offered: _Slices, node: Node, expressions: Sequence[str]) -> list[D
     from moorage.plugins.claims.devices.contract import AllocationError, NodeFacts
 
     facts = NodeFacts(node.name, node.metadata.labels)
-    found: list[DeviceID] = []
+    devices: list[DeviceID] = []
     try:
         for slice_ in offered.near(node.name):
             if not slice_.is_reached_from(facts):
@@ -133,7 +133,7 @@ def _reached(offered: _Slices, node: Node, expressions: Sequence[str]) -> list[D
                 if not isinstance(no, bool):
                     return []  # an expression failed
                 if no and slice_.device_is_reached_from(device.device, facts):
-                    found.append(device.id)
+                    devices.append(device.id)
     except AllocationError:
         return []
-    return found
+    return devices

@@ -79,7 +79,7 @@ class NodeResourcesBalancedAllocation:
         if not terms:
             return np.zeros(len(view), np.int64)
         wide = view.widened()
-        counted: list[BoolArray | None] = []
+        presence: list[BoolArray | None] = []
         before: list[Float64Array] = []
         after: list[Float64Array] = []
         for resource, request in terms:
@@ -94,7 +94,7 @@ class NodeResourcesBalancedAllocation:
             if devices is not None or not self._snapshot.everywhere(resource):
                 has = capacity != 0.0
                 capacity = np.where(has, capacity, 1.0)
-            counted.append(has)
+            presence.append(has)
             less, more = used.astype(np.float64), (used + request).astype(np.float64)
             less /= capacity  # NumPy takes twice the time for mixed types
             more /= capacity
@@ -103,8 +103,8 @@ class NodeResourcesBalancedAllocation:
                 np.minimum(more, 1.0, out=more)
             before.append(less)
             after.append(more)
-        change = _balance(after, counted)
-        change -= _balance(before, counted)
+        change = _balance(after, presence)
+        change -= _balance(before, presence)
         # 50 + (50 + change) // 2; the sum is not negative: no deviation is above a half.
         change += 3 * _HALF
         change >>= 1
@@ -177,22 +177,22 @@ def _exceeds_one(fraction: Float64Array) -> bool:
     return len(fraction) > 0 and fraction.item(fraction.argmax()) > 1.0
 
 
-def _balance(fractions: Sequence[Float64Array], counted: Sequence[BoolArray | None]) -> ScoreArray:
+def _balance(fractions: Sequence[Float64Array], presence: Sequence[BoolArray | None]) -> ScoreArray:
     """Return int64, (rows,): 100 for equal fractions, less by their standard deviation.
 
     Parameters
     ----------
     fractions
         float64, (rows,) for each resource: share used, at most 1.
-    counted
+    presence
         bool, (rows,) for each resource: rows that have the resource; None for all rows.
     """
-    if all(has is None for has in counted):
+    if all(has is None for has in presence):
         if len(fractions) == 2:
             return _balance_of_two(*fractions)
         deviation = _deviation(fractions)
     else:
-        deviation = _deviation_of_counted(fractions, counted)
+        deviation = _deviation_of_counted(fractions, presence)
     return ((1.0 - deviation) * MAX_NODE_SCORE).astype(np.int64)
 
 
@@ -239,7 +239,7 @@ def _deviation_of_one(fractions: Sequence[float]) -> float:
 
 
 def _deviation_of_counted(
-    fractions: Sequence[Float64Array], counted: Sequence[BoolArray | None]
+    fractions: Sequence[Float64Array], presence: Sequence[BoolArray | None]
 ) -> Float64Array:
     """Return the standard deviations where nodes have different resources.
 
@@ -248,7 +248,7 @@ def _deviation_of_counted(
     """
     rows = len(fractions[0])
     pattern = np.zeros(rows, np.int64)
-    for bit, has in enumerate(counted):
+    for bit, has in enumerate(presence):
         pattern += np.int64(1 << bit) if has is None else has * np.int64(1 << bit)
     deviation = np.zeros(rows)
     for group in np.unique(pattern).tolist():

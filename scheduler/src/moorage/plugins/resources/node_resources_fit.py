@@ -328,12 +328,12 @@ class NodeResourcesFit:
     def _share_used(self, filled: FilledPlacement) -> int:
         within = filled.placement.within
         view = self._snapshot.all() if within is None else within
-        asked: Counter[str] = Counter()
+        requests: Counter[str] = Counter()
         for pod, _ in filled.pods:
-            asked.update(pod.part(RESOURCES).value.score)
+            requests.update(pod.part(RESOURCES).value.score)
         total = weights = 0
         for spec in self._strategy_args.resources:
-            request = asked[spec.name]
+            request = requests[spec.name]
             if spec.name not in _FIRST and not (is_scalar_resource(spec.name) and request):
                 continue
             capacity = int(view.take_rows(self._snapshot.allocatable(spec.name)).sum())
@@ -367,13 +367,16 @@ class NodeResourcesFit:
         pod = ClusterEvent(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
         node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
         device_class = ClusterEvent(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
-        found = (
+        registrations = (
             EventRegistration(pod, _pod_hint, replicas_agree=True),
             EventRegistration(node, self._node_hint, replicas_agree=True),
         )
         if not self._devices:
-            return found
-        return (*found, EventRegistration(device_class, _device_class_hint, replicas_agree=True))
+            return registrations
+        return (
+            *registrations,
+            EventRegistration(device_class, _device_class_hint, replicas_agree=True),
+        )
 
     def _node_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
         """Queue for a fitting node that is new or has more of a requested resource."""
@@ -394,13 +397,13 @@ class NodeResourcesFit:
         return any(room.get(name, 0) > before.get(name, 0) for name in names)
 
     def _checks(self, requests: PodRequests) -> Checks:
-        asked = {name: amount for name, amount in requests.filter.items() if amount > 0}
-        scalars = sorted(name for name in asked if is_scalar_resource(name))
-        names: list[str] = [name for name in _FIRST if name in asked]
+        amounts = {name: amount for name, amount in requests.filter.items() if amount > 0}
+        scalars = sorted(name for name in amounts if is_scalar_resource(name))
+        names: list[str] = [name for name in _FIRST if name in amounts]
         names += [name for name in scalars if not self._is_ignored(name)]
         devices = self._devices
         return tuple(
-            _Check(name, asked[name], f"Insufficient {name}", devices and may_be_devices(name))
+            _Check(name, amounts[name], f"Insufficient {name}", devices and may_be_devices(name))
             for name in names
         )
 

@@ -139,7 +139,7 @@ def own_constraints(pod: Pod) -> Constraints:
 
 def _of_kind(kind: str, pod: Pod) -> tuple[tuple[Constraint, ...], str | None]:
     labels = pod.metadata.labels
-    found = []
+    compiled = []
     for written in pod.spec.topology_spread_constraints:
         if written.when_unsatisfiable != kind:
             continue
@@ -148,8 +148,8 @@ def _of_kind(kind: str, pod: Pod) -> tuple[tuple[Constraint, ...], str | None]:
         except ValueError as problem:
             return (), str(problem)
         selector = _with_labels_of_pod(selector, written.match_label_keys, labels)
-        found.append(compile_constraint(written, selector, pod.metadata.namespace, labels))
-    return tuple(found), None
+        compiled.append(compile_constraint(written, selector, pod.metadata.namespace, labels))
+    return tuple(compiled), None
 
 
 def _with_labels_of_pod(

@@ -167,14 +167,14 @@ class _ServiceIndex:
         if self._generation != self._services.generation:
             self._generation = self._services.generation
             self._by_namespace.clear()
-        found = self._by_namespace.get(namespace)
-        if found is None:
-            found = self._by_namespace[namespace] = {}
+        services = self._by_namespace.get(namespace)
+        if services is None:
+            services = self._by_namespace[namespace] = {}
             for service in self._services.in_namespace(namespace):
                 selector = service.spec.selector
                 if selector:  # an empty selector adds no condition
-                    found.setdefault(min(selector.items()), []).append(selector)
-        return found
+                    services.setdefault(min(selector.items()), []).append(selector)
+        return services
 
 
 def _controller(pod: Pod) -> OwnerReference | None:

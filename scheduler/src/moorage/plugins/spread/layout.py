@@ -214,17 +214,17 @@ class Layouts:
             pod.part(TOLERATIONS).id if taints else -1,
             require_all,
         )
-        found = self._layouts.get(key)
-        if found is None:
-            found = Layout(
+        layout = self._layouts.get(key)
+        if layout is None:
+            layout = Layout(
                 self._snapshot, constraints, pod=pod, require_all=require_all, axis_of=self._axis
             )
-            self._layouts[key] = found
+            self._layouts[key] = layout
             if len(self._layouts) > _LAYOUTS_MAX:
                 self._layouts.popitem(last=False)
         else:
             self._layouts.move_to_end(key)
-        return found
+        return layout
 
     def _axis(self, column: LabelColumn, counted_n: BoolArray | None, key: AxisKey) -> Axis:
         """Return an axis that all its layouts share, so its sums are kept once."""

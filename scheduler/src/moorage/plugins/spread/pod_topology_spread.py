@@ -102,14 +102,14 @@ class PodTopologySpread:
         Upstream counts nominated pods on their own node only. A preemptor whose peers wait for
         their victims elsewhere would so find its own node too full, and evict once more.
         """
-        found = self._constraints(pod)
-        if found.hard_error is not None:
-            text = f"obtaining pod's hard topology spread constraints: {found.hard_error}"
+        constraints = self._constraints(pod)
+        if constraints.hard_error is not None:
+            text = f"obtaining pod's hard topology spread constraints: {constraints.hard_error}"
             return None, error(text)
-        if not found.hard:
+        if not constraints.hard:
             return None, SKIP
-        layout = self._layouts.layout_of(pod, found.hard, require_all=True)
-        placed = HardSkew.current_skew(found.hard, layout)
+        layout = self._layouts.layout_of(pod, constraints.hard, require_all=True)
+        placed = HardSkew.current_skew(constraints.hard, layout)
         beside = (
             placed.beside(pod, snapshot.nominated_before(pod)) if snapshot.nominations else None
         )
@@ -175,15 +175,15 @@ class PodTopologySpread:
 
     def pre_score(self, state: CycleState, pod: PodInfo, feasible: NodeView) -> Status:
         """Count matching pods by domain; skip pods without soft constraints."""
-        found = self._constraints(pod)
-        if found.soft_error is not None:
+        constraints = self._constraints(pod)
+        if constraints.soft_error is not None:
             text = "obtaining pod's soft topology spread constraints"
-            return error(f"calculating preScoreState: {text}: {found.soft_error}")
-        if not found.soft:
+            return error(f"calculating preScoreState: {text}: {constraints.soft_error}")
+        if not constraints.soft:
             return SKIP
-        require_all = found.explicit or not self._system
-        layout = self._layouts.layout_of(pod, found.soft, require_all=require_all)
-        state.write(_PRE_SCORE, SoftSkew(self._snapshot, found.soft, layout, feasible))
+        require_all = constraints.explicit or not self._system
+        layout = self._layouts.layout_of(pod, constraints.soft, require_all=require_all)
+        state.write(_PRE_SCORE, SoftSkew(self._snapshot, constraints.soft, layout, feasible))
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:

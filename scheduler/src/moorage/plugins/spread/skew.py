@@ -179,15 +179,15 @@ class HardSkew:
         failing = self._failing()
         if failing is None:
             return None
-        kept, key = self._layout.answers, tuple([each.tobytes() for each in failing])
+        answers, key = self._layout.answers, tuple([each.tobytes() for each in failing])
         keeps = view.is_all and sum(map(len, key)) <= _DOMAINS_KEPT
-        if keeps and key in kept:
-            return kept[key]
+        if keeps and key in answers:
+            return answers[key]
         answer = self._answer(view, failing, reasons)
         if keeps:
-            if len(kept) >= _ANSWERS_KEPT:
-                kept.clear()
-            kept[key] = None if answer is None else answer.keep()
+            if len(answers) >= _ANSWERS_KEPT:
+                answers.clear()
+            answers[key] = None if answer is None else answer.keep()
         return answer
 
     def _failing(self) -> list[BoolArray] | None:
@@ -195,36 +195,36 @@ class HardSkew:
 
         None where no row fails at all. The last entry is that of rows without the key.
         """
-        found: list[BoolArray] = []
+        masks: list[BoolArray] = []
         fails = False
         for index, constraint in enumerate(self._constraints):
             axis, tally = self._layout.axes[index], self._tally(index)
             most = self._most(index, constraint)
             if not axis.lacks_some and tally.item(tally.argmax()) <= most:
-                found.append(_NO_DOMAIN)
+                masks.append(_NO_DOMAIN)
                 continue
             failing: BoolArray = tally > most
             failing[-1] = True
-            found.append(failing)
+            masks.append(failing)
             fails = True
-        return found if fails else None
+        return masks if fails else None
 
     def _answer(
         self, view: NodeView, failing: Sequence[BoolArray], reasons: Reasons
     ) -> FilterAnswer | None:
         """Return the answer for domains that fail: the first constraint that fails decides."""
-        found: CodeArray | None = None
+        codes: CodeArray | None = None
         for axis, failing_domains in zip(self._layout.axes, failing, strict=True):
             if not len(failing_domains):
                 continue
             by_domain = failing_domains.astype(np.uint8) * np.uint8(TOO_SKEWED)
             by_domain[-1] = KEY_MISSING
             code_n = by_domain[view.take_rows(axis.domain_n)]
-            if found is None:
-                found = code_n
+            if codes is None:
+                codes = code_n
             else:
-                found += code_n * (found == 0)
-        return None if found is None else answer_of_codes(found, reasons)
+                codes += code_n * (codes == 0)
+        return None if codes is None else answer_of_codes(codes, reasons)
 
     def _most(self, index: int, constraint: Constraint) -> float:
         """Return the greatest count that a domain may have before this pod is added."""
@@ -289,9 +289,9 @@ class SoftSkew:
         self._constraints = constraints
         self._layout = layout
         self._ignored = self._left_out(feasible)
-        kept = len(feasible)
+        count = len(feasible)
         if self._ignored is not None:
-            kept -= int(np.count_nonzero(self._ignored))
+            count -= int(np.count_nonzero(self._ignored))
         self._counts: list[Counts | None] = []
         self._tallies: list[Tally | None] = []
         self._weights: list[float] = []
@@ -299,7 +299,7 @@ class SoftSkew:
             by_node = constraint.key == HOSTNAME
             self._counts.append(counts_of(snapshot, constraint) if by_node else None)
             self._tallies.append(None if by_node else layout.axes[index].tally(constraint))
-            domains = kept if by_node else self._domains(index, feasible)
+            domains = count if by_node else self._domains(index, feasible)
             self._weights.append(math.log(domains + 2))
 
     @property

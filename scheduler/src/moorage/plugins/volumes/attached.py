@@ -134,13 +134,13 @@ class AttachedVolumes:
         The number is below 0 where the limit is already exceeded, and very large where no limit
         applies. The caller must not change the array.
         """
-        found = self._room.get(driver)
-        if found is None:
+        room_n = self._room.get(driver)
+        if room_n is None:
             limit_n = self.limits(driver)
-            found = np.where(limit_n < 0, _ROOM_FOR_ALL, limit_n - self.used(driver))
-            self._room[driver] = found
-            self._least_room[driver] = int(found.min(initial=_ROOM_FOR_ALL))
-        return found
+            room_n = np.where(limit_n < 0, _ROOM_FOR_ALL, limit_n - self.used(driver))
+            self._room[driver] = room_n
+            self._least_room[driver] = int(room_n.min(initial=_ROOM_FOR_ALL))
+        return room_n
 
     def surely_fit(self, volumes: Sequence[VolumeId]) -> bool:
         """Whether every node can attach all of these volumes; False says nothing."""
@@ -323,12 +323,12 @@ class AttachedVolumes:
         self._faults.pop(name, None)
         for uid in [uid for uid in pods if uid not in by_pod]:
             try:
-                found = self._volumes(pods[uid], name)
+                volumes = self._volumes(pods[uid], name)
             except VolumeError as fault:
                 self._faults[name] = str(fault)
                 continue  # checked again each time, so the fault ends with its cause
-            by_pod[uid] = found
-            for volume in found:
+            by_pod[uid] = volumes
+            for volume in volumes:
                 if node.add(volume):
                     self._holders.setdefault(volume, {})[name] = None
 
@@ -338,12 +338,14 @@ class AttachedVolumes:
 
     def _unexplained(self, attached: dict[str, tuple[str, str]], node: _Node) -> list[str]:
         """Return the drivers of attached volumes that no pod on the node explains."""
-        seen: set[VolumeId] = set()
+        volume_ids: set[VolumeId] = set()
         for attacher, volume_name in attached.values():
             volume = self._snapshot.listers.persistent_volumes.get(volume_name)
             if volume is not None and volume.spec.csi is not None:
-                seen.add((attacher, volume.spec.csi.volume_handle))
-        return [driver for driver, handle in sorted(seen) if (driver, handle) not in node.refs]
+                volume_ids.add((attacher, volume.spec.csi.volume_handle))
+        return [
+            driver for driver, handle in sorted(volume_ids) if (driver, handle) not in node.refs
+        ]
 
     def _build_limits(self, driver: str) -> NDArray[np.int64]:
         limit_n = np.full(self._snapshot.num_nodes, _NO_LIMIT, np.int64)

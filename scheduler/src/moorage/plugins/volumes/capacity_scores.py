@@ -53,14 +53,14 @@ class CapacityScorer:
     def __init__(self, points: Sequence[tuple[int, int]]) -> None:
         self._by_percent = scores_by_percent(points)
 
-    def scores(self, found: VolumesByRow, n: int, capacity_of: CapacityOf) -> ScoreArray:
+    def scores(self, volumes: VolumesByRow, n: int, capacity_of: CapacityOf) -> ScoreArray:
         """Return int64, (n,): the mean score of the storage classes on each row.
 
         A row on which a claim gets an existing volume is scored by such volumes alone.
 
         Parameters
         ----------
-        found
+        volumes
             The volumes found for the claims.
         n
             Number of rows.
@@ -69,12 +69,12 @@ class CapacityScorer:
         """
         uses: dict[str, _ClassUse] = {}
         static_n = np.zeros(n, np.bool_)
-        for match in found.matches:
+        for match in volumes.matches:
             if match.chosen_n is not None:
                 static_n |= match.chosen_n != NONE
                 _add_volumes(uses, match, match.chosen_n, n)
-        provisioned = [(claim, ~static_n) for claim in found.selected]
-        for match in found.matches:
+        provisioned = [(claim, ~static_n) for claim in volumes.selected]
+        for match in volumes.matches:
             open_n = ~static_n
             if match.chosen_n is not None:
                 open_n &= match.chosen_n == NONE

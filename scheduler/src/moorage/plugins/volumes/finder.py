@@ -335,16 +335,16 @@ class VolumeFinder:
         if driver is None or not driver.spec.storage_capacity:
             return None
         n, wanted_bytes = self._snapshot.num_nodes, value(request)
-        found = NodeCapacity(np.zeros(n, np.bool_), np.zeros(n, np.int64))
+        room = NodeCapacity(np.zeros(n, np.bool_), np.zeros(n, np.int64))
         entries = self._capacities_of(storage_class.name)
         for capacity, terms in sorted(entries, key=lambda entry: _key(entry[0]), reverse=True):
             limit = capacity_limit_bytes(capacity)
             if limit is not None and limit >= wanted_bytes:
                 mask = self.masks.mask(terms)
                 here = slice(None) if mask is None else mask
-                found.known_n[here] = True
-                found.bytes_n[here] = _quantity_bytes(capacity.capacity) or 0
-        return found
+                room.known_n[here] = True
+                room.bytes_n[here] = _quantity_bytes(capacity.capacity) or 0
+        return room
 
     def _capacities_of(self, class_name: str) -> Sequence[tuple[CSIStorageCapacity, Terms]]:
         capacities = self._listers.csi_storage_capacities

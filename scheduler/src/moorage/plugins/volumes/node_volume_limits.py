@@ -157,12 +157,12 @@ class NodeVolumeLimits:
 
     def _new(self, pod: PodInfo, *, has_csi_node: bool) -> _New:
         try:
-            found = self._resolver.resolve(pod, has_csi_node=has_csi_node, skip_missing=False)
+            volumes = self._resolver.resolve(pod, has_csi_node=has_csi_node, skip_missing=False)
         except ClaimMissingError as missing:
             return unresolvable(str(missing))
         except VolumeError as fault:
             return error(str(fault))
-        return tuple(found)
+        return tuple(volumes)
 
     def _judge(self, new: _New, where_n: BoolArray | None, failures: _Failures) -> None:
         """Check the rows of a mask, or all rows, against the limits for the new volumes."""

@@ -93,12 +93,12 @@ def topology_terms(allowed: Sequence[TopologySelectorTerm]) -> Terms | None:
     """Return the allowed topologies of a class as terms; None when every node is allowed."""
     if not allowed:
         return None
-    found = []
+    terms = []
     for term in allowed:
         if not term.match_label_expressions:
             continue
         try:
-            found.append(
+            terms.append(
                 tuple(
                     make_requirement(item.key, Operator.IN, item.values)
                     for item in term.match_label_expressions
@@ -106,7 +106,7 @@ def topology_terms(allowed: Sequence[TopologySelectorTerm]) -> Terms | None:
             )
         except ValueError:
             continue
-    return tuple(found)
+    return tuple(terms)
 
 
 def capacity_terms(selector: LabelSelector | None) -> Terms:
@@ -180,12 +180,12 @@ class NodeMasks:
         if volume.spec.csi is None and source_of(volume) is not None:
             return reach_of(volume)
         key = _encode(volume.spec.node_affinity)
-        found = self._by_affinity.get(key)
-        if found is None:
+        reach = self._by_affinity.get(key)
+        if reach is None:
             if len(self._by_affinity) >= _KEPT_MAX:
                 self._by_affinity.clear()
-            found = self._by_affinity[key] = reach_of(volume)
-        return found
+            reach = self._by_affinity[key] = reach_of(volume)
+        return reach
 
     def reached(self, reach: Reach) -> BoolArray | None:
         """Return bool, (n,): the nodes that reach a volume; None for every node.
@@ -213,15 +213,15 @@ class NodeMasks:
 
     def reached_rows(self, reach: Reach) -> RowArray:
         """Return the nodes of `reached` as ascending rows; call `refresh` before this method."""
-        found = self._rows.get(reach)
-        if found is None:
+        rows = self._rows.get(reach)
+        if rows is None:
             mask = self.reached(reach)
-            found = np.arange(self._snapshot.num_nodes) if mask is None else np.flatnonzero(mask)
-            self._rows[reach] = found
+            rows = np.arange(self._snapshot.num_nodes) if mask is None else np.flatnonzero(mask)
+            self._rows[reach] = rows
             for terms in (reach.terms or (), reach.migrated or ()):
                 for requirement in (r for term in terms for r in term):
                     self._keep_column(requirement.key)
-        return found
+        return rows
 
     def refresh(self) -> None:
         """Forget kept rows if relevant labels, rows or CSINodes changed."""
@@ -252,12 +252,14 @@ class NodeMasks:
         if now != self._moved_at:
             self._moved_at = now
             self._moved.clear()
-        found = self._moved.get(plugin)
-        if found is None:
+        migrated_n = self._moved.get(plugin)
+        if migrated_n is None:
             names = self._snapshot.names
             moved = (plugin in migrated_plugins(csi_nodes.get(name)) for name in names)
-            found = self._moved[plugin] = np.fromiter(moved, np.bool_, self._snapshot.num_nodes)
-        return found
+            migrated_n = self._moved[plugin] = np.fromiter(
+                moved, np.bool_, self._snapshot.num_nodes
+            )
+        return migrated_n
 
 
 def reach_of(volume: PersistentVolume) -> Reach:

@@ -61,15 +61,15 @@ class VolumeResolver:
         VolumeError
             A claim has no name or belongs to another pod, or a volume cannot be translated.
         """
-        found: dict[VolumeId, None] = {}
+        volumes: dict[VolumeId, None] = {}
         for volume in volumes_of(pod).attachable:
             if isinstance(volume, ClaimVolume):
                 resolved = self._claim(pod, volume, has_csi_node, skip_missing=skip_missing)
             else:
                 resolved = _inline(volume) if has_csi_node else None
             if resolved is not None and all(resolved):
-                found[resolved] = None
-        return found
+                volumes[resolved] = None
+        return volumes
 
     def _claim(
         self, pod: PodInfo, volume: ClaimVolume, has_csi_node: bool, *, skip_missing: bool

@@ -69,14 +69,14 @@ InTreeSource = AWSElasticBlockStore | GCEPersistentDisk | AzureDisk | Cinder | P
 def source_of(holder: Volume | PersistentVolume) -> tuple[str, InTreeSource] | None:
     """Return the in-tree plugin and source of a volume; None for other types."""
     sources = holder if isinstance(holder, Volume) else holder.spec
-    found: tuple[tuple[str, InTreeSource | None], ...] = (
+    in_tree: tuple[tuple[str, InTreeSource | None], ...] = (
         ("kubernetes.io/aws-ebs", sources.aws_elastic_block_store),
         ("kubernetes.io/gce-pd", sources.gce_persistent_disk),
         ("kubernetes.io/azure-disk", sources.azure_disk),
         ("kubernetes.io/cinder", sources.cinder),
         ("kubernetes.io/portworx-volume", sources.portworx_volume),
     )
-    for name, source in found:
+    for name, source in in_tree:
         if source is not None:
             return name, source
     return None

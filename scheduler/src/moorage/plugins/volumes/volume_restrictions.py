@@ -181,9 +181,9 @@ class VolumeRestrictions:
             ),
         )
 
-    def _clashes(self, found: _Restrictions, view: NodeView) -> NDArray[np.bool_] | None:
+    def _clashes(self, restrictions: _Restrictions, view: NodeView) -> NDArray[np.bool_] | None:
         rows: set[int] = set()
-        for wanted in found.disks:
+        for wanted in restrictions.disks:
             key = disk_key(wanted)
             assert key is not None, "an inline volume that cannot clash is not among the disks"
             for node_name, other in self._snapshot.volume_pods.with_disk(key):
@@ -199,12 +199,12 @@ class VolumeRestrictions:
 
 
 def _count(state: CycleState, moved: PodInfo, sign: int) -> None:
-    found = state.read(_STATE)
+    restrictions = state.read(_STATE)
     # Upstream does not compare the namespace either.
-    touched = _claims_wanted(moved, found.claims)
+    touched = _claims_wanted(moved, restrictions.claims)
     if touched:
-        conflicts = found.conflicts + sign * touched
-        state.write(_STATE, msgspec.structs.replace(found, conflicts=conflicts))
+        conflicts = restrictions.conflicts + sign * touched
+        state.write(_STATE, msgspec.structs.replace(restrictions, conflicts=conflicts))
 
 
 def _claims_wanted(pod: PodInfo, names: Collection[str]) -> int:

@@ -223,15 +223,15 @@ def zone_entries(volume: PersistentVolume) -> list[ZoneEntry]:
     labels = volume.metadata.labels
     if not labels:
         return []
-    found: list[ZoneEntry] = []
+    entries: list[ZoneEntry] = []
     for key in _KEYS:
         text = labels.get(key)
         if text is None:
             continue
         values = [part.strip() for part in text.split(_DELIMITER)]
         if all(values):
-            found.append((key, frozenset(values)))
-    return found
+            entries.append((key, frozenset(values)))
+    return entries
 
 
 def _class_hint(waiting: Pod, old: object | None, new: object | None) -> bool:

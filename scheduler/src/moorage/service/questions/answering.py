@@ -136,7 +136,7 @@ class AnsweringProcess:
             self._idle.cancel()
         try:
             async with asyncio.timeout(self._seconds_most):
-                found = await self._exchange(question)
+                answer = await self._exchange(question)
         except (TimeoutError, OSError, asyncio.IncompleteReadError) as error:
             await self.close()
             what = (
@@ -152,7 +152,7 @@ class AnsweringProcess:
             raise
         loop = asyncio.get_running_loop()
         self._idle = loop.call_later(_IDLE_SECONDS, self._end_idle)
-        return found
+        return answer
 
     def _end_idle(self) -> None:
         self._tasks.spawn(self._close_between(), name="end the process that answers")

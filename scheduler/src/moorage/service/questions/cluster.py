@@ -28,9 +28,9 @@ def cluster_question(scheduler: Scheduler, clock: Clock) -> Question:
     """Return the question what fills each node."""
     born_ns = clock.now_ns()
 
-    async def ask(given: QuestionParameters) -> ClusterAnswer:
+    async def ask(parameters: QuestionParameters) -> ClusterAnswer:
         return ClusterFill(scheduler.core, born_ns=born_ns).cluster_answer(
-            given.get("since", ""),
+            parameters.get("since", ""),
             now_ns=clock.now_ns(),
             scheduling=scheduler.schedules,
         )

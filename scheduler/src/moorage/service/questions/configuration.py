@@ -51,14 +51,14 @@ class ConfigurationAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
 def configuration_question(
     scheduler: Scheduler,
     clock: Clock,
-    given: Callable[[], LoadedConfiguration],
+    config_now: Callable[[], LoadedConfiguration],
     plugins: tuple[str, ...],
 ) -> Question:
     """Return the question which configuration is in force.
 
     Parameters
     ----------
-    given
+    config_now
         Returns the configuration in force, before ``--plugin`` changed it.
     plugins
         Values of ``--plugin``.
@@ -66,7 +66,7 @@ def configuration_question(
 
     async def ask(parameters: QuestionParameters) -> ConfigurationAnswer:
         del parameters
-        config = given()
+        config = config_now()
         home = scheduler.core.snapshot.listers.namespaces.get(CLUSTER_NAMESPACE)
         longest = config.unschedulable_ns_max
         return ConfigurationAnswer(

@@ -72,10 +72,10 @@ class DecisionsAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
 def decisions_question(scheduler: Scheduler, clock: Clock) -> Question:
     """Return the question which decisions were made last."""
 
-    async def ask(given: QuestionParameters) -> DecisionsAnswer:
+    async def ask(parameters: QuestionParameters) -> DecisionsAnswer:
         recorder = recorder_of(scheduler)
-        limit = whole_number(given, "limit", default=LIMIT, least=1, most=LIMIT_MAX)
-        since = whole_number(given, "since", default=0, least=0, most=_NUMBERS_MAX)
+        limit = whole_number(parameters, "limit", default=LIMIT, least=1, most=LIMIT_MAX)
+        since = whole_number(parameters, "since", default=0, least=0, most=_NUMBERS_MAX)
         lines = tuple(_newest(recorder, since=since, limit=limit))
         return DecisionsAnswer(
             time=rfc3339_micro(clock.now_ns()),

@@ -9,23 +9,23 @@ from moorage.service.incomplete_groups import lack_of
 from moorage.service.questions.answers import QueuedGroup
 
 
-def incomplete_groups(core: Core, *, held: Iterable[str] = ()) -> tuple[QueuedGroup, ...]:
+def incomplete_groups(core: Core, *, waiting_uids: Iterable[str] = ()) -> tuple[QueuedGroup, ...]:
     """Return the pod groups of which not every member is bound, by name.
 
     Parameters
     ----------
     core
         The state; it is not changed.
-    held
+    waiting_uids
         The uids of the pods that Permit plugins hold.
     """
-    groups, at_permit = core.snapshot.groups, set(held)
-    found = []
+    groups, at_permit = core.snapshot.groups, set(waiting_uids)
+    groups_waiting = []
     for key, members in sorted(groups.all_groups().items()):
         if len(members.assigned) == len(members.pods):
             continue
         terms = groups.source.terms_of(key)
-        found.append(
+        groups_waiting.append(
             QueuedGroup(
                 namespace=key.namespace,
                 name=key.name,
@@ -41,4 +41,4 @@ def incomplete_groups(core: Core, *, held: Iterable[str] = ()) -> tuple[QueuedGr
                 or ("" if terms is None else terms.succeeded_note.removeprefix(", ")),
             )
         )
-    return tuple(found)
+    return tuple(groups_waiting)

@@ -120,18 +120,18 @@ def _content(name: str) -> dict[str, Any]:
 
 def _structs(roots: Sequence[type[msgspec.Struct]]) -> list[type[msgspec.Struct]]:
     """Return the answers and every struct inside them, each once."""
-    found: dict[type[msgspec.Struct], None] = {}
+    types: dict[type[msgspec.Struct], None] = {}
     todo: list[Any] = [msgspec.inspect.type_info(root) for root in roots]
     while todo:
         info = todo.pop()
         if isinstance(info, msgspec.inspect.StructType):
-            if info.cls in found:
+            if info.cls in types:
                 continue
-            found[info.cls] = None
+            types[info.cls] = None
             todo += [field.type for field in info.fields]
         else:
             todo += _inside(info)
-    return list(found)
+    return list(types)
 
 
 def _inside(info: Any) -> Iterator[Any]:

@@ -76,15 +76,15 @@ def _page(question: Question, core: Core | None) -> QueryPage:
 
 def _objects_of(question: Question, query: Mapping[str, str]) -> list[Readable]:
     """Return the objects that the parameters name."""
-    found = []
+    objects = []
     for each in question.parameters:
         value = query.get(each.name, "")
         namespace, slash, name = value.partition("/")
         if each.names == "pod" and slash:
-            found.append(Readable("pods", namespace=namespace, name=name))
+            objects.append(Readable("pods", namespace=namespace, name=name))
         elif each.names == "node" and value:
-            found.append(Readable("nodes", name=value))
-    return found
+            objects.append(Readable("nodes", name=value))
+    return objects
 
 
 def body_pages(
@@ -130,7 +130,7 @@ class _Problem(msgspec.Struct, frozen=True):
 
 async def _redacted(
     ask: Callable[[], Awaitable[msgspec.Struct]],
-    named: Sequence[Readable],
+    objects: Sequence[Readable],
     rights: Rights,
     core: Core | None,
 ) -> msgspec.Struct:
@@ -138,7 +138,7 @@ async def _redacted(
 
     Parameters
     ----------
-    named
+    objects
         What the question names; if the caller may not read that, nothing is answered.
 
     Raises
@@ -147,9 +147,9 @@ async def _redacted(
         As `ask` does, without such names; 403.
     """
     assert core is not None, "questions about a cluster, and none other, ask for rights"
-    for each in named:
+    for each in objects:
         await rights.require_read(each)
-    pods = [(each.namespace, each.name) for each in named if each.resource == PODS]
+    pods = [(each.namespace, each.name) for each in objects if each.resource == PODS]
     error: ApiError | UsageError | None = None
     try:
         answer = await ask()

@@ -89,8 +89,8 @@ class PluginsAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
 def plugins_question(scheduler: Scheduler, clock: Clock) -> Question:
     """Return the question which plugins run where, and what each costs."""
 
-    async def ask(given: QuestionParameters) -> PluginsAnswer:
-        del given
+    async def ask(parameters: QuestionParameters) -> PluginsAnswer:
+        del parameters
         core = scheduler.core
         costs = _costs(core.plugin_facts)
         names = {name for profile in core.profiles.values() for name in profile.plugins}
@@ -130,14 +130,14 @@ def _costs(facts: PluginFacts) -> dict[str, tuple[PointCost, ...]]:
     calls: dict[tuple[str, str], list[tuple[int, float, bool]]] = defaultdict(list)
     for (plugin, point, status), histogram in facts.executions.items():
         calls[plugin, point].append((histogram.count, histogram.total, status == "Error"))
-    found: dict[str, list[PointCost]] = defaultdict(list)
-    for (plugin, point), told in sorted(calls.items()):
-        found[plugin].append(
+    costs_by_plugin: dict[str, list[PointCost]] = defaultdict(list)
+    for (plugin, point), samples in sorted(calls.items()):
+        costs_by_plugin[plugin].append(
             PointCost(
                 point=point,
-                calls=sum(count for count, _, _ in told),
-                seconds=sum(seconds for _, seconds, _ in told),
-                errors=sum(count for count, _, wrong in told if wrong),
+                calls=sum(count for count, _, _ in samples),
+                seconds=sum(seconds for _, seconds, _ in samples),
+                errors=sum(count for count, _, wrong in samples if wrong),
             )
         )
-    return {plugin: tuple(costs) for plugin, costs in found.items()}
+    return {plugin: tuple(costs) for plugin, costs in costs_by_plugin.items()}

@@ -142,7 +142,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def whole_number(
-    given: QuestionParameters, name: str, *, default: int, least: int, most: int
+    parameters: QuestionParameters, name: str, *, default: int, least: int, most: int
 ) -> int:
     """Return a parameter as a whole number within bounds.
 
@@ -151,7 +151,7 @@ def whole_number(
     UsageError
         It is no number, or out of bounds.
     """
-    text = given.get(name, "")
+    text = parameters.get(name, "")
     if not text:
         return default
     # Python refuses to read very long numbers.

@@ -34,8 +34,8 @@ LIMIT_MAX: Final = 5000
 def queue_question(scheduler: Scheduler, clock: Clock) -> Question:
     """Return the question where pods wait and until when."""
 
-    async def ask(given: QuestionParameters) -> QueueAnswer:
-        limit = whole_number(given, "limit", default=LIMIT, least=1, most=LIMIT_MAX)
+    async def ask(parameters: QuestionParameters) -> QueueAnswer:
+        limit = whole_number(parameters, "limit", default=LIMIT, least=1, most=LIMIT_MAX)
         if scheduler.only_watches:
             return pending_answer(scheduler.core, now_ns=clock.now_ns(), limit=limit)
         return queue_answer(
@@ -94,15 +94,17 @@ class _Report:
     def queue_answer(self, *, scheduling: bool) -> QueueAnswer:
         """Return the whole answer."""
         core = self._core
-        found = core.queue.reader.first(self._limit, counts=core.queue.counts())
-        lifecycle, counts = core.queue.lifecycle, found.counts
-        deciding = [uid for uid in found.in_flight if lifecycle.state(uid) is PodState.IN_FLIGHT]
+        first_pods = core.queue.reader.first(self._limit, counts=core.queue.counts())
+        lifecycle, counts = core.queue.lifecycle, first_pods.counts
+        deciding = [
+            uid for uid in first_pods.in_flight if lifecycle.state(uid) is PodState.IN_FLIGHT
+        ]
         pods = [
-            *(self._active(each, rank) for rank, each in enumerate(found.active, 1)),
+            *(self._active(each, rank) for rank, each in enumerate(first_pods.active, 1)),
             *self._deciding(deciding),
-            *map(self._backing_off, found.backoff),
-            *map(self._unschedulable, found.unschedulable),
-            *map(self._gated, found.gated),
+            *map(self._backing_off, first_pods.backoff),
+            *map(self._unschedulable, first_pods.unschedulable),
+            *map(self._gated, first_pods.gated),
             *self._at_permit(),
             *self._in_binding(),
         ]
@@ -119,7 +121,7 @@ class _Report:
                 binding=len(self._binding),
             ),
             pods=tuple(pods),
-            groups=incomplete_groups(core, held=self._waiting_at_permit),
+            groups=incomplete_groups(core, waiting_uids=self._waiting_at_permit),
         )
 
     # --- pods in the queue ----------------------------------------------------------------------
@@ -189,17 +191,17 @@ class _Report:
     def _at_permit(self) -> Iterator[QueuedPod]:
         waiting = self._core.waiting
         for uid in islice(self._waiting_at_permit, self._limit):
-            held, left = waiting.find(uid), waiting.seconds_left(uid)
-            if held is None or not left:
+            waiting_pod, left = waiting.find(uid), waiting.seconds_left(uid)
+            if waiting_pod is None or not left:
                 continue
             seconds = min(left.values())
             yield self._attempted(
                 "permit",
-                held.pod,
-                node=held.node_name,
+                waiting_pod.pod,
+                node=waiting_pod.node_name,
                 plugins=tuple(left),
                 until_ns=self._now_ns + round(seconds * NS_PER_SECOND),
-                message=self._waits_for(held.pod),
+                message=self._waits_for(waiting_pod.pod),
             )
 
     def _in_binding(self) -> Iterator[QueuedPod]:

@@ -64,10 +64,10 @@ class RecordsAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
 def records_question(scheduler: Scheduler, clock: Clock) -> Question:
     """Return the question what the attempts of a pod found."""
 
-    async def ask(given: QuestionParameters) -> RecordsAnswer:
+    async def ask(parameters: QuestionParameters) -> RecordsAnswer:
         return records_answer(
             recorder_of(scheduler),
-            given,
+            parameters,
             now_ns=clock.now_ns(),
             scheduling=scheduler.schedules,
         )
@@ -107,7 +107,7 @@ def recorder_of(scheduler: Scheduler) -> Recorder:
 
 
 def records_answer(
-    recorder: Recorder, given: QuestionParameters, *, now_ns: int, scheduling: bool
+    recorder: Recorder, parameters: QuestionParameters, *, now_ns: int, scheduling: bool
 ) -> RecordsAnswer:
     """Return the records that are asked for.
 
@@ -128,13 +128,13 @@ def records_answer(
             used_bytes=ring.nbytes,
             bytes_max=ring.bytes_max,
         ),
-        attempts=_attempts(recorder, given),
+        attempts=_attempts(recorder, parameters),
     )
 
 
-def _attempts(recorder: Recorder, given: QuestionParameters) -> tuple[ShownAttempt, ...]:
-    name = given.get("pod", "")
-    number = whole_number(given, "attempt", default=0, least=1, most=_ATTEMPTS_MAX)
+def _attempts(recorder: Recorder, parameters: QuestionParameters) -> tuple[ShownAttempt, ...]:
+    name = parameters.get("pod", "")
+    number = whole_number(parameters, "attempt", default=0, least=1, most=_ATTEMPTS_MAX)
     if not name:
         if number:
             raise UsageError("attempt: name the pod as well, as pod=NAMESPACE/NAME")
@@ -142,14 +142,14 @@ def _attempts(recorder: Recorder, given: QuestionParameters) -> tuple[ShownAttem
     namespace, slash, pod = name.partition("/")
     if not (namespace and slash and pod) or "/" in pod:
         raise UsageError(f"pod: {name!r}: write NAMESPACE/NAME")
-    found = recorder.ring.of_pod((namespace, pod))
-    if not found:
+    records = recorder.ring.of_pod((namespace, pod))
+    if not records:
         raise NotFoundError(404, "NotFound", f'no attempt of pod "{name}" is on record')
     if number:
-        found = [each for each in found if each.attempt == number]
-        if not found:
+        records = [each for each in records if each.attempt == number]
+        if not records:
             raise NotFoundError(404, "NotFound", _missing(recorder, (namespace, pod), number))
-    return tuple(shown_attempt(each, rejections=bool(number)) for each in found)
+    return tuple(shown_attempt(each, rejections=bool(number)) for each in records)
 
 
 def _missing(recorder: Recorder, key: tuple[str, str], number: int) -> str:

@@ -148,11 +148,11 @@ class Redaction:
     def _hides(self, candidates: Candidates) -> bool:
         """Whether a name is the name of hidden things only."""
         # A list: all of them are doubts, also behind the first that may be seen.
-        seen = [
+        rights = [
             self._sees(kind, namespace, candidates.name) for kind, namespace in candidates.objects
         ]
         if candidates.node:
-            seen.append(self.sees_nodes())
+            rights.append(self.sees_nodes())
         if candidates.namespace:
-            seen.append(self._sees_namespace(candidates.name))
-        return bool(seen) and not any(seen)
+            rights.append(self._sees_namespace(candidates.name))
+        return bool(rights) and not any(rights)

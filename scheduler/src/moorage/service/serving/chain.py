@@ -18,11 +18,11 @@ def peer_certificate(connection: Any) -> PeerCertificate | None:
     connection
         The TLS object of the connection (`ssl.SSLObject`); None for a connection without TLS.
     """
-    found = None if connection is None else connection.getpeercert()
-    if not found:
+    certificate = None if connection is None else connection.getpeercert()
+    if not certificate:
         return None
     name, organizations = "", []
-    for part in found.get("subject", ()):
+    for part in certificate.get("subject", ()):
         for key, value in part:
             if key == "commonName":
                 name = value
@@ -31,7 +31,7 @@ def peer_certificate(connection: Any) -> PeerCertificate | None:
     return PeerCertificate(
         name,
         tuple(organizations),
-        ssl.cert_time_to_seconds(found["notAfter"]),
+        ssl.cert_time_to_seconds(certificate["notAfter"]),
         _verified_chain(connection),
     )
 

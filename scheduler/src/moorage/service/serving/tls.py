@@ -61,8 +61,8 @@ class PairSource(Protocol):
 class MadePair:
     """A certificate made in memory; never changes."""
 
-    def __init__(self, made: Pair) -> None:
-        self._pair = made
+    def __init__(self, pair: Pair) -> None:
+        self._pair = pair
 
     def changed(self) -> bool:
         """Return False."""
@@ -144,30 +144,32 @@ class NamedSource(msgspec.Struct, frozen=True):
 class _Offer:
     """A certificate, and the context that presents it."""
 
-    def __init__(self, named: NamedSource, made: Callable[[Pair], ssl.SSLContext]) -> None:
-        self.source = named.source
-        self.patterns = named.patterns
+    def __init__(
+        self, named_source: NamedSource, new_context: Callable[[Pair], ssl.SSLContext]
+    ) -> None:
+        self.source = named_source.source
+        self.patterns = named_source.patterns
         self._pair = self.source.pair()
-        self.context = made(self._pair)
+        self.context = new_context(self._pair)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The server names that the certificate is for."""
         return self.patterns or names_of(self._pair.certificate)
 
-    def renew(self, made: Callable[[Pair], ssl.SSLContext], *, anyway: bool) -> bool:
+    def renew(self, new_context: Callable[[Pair], ssl.SSLContext], *, anyway: bool) -> bool:
         """Make a new context if the certificate has changed, or anyway; return whether it did."""
         changed = self.source.changed()
         if not (changed or anyway):
             return False
         try:
             pair = self.source.pair() if changed else self._pair
-            context = made(pair)
+            context = new_context(pair)
         except (OSError, ssl.SSLError) as error:
             # Perhaps only one of the two files has been replaced so far.
             reason = error.strerror or str(error)
             _log.error("%s: %s; the last one stays in force", self.source, reason)
-            pair, context = self._pair, made(self._pair)
+            pair, context = self._pair, new_context(self._pair)
         else:
             if changed:
                 _log.info("%s: read again", self.source)
@@ -186,7 +188,7 @@ class ServerTls:
         Versions and ciphers.
     trust
         Returns the authorities of client certificates; None: clients are asked for none.
-    named
+    named_sources
         Certificates for clients that ask for certain server names.
 
     Raises
@@ -206,13 +208,13 @@ class ServerTls:
         rules: TlsRules,
         trust: Callable[[], Trust] | None = None,
         *,
-        named: Sequence[NamedSource] = (),
+        named_sources: Sequence[NamedSource] = (),
     ) -> None:
         self._rules = rules
         self._trust = trust
         self._authorities = self._pem()
         self._offers: list[_Offer] = []
-        for each in (NamedSource(source), *named):
+        for each in (NamedSource(source), *named_sources):
             try:
                 self._offers.append(_Offer(each, self._new_context))
             except (OSError, ssl.SSLError) as error:
@@ -245,13 +247,13 @@ class ServerTls:
         Of two certificates for one name the first counts, as in kubernetes v1.36
         ``apiserver/pkg/server/dynamiccertificates/named_certificates.go``.
         """
-        found: dict[str, ssl.SSLContext] = {}
+        contexts: dict[str, ssl.SSLContext] = {}
         named = self._offers[1:]
         for given in (True, False):
             for offer in (each for each in named if bool(each.patterns) is given):
                 for name in offer.names:
-                    found.setdefault(name.lower(), offer.context)
-        return found
+                    contexts.setdefault(name.lower(), offer.context)
+        return contexts
 
     def _pem(self) -> str:
         if self._trust is None:

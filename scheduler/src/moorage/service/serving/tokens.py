@@ -93,7 +93,7 @@ class TokenAuthenticator:
         future: asyncio.Future[Caller] = asyncio.get_running_loop().create_future()
         self._under_way[key] = future
         try:
-            found = await self._reviewed(key, token)
+            caller = await self._reviewed(key, token)
         except UnauthenticatedError as error:
             future.set_exception(error)
             future.exception()  # perhaps nobody else waits for it
@@ -102,8 +102,8 @@ class TokenAuthenticator:
             future.cancel()
             raise
         else:
-            future.set_result(found)
-            return found
+            future.set_result(caller)
+            return caller
         finally:
             del self._under_way[key]
 

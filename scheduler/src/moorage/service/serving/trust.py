@@ -72,12 +72,12 @@ def bundle_of(pem: str) -> Bundle:
     if not blocks:
         raise ValueError("there is no PEM certificate in it")
     try:
-        found = frozenset(ssl.PEM_cert_to_DER_cert(block) for block in blocks)
+        certificates = frozenset(ssl.PEM_cert_to_DER_cert(block) for block in blocks)
         text = "\n".join(blocks) + "\n"
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(cadata=text)
     except (ssl.SSLError, binascii.Error, ValueError) as error:
         raise ValueError(f"a certificate in it cannot be read: {error}") from error
-    return Bundle(text, found)
+    return Bundle(text, certificates)
 
 
 class ProxyNames(msgspec.Struct, frozen=True):
@@ -247,8 +247,8 @@ class ClusterTrust:
         """Keep the last authorities."""
         _log.error("configmap %s/%s: %s", *key, error)
 
-    def _take_authorities(self, found: Published) -> None:
-        data, old = found.data, self.trust
+    def _take_authorities(self, published: Published) -> None:
+        data, old = published.data, self.trust
         front = _published(data, "requestheader-client-ca-file", old.front)
         try:
             names = _proxy_names(data)

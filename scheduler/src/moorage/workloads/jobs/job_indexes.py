@@ -50,12 +50,12 @@ def failed_indexes(job: Whole, failed: Iterable[Pod]) -> set[int]:
     """
     if not fails_by_index(job):
         return set()
-    found = read_indexes(job.status.get("failedIndexes"), _completions(job))
+    indexes = read_indexes(job.status.get("failedIndexes"), _completions(job))
     for pod in failed:
         index = index_of(pod)
         if index is not None and index < _completions(job) and _gives_up(job, pod):
-            found.add(index)
-    return found
+            indexes.add(index)
+    return indexes
 
 
 def _gives_up(job: Whole, pod: Pod) -> bool:

@@ -80,12 +80,12 @@ def _tell_index(container: Json) -> None:
 
 def read_indexes(text: str | None, completions: int) -> set[int]:
     """Return the indexes in a text such as ``0-2,5``; indexes that are too large are left out."""
-    found: set[int] = set()
+    indexes: set[int] = set()
     for part in (text or "").split(","):
         first, _, last = part.partition("-")
         if first.isdecimal():
-            found.update(range(int(first), min(int(last or first), completions - 1) + 1))
-    return found
+            indexes.update(range(int(first), min(int(last or first), completions - 1) + 1))
+    return indexes
 
 
 def write_indexes(indexes: Iterable[int]) -> str:

@@ -122,7 +122,7 @@ def interim(job: Whole) -> JobEnd | None:
 def tally(job: Whole, pods: Sequence[Pod]) -> Tally:
     """Count the pods of a job."""
     status = job.status
-    found = Tally(
+    result = Tally(
         active=[pod for pod in pods if is_active(pod)],
         terminating=[
             pod for pod in pods if pod.metadata.deletion_timestamp and not is_finished(pod)
@@ -134,65 +134,65 @@ def tally(job: Whole, pods: Sequence[Pod]) -> Tally:
     tracked = {pod.metadata.uid for pod in pods if is_tracked(pod)}
     for uid in noted.get("succeeded") or []:
         if uid in tracked:
-            found.noted_succeeded.append(uid)
+            result.noted_succeeded.append(uid)
         else:
-            found.counted_succeeded += 1
+            result.counted_succeeded += 1
     for uid in noted.get("failed") or []:
         if uid in tracked:
-            found.noted_failed.append(uid)
+            result.noted_failed.append(uid)
         else:
-            found.counted_failed += 1
+            result.counted_failed += 1
     if is_indexed(job):
-        found.indexes = read_indexes(status.get("completedIndexes"), completions(job) or 0)
-    _count_indexes(job, pods, found)
-    waiting = {pod.metadata.uid for pod in found.unreplaced.values()}
+        result.indexes = read_indexes(status.get("completedIndexes"), completions(job) or 0)
+    _count_indexes(job, pods, result)
+    waiting = {pod.metadata.uid for pod in result.unreplaced.values()}
     for pod in pods:
         noted = is_tracked(pod) and pod.metadata.uid not in waiting
-        if noted and len(found.to_release) < _NOTED_MAX:
-            _note(job, pod, found)
-    found.succeeded = found.counted_succeeded + len(found.noted_succeeded)
-    found.failed = found.counted_failed + len(found.noted_failed)
+        if noted and len(result.to_release) < _NOTED_MAX:
+            _note(job, pod, result)
+    result.succeeded = result.counted_succeeded + len(result.noted_succeeded)
+    result.failed = result.counted_failed + len(result.noted_failed)
     if is_indexed(job):
-        found.succeeded = found.counted_succeeded = len(found.indexes)
-    return found
+        result.succeeded = result.counted_succeeded = len(result.indexes)
+    return result
 
 
-def _count_indexes(job: Whole, pods: Sequence[Pod], found: Tally) -> None:
+def _count_indexes(job: Whole, pods: Sequence[Pod], tally: Tally) -> None:
     """Find the indexes that are given up, and the failed pods that wait for a replacement."""
     if not fails_by_index(job):
         return
     failed = [pod for pod in pods if is_tracked(pod) and _is_failed(job, pod)]
-    found.failed_indexes = failed_indexes(job, failed)
+    tally.failed_indexes = failed_indexes(job, failed)
     if interim(job) is not None or job.metadata.deletion_timestamp is not None:
         return
-    held = [index_of(pod) for pod in (*found.active, *found.terminating)]
+    held = [index_of(pod) for pod in (*tally.active, *tally.terminating)]
     ended = [index_of(pod) for pod in pods if pod.status.phase == "Succeeded"]
     replaced = {each for each in (*held, *ended) if each is not None}
-    found.unreplaced = unreplaced(failed, replaced | found.indexes | found.failed_indexes)
+    tally.unreplaced = unreplaced(failed, replaced | tally.indexes | tally.failed_indexes)
 
 
-def _note(job: Whole, pod: Pod, found: Tally) -> None:
+def _note(job: Whole, pod: Pod, tally: Tally) -> None:
     """Note a pod if it has ended."""
     uid = pod.metadata.uid
     if pod.status.phase == "Succeeded":
-        found.to_release.append(pod)
+        tally.to_release.append(pod)
         if is_indexed(job):
             index = index_of(pod)
             if index is not None and index < (completions(job) or 0):
-                found.new_success |= index not in found.indexes
-                found.indexes.add(index)
-        elif uid not in found.noted_succeeded:
-            found.noted_succeeded.append(uid)
-            found.new_success = True
+                tally.new_success |= index not in tally.indexes
+                tally.indexes.add(index)
+        elif uid not in tally.noted_succeeded:
+            tally.noted_succeeded.append(uid)
+            tally.new_success = True
     elif _is_failed(job, pod):
-        found.to_release.append(pod)
-        if uid not in found.noted_failed:
+        tally.to_release.append(pod)
+        if uid not in tally.noted_failed:
             action, why = failure_action(job, pod)
-            if action == "FailJob" and not found.policy_failure:
-                found.policy_failure = why
+            if action == "FailJob" and not tally.policy_failure:
+                tally.policy_failure = why
             if action != "Ignore":
-                found.noted_failed.append(uid)
-                found.new_failures.append(pod)
+                tally.noted_failed.append(uid)
+                tally.new_failures.append(pod)
 
 
 def _is_failed(job: Whole, pod: Pod) -> bool:
@@ -212,54 +212,54 @@ def completions(job: Whole) -> int | None:
     return None if value is None else int(value)
 
 
-def end_of(job: Whole, found: Tally, now_ns: int) -> JobEnd | None:
+def end_of(job: Whole, tally: Tally, now_ns: int) -> JobEnd | None:
     """Return how a job ends, None if it goes on."""
     known = interim(job)
     if known is not None:
         return known
-    if found.policy_failure:
-        return JobEnd(FAILED, "PodFailurePolicy", found.policy_failure)
+    if tally.policy_failure:
+        return JobEnd(FAILED, "PodFailurePolicy", tally.policy_failure)
     limit = int(job.spec.get("backoffLimit") or 0)
-    if found.failed > limit or _restarted_too_often(job, found, limit):
+    if tally.failed > limit or _restarted_too_often(job, tally, limit):
         text = "Job has reached the specified backoff limit"
         return JobEnd(FAILED, "BackoffLimitExceeded", text)
     left = deadline_in(job, now_ns)
     if left is not None and left <= 0:
         text = "Job was active longer than specified deadline"
         return JobEnd(FAILED, "DeadlineExceeded", text)
-    return _end_by_indexes(job, found) or _end_by_completions(job, found)
+    return _end_by_indexes(job, tally) or _end_by_completions(job, tally)
 
 
-def _end_by_indexes(job: Whole, found: Tally) -> JobEnd | None:
-    given_up, most = len(found.failed_indexes), job.spec.get("maxFailedIndexes")
+def _end_by_indexes(job: Whole, tally: Tally) -> JobEnd | None:
+    given_up, most = len(tally.failed_indexes), job.spec.get("maxFailedIndexes")
     if most is not None and given_up > int(most):
         text = "Job has exceeded the specified maximal number of failed indexes"
         return JobEnd(FAILED, "MaxFailedIndexesExceeded", text)
-    if given_up and given_up + found.succeeded >= (completions(job) or 0):
+    if given_up and given_up + tally.succeeded >= (completions(job) or 0):
         return JobEnd(FAILED, "FailedIndexes", "Job has failed indexes")
-    rule = success_rule(job, found.indexes)
+    rule = success_rule(job, tally.indexes)
     if rule is not None:
         return JobEnd(COMPLETE, "SuccessPolicy", f"Matched rules at index {rule}")
     return None
 
 
-def _end_by_completions(job: Whole, found: Tally) -> JobEnd | None:
+def _end_by_completions(job: Whole, tally: Tally) -> JobEnd | None:
     needed = completions(job)
     if needed is None:
-        done = found.succeeded > 0 and not found.active
+        done = tally.succeeded > 0 and not tally.active
     else:
-        done = found.succeeded >= needed and not (needed == 0 and found.active)
+        done = tally.succeeded >= needed and not (needed == 0 and tally.active)
     if done:
         text = "Reached expected number of succeeded pods"
         return JobEnd(COMPLETE, "CompletionsReached", text)
     return None
 
 
-def _restarted_too_often(job: Whole, found: Tally, limit: int) -> bool:
+def _restarted_too_often(job: Whole, tally: Tally, limit: int) -> bool:
     template = (job.spec.get("template") or {}).get("spec") or {}
     if template.get("restartPolicy") != "OnFailure":
         return False
-    total = sum(restarts(pod) for pod in found.active)
+    total = sum(restarts(pod) for pod in tally.active)
     return total > 0 if limit == 0 else total >= limit
 
 
@@ -285,23 +285,23 @@ def ttl_in(job: Whole, now_ns: int) -> float | None:
     return (ends[0] - now_ns) / NS_PER_SECOND + int(seconds)
 
 
-def wanted_active(job: Whole, found: Tally) -> int:
+def wanted_active(job: Whole, tally: Tally) -> int:
     """Return how many pods should be active."""
     parallelism = int(job.spec.get("parallelism") or 0)
     needed = completions(job)
     if needed is None:
-        return len(found.active) if found.succeeded else parallelism
-    return max(0, min(needed - found.succeeded - len(found.failed_indexes), parallelism))
+        return len(tally.active) if tally.succeeded else parallelism
+    return max(0, min(needed - tally.succeeded - len(tally.failed_indexes), parallelism))
 
 
-def missing(job: Whole, found: Tally) -> int:
+def missing(job: Whole, tally: Tally) -> int:
     """Return the number of pods to create; negative for pods to delete."""
-    wanted = wanted_active(job, found)
-    surplus = len(found.active) - wanted
+    wanted = wanted_active(job, tally)
+    surplus = len(tally.active) - wanted
     if surplus > 0:
         return -surplus
-    replaced = len(found.terminating) if _replaces_failed_only(job) else 0
-    return max(0, wanted - len(found.active) - replaced)
+    replaced = len(tally.terminating) if _replaces_failed_only(job) else 0
+    return max(0, wanted - len(tally.active) - replaced)
 
 
 def superfluous(job: Whole, active: Sequence[Pod], *, at_least: int, now_ns: int) -> list[Pod]:
@@ -327,17 +327,17 @@ def superfluous(job: Whole, active: Sequence[Pod], *, at_least: int, now_ns: int
 # --- the status -----------------------------------------------------------------------------------
 
 
-def counts(job: Whole, found: Tally) -> Json:
+def counts(job: Whole, tally: Tally) -> Json:
     """Return the counts in a job's status; None for a field that is left out."""
     status: Json = {
-        "active": len(found.active) or None,
-        "ready": sum(is_ready(pod) for pod in found.active),
-        "terminating": len(found.terminating),
-        "succeeded": found.counted_succeeded or None,
-        "failed": found.counted_failed or None,
+        "active": len(tally.active) or None,
+        "ready": sum(is_ready(pod) for pod in tally.active),
+        "terminating": len(tally.terminating),
+        "succeeded": tally.counted_succeeded or None,
+        "failed": tally.counted_failed or None,
         "uncountedTerminatedPods": {
-            "succeeded": found.noted_succeeded or None,
-            "failed": found.noted_failed or None,
+            "succeeded": tally.noted_succeeded or None,
+            "failed": tally.noted_failed or None,
         },
     }
     return status

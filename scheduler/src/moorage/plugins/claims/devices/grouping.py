@@ -110,32 +110,32 @@ class Signatures:
         return (position, *uses)
 
 
-def _fixed(view: NodeView, asked: Question, check_time: Callable[[], None]) -> object:
+def _fixed(view: NodeView, question: Question, check_time: Callable[[], None]) -> object:
     return tuple(
         (
             pool.is_incomplete,
             pool.fault is not None,
             tuple(sorted((name, *sorted(held.items())) for name, held in pool.counters.items())),
-            tuple(_device(visible, asked, check_time) for visible in pool.devices),
+            tuple(_device(visible, question, check_time) for visible in pool.devices),
         )
         for pool in view.pools
     )
 
 
-def _device(visible: VisibleDevice, asked: Question, check_time: Callable[[], None]) -> object:
+def _device(visible: VisibleDevice, question: Question, check_time: Callable[[], None]) -> object:
     check_time()
-    if not _matters(visible, asked):
+    if not _matters(visible, question):
         return None
     offered = visible.offered
     return (
         visible.is_reachable,
-        tuple(judgement(offered.kind, all_of) for all_of in asked.selectors),
-        tuple(offered.attribute(name) for name in asked.attributes),
+        tuple(judgement(offered.kind, all_of) for all_of in question.selectors),
+        tuple(offered.attribute(name) for name in question.attributes),
         offered.kind.profile,
     )
 
 
-def _matters(visible: VisibleDevice, asked: Question) -> bool:
+def _matters(visible: VisibleDevice, question: Question) -> bool:
     """Whether some request may select the device, or its selector has no answer."""
     kind = visible.offered.kind
-    return any(judgement(kind, all_of) is not False for all_of in asked.selectors)
+    return any(judgement(kind, all_of) is not False for all_of in question.selectors)

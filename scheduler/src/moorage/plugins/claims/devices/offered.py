@@ -51,16 +51,16 @@ class DeviceKind:
 
     def fulfils_selector(self, expression: str) -> bool | SelectorFault:
         """Whether devices of this kind fulfil a selector; evaluated once, then kept."""
-        found = self._judgements.get(expression)
-        if found is None:
+        answer = self._judgements.get(expression)
+        if answer is None:
             if len(self._judgements) >= _JUDGEMENTS_MAX:
                 self._judgements.clear()
             variable = self._variable
-            found = (
+            answer = (
                 variable if isinstance(variable, SelectorFault) else matches(expression, variable)
             )
-            self._judgements[expression] = found
-        return found
+            self._judgements[expression] = answer
+        return answer
 
     @cached_property
     def _variable(self) -> CelInput | SelectorFault:
@@ -198,15 +198,15 @@ def _offer_device(
     fractional_capacity: bool,
 ) -> OfferedDevice:
     capacity = {
-        name: parse_capacity(found, fractions=fractional_capacity)
-        for name, found in device.capacity.items()
+        name: parse_capacity(amounts, fractions=fractional_capacity)
+        for name, amounts in device.capacity.items()
     }
     consumes = _consumed_counters(device)
     taints = tuple(taint for taint in device.taints if taint.effect in _KEEPING_OFF)
     shareable = consumable_capacity and device.allow_multiple_allocations
     profile = (
         tuple(sorted(capacity.items())),
-        tuple(sorted((name, tuple(sorted(found.items()))) for name, found in consumes.items())),
+        tuple(sorted((name, tuple(sorted(amounts.items()))) for name, amounts in consumes.items())),
         tuple((taint.key, taint.value, taint.effect) for taint in taints),
         shareable,
         bool(device.binding_conditions),
@@ -259,13 +259,13 @@ def split_name(name: str, driver: str) -> tuple[str, str]:
 
 
 def _cel_value(attribute: DeviceAttribute) -> str | int | bool | bytes:
-    kind, found = attribute_value(attribute)
+    kind, value = attribute_value(attribute)
     if kind == "unknown":
         raise ValueError("unsupported attribute value")
     if kind != "version":
-        return found
+        return value
     try:
-        return version_value(parse_version(str(found)))
+        return version_value(parse_version(str(value)))
     except ValueError as error:
         raise ValueError(f"parse semantic version: {error}") from error
 
@@ -278,8 +278,10 @@ def _selected(selector: NodeSelector | None, matcher: NodeMatcher, node: NodeFac
     return matcher.matches_node(node.labels, node.name)
 
 
-def _counter_set(found: CounterSet) -> tuple[str, Mapping[str, int]]:
-    return found.name, {name: parse_quantity(c.value) for name, c in found.counters.items()}
+def _counter_set(counter_set: CounterSet) -> tuple[str, Mapping[str, int]]:
+    return counter_set.name, {
+        name: parse_quantity(c.value) for name, c in counter_set.counters.items()
+    }
 
 
 def _consumed_counters(device: Device) -> Counters:

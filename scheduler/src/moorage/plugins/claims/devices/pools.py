@@ -78,8 +78,8 @@ class NodeView:
         The ids of `pools`, and of pools left out because they are being replaced.
     """
 
-    def __init__(self, pools: Iterable[VisiblePool], seen: Iterable[PoolID]) -> None:
-        self.pool_ids = tuple(seen)
+    def __init__(self, pools: Iterable[VisiblePool], pool_ids: Iterable[PoolID]) -> None:
+        self.pool_ids = tuple(pool_ids)
         pools = (pool for pool in pools if pool.devices or pool.fault or pool.is_incomplete)
         self.pools = tuple(sorted(pools, key=lambda pool: (pool.binds_late, pool.id)))
         self.devices = tuple(device for pool in self.pools for device in pool.devices)
@@ -113,33 +113,33 @@ def node_view(
     AllocationError
         A node selector of a slice is invalid.
     """
-    seen: dict[PoolID, list[OfferedSlice]] = {}
+    slices_by_pool: dict[PoolID, list[OfferedSlice]] = {}
     for found in sorted(slices, key=lambda item: item.api.name):
         if not partitionable_devices and _needs_partitions(found):
             continue
         if found.is_reached_from(node):
-            _add_newest(seen.setdefault(found.pool, []), found)
+            _add_newest(slices_by_pool.setdefault(found.pool, []), found)
     pools = (
         _pool(mine, by_pool[id_].values(), node, partitionable_devices=partitionable_devices)
-        for id_, mine in seen.items()
+        for id_, mine in slices_by_pool.items()
     )
-    return NodeView((pool for pool in pools if pool is not None), seen)
+    return NodeView((pool for pool in pools if pool is not None), slices_by_pool)
 
 
-def _needs_partitions(found: OfferedSlice) -> bool:
-    return found.api.spec.per_device_node_selection or bool(found.api.spec.shared_counters)
+def _needs_partitions(offered: OfferedSlice) -> bool:
+    return offered.api.spec.per_device_node_selection or bool(offered.api.spec.shared_counters)
 
 
-def _generation(found: OfferedSlice) -> int:
-    return found.api.spec.pool.generation
+def _generation(offered: OfferedSlice) -> int:
+    return offered.api.spec.pool.generation
 
 
-def _add_newest(mine: list[OfferedSlice], found: OfferedSlice) -> None:
-    if mine and _generation(found) < _generation(mine[0]):
+def _add_newest(mine: list[OfferedSlice], offered: OfferedSlice) -> None:
+    if mine and _generation(offered) < _generation(mine[0]):
         return
-    if mine and _generation(found) > _generation(mine[0]):
+    if mine and _generation(offered) > _generation(mine[0]):
         mine.clear()
-    mine.append(found)
+    mine.append(offered)
 
 
 def _pool(

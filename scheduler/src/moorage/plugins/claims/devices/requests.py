@@ -159,50 +159,50 @@ def _request(
 def _alternative(
     claim: ResourceClaim,
     names: tuple[str, str],
-    asked: ExactDeviceRequest | DeviceSubRequest,
+    request: ExactDeviceRequest | DeviceSubRequest,
     find_class: FindClass,
     features: Features,
 ) -> Alternative:
     own_name = names[1] or names[0]
     where = f"claim {claim_text(claim)}, request {own_name}"
-    if asked.capacity is not None and not features.consumable_capacity:
+    if request.capacity is not None and not features.consumable_capacity:
         kind = "subrequest" if names[1] else "request"
         raise AllocationError(
             f"claim {claim_text(claim)}, {kind} {own_name}: has capacity requests, "
             "but the DRAConsumableCapacity feature is disabled"
         )
-    _check_selectors(asked.selectors, where)
-    admin_access = asked.admin_access if isinstance(asked, ExactDeviceRequest) else None
+    _check_selectors(request.selectors, where)
+    admin_access = request.admin_access if isinstance(request, ExactDeviceRequest) else None
     if admin_access is not None and not features.admin_access:
         raise AllocationError(f"{where}: admin access is requested, but the feature is disabled")
-    device_class = _class(asked.device_class_name, where, find_class)
-    if asked.allocation_mode not in {"", "ExactCount", "All"}:
-        raise AllocationError(f"{where}: unsupported count mode {asked.allocation_mode}")
-    selectors = (*device_class.spec.selectors, *asked.selectors)
+    device_class = _class(request.device_class_name, where, find_class)
+    if request.allocation_mode not in {"", "ExactCount", "All"}:
+        raise AllocationError(f"{where}: unsupported count mode {request.allocation_mode}")
+    selectors = (*device_class.spec.selectors, *request.selectors)
     return Alternative(
         claim_text(claim),
         *names,
         device_class,
         tuple(selector.cel.expression for selector in selectors if selector.cel is not None),
-        asked.allocation_mode == "All",
-        asked.count or 1,
+        request.allocation_mode == "All",
+        request.count or 1,
         bool(admin_access),
-        asked.tolerations,
-        _capacity(asked.capacity, where),
+        request.tolerations,
+        _capacity(request.capacity, where),
     )
 
 
 def _class(name: str, where: str, find_class: FindClass) -> DeviceClass:
     if not name:
         raise AllocationError(f"{where}: missing device class name (unsupported request type?)")
-    found = find_class(name)
-    if found is None:
+    device_class = find_class(name)
+    if device_class is None:
         raise AllocationError(
             f"{where}: could not retrieve device class {name}: "
             f'deviceclass.resource.k8s.io "{name}" not found'
         )
-    _check_selectors(found.spec.selectors, f"class {name}")
-    return found
+    _check_selectors(device_class.spec.selectors, f"class {name}")
+    return device_class
 
 
 def _check_selectors(selectors: Sequence[DeviceSelector], where: str) -> None:
@@ -213,11 +213,11 @@ def _check_selectors(selectors: Sequence[DeviceSelector], where: str) -> None:
             )
 
 
-def _capacity(asked: CapacityRequirements | None, where: str) -> dict[str, Amount]:
-    if asked is None:
+def _capacity(requirements: CapacityRequirements | None, where: str) -> dict[str, Amount]:
+    if requirements is None:
         return {}
     try:
-        return {name: parse_amount(quantity) for name, quantity in asked.requests.items()}
+        return {name: parse_amount(quantity) for name, quantity in requirements.requests.items()}
     except ValueError as error:
         raise AllocationError(f"{where}: capacity: {error}") from error
 

@@ -52,15 +52,15 @@ def build_results(
 
 
 def _device(view: NodeView, pick: Pick, rng: Random) -> DeviceRequestAllocationResult:
-    offered, asked = view.devices[pick.position].offered, pick.alternative
-    consumed = consumption(offered.capacity, asked.capacity) if offered.shareable else None
+    offered, request = view.devices[pick.position].offered, pick.alternative
+    consumed = consumption(offered.capacity, request.capacity) if offered.shareable else None
     return DeviceRequestAllocationResult(
-        request=asked.full_name,
+        request=request.full_name,
         driver=offered.id.driver,
         pool=offered.id.pool,
         device=offered.id.device,
-        admin_access=True if asked.admin_access else None,
-        tolerations=list(asked.tolerations),
+        admin_access=True if request.admin_access else None,
+        tolerations=list(request.tolerations),
         binding_conditions=offered.device.binding_conditions,
         binding_failure_conditions=offered.device.binding_failure_conditions,
         share_id=new_uid(rng) if offered.shareable else None,
@@ -78,7 +78,7 @@ def _configuration(
         name = alternative.device_class.name
         classes[name] = alternative.device_class
         requests_of_class.setdefault(name, []).append(alternative.full_name)
-    found = [
+    configs = [
         DeviceAllocationConfiguration(
             source="FromClass", requests=requests_of_class[name], opaque=config.opaque
         )
@@ -88,7 +88,7 @@ def _configuration(
     for config in demand.claim.spec.devices.config:
         # Once for each named request, as in the reference.
         times = 1 if not config.requests else _requests_named_in(alternatives, config.requests)
-        found += [
+        configs += [
             DeviceAllocationConfiguration(
                 source="FromClaim", requests=config.requests, opaque=config.opaque
             )
@@ -99,7 +99,7 @@ def _configuration(
         DeviceAllocationConfiguration(source=config.source, opaque=config.opaque)
         if len(config.requests) == everything
         else config
-        for config in found
+        for config in configs
     ]
 
 
@@ -135,9 +135,9 @@ def _node_selector(
 
 
 def _add_new(
-    known: list[NodeSelectorRequirement], found: Iterable[NodeSelectorRequirement]
+    known: list[NodeSelectorRequirement], requirements: Iterable[NodeSelectorRequirement]
 ) -> None:
-    for requirement in found:
+    for requirement in requirements:
         if not any(_is_same(requirement, other) for other in known):
             known.append(requirement)
 

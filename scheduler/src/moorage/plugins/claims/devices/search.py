@@ -172,14 +172,14 @@ class NodeSearch:
                     f"{where}: asks for all devices, but resource pool {pool.id} "
                     f"is currently {state}"
                 )
-        found = []
+        indexes = []
         for index, visible in enumerate(self._devices):
             answer = self._answer(alternative, index)
             if isinstance(answer, FaultAt):
                 raise_fault(answer, alternative, visible.offered)
             if answer and visible.is_reachable and self._has_room(alternative, index):
-                found.append(index)
-        return found
+                indexes.append(index)
+        return indexes
 
     def _answer(self, alternative: Alternative, index: int) -> Judgement:
         self._around.check_time()
@@ -244,12 +244,12 @@ class NodeSearch:
             undo()
 
     def _usable(self, key: _AltKey, alternative: Alternative) -> _Usable:
-        found = self._candidates.get(key)
-        if found is None:
+        usable = self._candidates.get(key)
+        if usable is None:
             devices = list(self._find_usable(alternative))
             have_faults = any(isinstance(answer, FaultAt) for _, answer in devices)
-            found = self._candidates[key] = _Usable(devices, have_faults=have_faults)
-        return found
+            usable = self._candidates[key] = _Usable(devices, have_faults=have_faults)
+        return usable
 
     def _find_usable(self, alternative: Alternative) -> Iterator[tuple[int, Judgement]]:
         for index, visible in enumerate(self._devices):

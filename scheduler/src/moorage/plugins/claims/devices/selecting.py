@@ -32,7 +32,7 @@ def judgement(kind: DeviceKind, expressions: tuple[str, ...]) -> Judgement:
     return True
 
 
-def raise_fault(found: FaultAt, alternative: Alternative, device: OfferedDevice) -> NoReturn:
+def raise_fault(fault: FaultAt, alternative: Alternative, device: OfferedDevice) -> NoReturn:
     """End the cycle because of a selector.
 
     Raises
@@ -40,7 +40,7 @@ def raise_fault(found: FaultAt, alternative: Alternative, device: OfferedDevice)
     AllocationError
         Always, with upstream's text; upstream's API server refuses a selector that costs too much.
     """
-    selector, (kind, message) = alternative.selector_name(found.at), found.fault
+    selector, (kind, message) = alternative.selector_name(fault.at), fault.fault
     if kind == "cost":
         request = f"claim {alternative.claim}, request {alternative.own_name}"
         raise AllocationError(f"{request}: {selector}: {message}")
