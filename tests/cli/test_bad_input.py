@@ -165,14 +165,14 @@ def test_bad_input_ends_with_2_and_says_what_to_do(
             id="a mistyped command of a group that works without one",
         ),
         pytest.param(
-            ("explain", "node", "n"),
-            "no such command 'node'. Choose from: pod; see ",
+            ("config", "fly"),
+            "no such command 'fly'. Choose from: ",
             id="an unknown command of a group",
         ),
         pytest.param(
-            ("explain", "pod/web"),
-            " explain pod web; see ",
-            id="a pod as kubectl writes it",
+            ("explain", "node", "n"),
+            " explain answers about pods. Name a pod of node n; see ",
+            id="an object of another type than a pod",
         ),
     ],
 )

@@ -56,6 +56,29 @@ def test_standard_input_is_read(bare: Type, dump: str) -> None:
     assert (done.exit_code, done.stdout) == (0, TEXT)
 
 
+@pytest.mark.parametrize("words", ["p", "pod/p", "po/p", "po p", "pods p", "Pod p", "pod pod/p"])
+def test_a_pod_is_named_as_for_kubectl(bare: Type, dump: str, words: str) -> None:
+    done = bare("explain", *words.split(), "--from", dump)
+    assert (done.exit_code, done.stdout) == (0, TEXT)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("deployment/api", "answers about pods. Name a pod of deployment api"),
+        ("deploy api", "answers about pods. Name a pod of deploy api"),
+        ("pdo/p", '"pdo" is no type of an object; write: '),
+        ("node", 'pods "node" not found'),
+    ],
+)
+def test_other_types_are_refused_with_what_to_write(
+    bare: Type, dump: str, words: str, says: str
+) -> None:
+    done = bare("explain", *words.split(), "--from", dump)
+    assert done.exit_code != 0
+    assert says in done.stderr
+
+
 def test_wide_has_a_column_for_each_plugin(bare: Type, dump: str) -> None:
     done = bare("explain", "pod", "w", "--from", dump, "-o", "wide", "--node", "n1")
     lines = done.stdout.splitlines()

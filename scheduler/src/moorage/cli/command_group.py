@@ -23,9 +23,6 @@ class CommandGroup(click.Group):
 
     def _advice(self, ctx: click.Context, word: str) -> str:
         """Return what to write instead of a wrong word."""
-        kind, slash, name = word.partition("/")
-        if slash and name and self.get_command(ctx, kind):
-            return f"Write: {ctx.command_path} {kind} {name}"
         commands = self.list_commands(ctx)
         from difflib import get_close_matches  # 13 ms, which only a mistyped command pays
 

@@ -28,6 +28,7 @@ Examples:
   moorage explain pod giant                      the sandbox's scheduler is asked; without one it
                                                  is computed afresh from the API's objects, by
                                                  the configuration of the cluster's scheduler
+  moorage explain giant                          the same; po giant and pod/giant are, too
   moorage explain pod giant --node node-03       with the answers about one node
   moorage explain pod giant --all -o wide        every node and every plugin
   moorage explain pod giant --from prod.json     from a file of `snapshot save` or kubectl
@@ -41,7 +42,38 @@ Every suggestion that is printed was tried: the plugins themselves let the pod o
 """
 
 
-@click.group(cls=CommandGroup)
+class ObjectCommands(CommandGroup):
+    """Commands by the type of an object, which is named as for kubectl: ``po x``, ``pod/x``.
+
+    A name alone is that of a pod.
+    """
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command of the type in the first word."""
+        if not (args[0].startswith("-") or args[0] in self.commands or ctx.resilient_parsing):
+            args = _with_type(ctx, args)
+        return super().resolve_command(ctx, args)
+
+
+def _with_type(ctx: click.Context, args: list[str]) -> list[str]:
+    """Return the words with the command of their type first."""
+    from moorage.api.resources import PODS, by_name
+
+    word, rest = args[0], args[1:]
+    typed, slash, name = word.partition("/")
+    resource = by_name(typed)
+    if resource == PODS and (slash or rest):
+        return ["pod", name, *rest] if slash else ["pod", *rest]
+    if resource is not None and (slash or (rest and not rest[0].startswith("-"))):
+        ctx.fail(f"{ctx.command_path} answers about pods. Name a pod of {typed} {name or rest[0]}")
+    if slash:
+        ctx.fail(f'"{typed}" is no type of an object; write: {ctx.command_path} pod {name}')
+    return ["pod", *args]
+
+
+@click.group(cls=ObjectCommands)
 def explain() -> None:
     """Say where a pod is on its way, why it has no node, and which single change would help."""
 
