@@ -104,13 +104,13 @@ def pack(
         raise UsageError("this benchmark asks no extenders; leave them out of the configuration")
     manifests = _pods(node_count, streams.stream("packing/order"), streams.stream("packing/uids"))
     nodes = tuple(_node(index) for index in range(node_count))
-    found = []
+    packings = []
     for profile in config.scheduler.profiles:
         core = build_core(config, registry, clock=clock, streams=Streams(streams.seed))
         cluster = _Cluster(core, nodes, clock)
         pods = cluster.place(profile.scheduler_name, manifests)
-        found.append(_judge(profile.scheduler_name, nodes, pods))
-    return found
+        packings.append(_judge(profile.scheduler_name, nodes, pods))
+    return packings
 
 
 class _Cluster:

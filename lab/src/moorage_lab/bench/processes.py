@@ -295,13 +295,13 @@ async def open_harness(
 
 
 def _children(pid: int) -> list[int]:
-    found: list[int] = []
+    children: list[int] = []
     for listing in (_PROC / str(pid) / "task").glob("*/children"):
         try:
-            found += [int(child) for child in listing.read_text().split()]
+            children += [int(child) for child in listing.read_text().split()]
         except OSError:
             continue  # the thread ended meanwhile
-    return found
+    return children
 
 
 def _kib(pid: int, figure: str) -> int:

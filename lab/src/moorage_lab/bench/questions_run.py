@@ -215,7 +215,7 @@ async def measure_questions(
     rounds
         Number of runs without, and of runs with questions.
     """
-    without, asked, asking = list[Result](), list[Result](), list[_Asking]()
+    without, with_questions, asking = list[Result](), list[Result](), list[_Asking]()
     for number in range(rounds):
         progress(f"round {number + 1} of {rounds}: no questions")
         quiet = ServerRun(
@@ -227,16 +227,16 @@ async def measure_questions(
         run = ServerRun(
             workload, clock=clock, streams=streams, progress=progress, companion=asking[-1]
         )
-        asked.append(await run.run())
-    loss = 1 - median([*map(_speed, asked)]) / median([*map(_speed, without)])
+        with_questions.append(await run.run())
+    loss = 1 - median([*map(_speed, with_questions)]) / median([*map(_speed, without)])
     return QuestionsResult(
         nodes=nodes,
         pods=pods,
         without=tuple(map(_speed, without)),
-        with_questions=tuple(map(_speed, asked)),
+        with_questions=tuple(map(_speed, with_questions)),
         loss_percent=round(100 * loss, 1),
         cpu_without=tuple(_cpu_ms(each, pods) for each in without),
-        cpu_with_questions=tuple(_cpu_ms(each, pods) for each in asked),
+        cpu_with_questions=tuple(_cpu_ms(each, pods) for each in with_questions),
         answers=sum(len(each.took_ms) for each in asking),
         median_ms=_middle(ms for each in asking for ms in each.took_ms),
         first_ms=_middle(each.first_ms for each in asking),

@@ -212,40 +212,40 @@ def _disagreement(decision: Decision, whole: Evaluation) -> Json:
 # -- an evaluation in the format of the recordings ---------------------------------------------
 
 
-def _evaluated(found: Evaluation, info: PodInfo) -> Json:
-    outcome = found.pre_filter
+def _evaluated(evaluation: Evaluation, info: PodInfo) -> Json:
+    outcome = evaluation.pre_filter
     assert outcome is not None, "gated pods were sorted out before"
     row: Json = {
-        "outcome": "scheduled" if found.feasible else "unschedulable",
-        "preFilter": _pre_filter(found),
-        "feasible": list(found.feasible),
+        "outcome": "scheduled" if evaluation.feasible else "unschedulable",
+        "preFilter": _pre_filter(evaluation),
+        "feasible": list(evaluation.feasible),
     }
-    given = {name: allocations_on(found.state, name) for name in found.feasible}
+    given = {name: allocations_on(evaluation.state, name) for name in evaluation.feasible}
     if any(given.values()):
         row["allocations"] = {name: told for name, told in given.items() if told}
     if outcome.status.rejected:
         row["preFilterFailure"] = signed(outcome.status)
     else:
-        row |= _filtered(found)
-    if found.scores is not None:
-        row |= _scored(found, found.scores)
-    plugins = _unschedulable_plugins(found, info)
+        row |= _filtered(evaluation)
+    if evaluation.scores is not None:
+        row |= _scored(evaluation, evaluation.scores)
+    plugins = _unschedulable_plugins(evaluation, info)
     if plugins:
         row["unschedulablePlugins"] = plugins
-    if found.diagnosis is not None:
-        row["message"] = found.diagnosis.message
-        row |= _preempted(found, found.diagnosis, info)
+    if evaluation.diagnosis is not None:
+        row["message"] = evaluation.diagnosis.message
+        row |= _preempted(evaluation, evaluation.diagnosis, info)
     return row
 
 
-def _preempted(found: Evaluation, diagnosis: Diagnosis, info: PodInfo) -> Json:
+def _preempted(evaluation: Evaluation, diagnosis: Diagnosis, info: PodInfo) -> Json:
     """Return the outcome of PostFilter; not recorded for pods unknown to the informers."""
-    after = found.post_filter
+    after = evaluation.post_filter
     if info.pod.spec.node_name:
         return {}
     if after is None:
         return {"event": shorten(diagnosis.message)}
-    report = found.preemption or PreemptionReport()
+    report = evaluation.preemption or PreemptionReport()
     row: Json = {"code": after.status.code.text, "candidates": _candidates(report)}
     if after.message:
         row["message"] = after.message
@@ -275,8 +275,8 @@ def _status_json(status: Status) -> Json:
     return signed(status) if status.plugin else plain(status)
 
 
-def _pre_filter(found: Evaluation) -> Json:
-    outcome = found.pre_filter
+def _pre_filter(evaluation: Evaluation) -> Json:
+    outcome = evaluation.pre_filter
     assert outcome is not None
     skipped = sorted(name for name, s in outcome.results.items() if s.code is Code.SKIP)
     failed = {name: plain(s) for name, s in outcome.results.items() if s.code is not Code.SKIP}
@@ -290,26 +290,26 @@ def _pre_filter(found: Evaluation) -> Json:
     return result
 
 
-def _filtered(found: Evaluation) -> Json:
+def _filtered(evaluation: Evaluation) -> Json:
     # Filter still runs on a nominated node that PreFilter left out, but that is not recorded.
-    searched = {node: s for node, s in found.filter.items() if node not in found.excluded}
+    searched = {node: s for node, s in evaluation.filter.items() if node not in evaluation.excluded}
     row: Json = {
         "filter": {node: signed(status) for node, status in searched.items()},
         "filterPlugins": {
             plugin: {node: plain(status) for node, status in nodes.items()}
-            for plugin, nodes in found.by_plugin.items()
+            for plugin, nodes in evaluation.by_plugin.items()
         },
     }
-    if found.excluded:
-        row["filterExcluded"] = list(found.excluded)
-    if found.nominated_shortcut:
+    if evaluation.excluded:
+        row["filterExcluded"] = list(evaluation.excluded)
+    if evaluation.nominated_shortcut:
         row["nominatedNodeShortcut"] = True
     return row
 
 
-def _scored(found: Evaluation, table: ScoreTable) -> Json:
+def _scored(evaluation: Evaluation, table: ScoreTable) -> Json:
     return {
-        "scoreSkipped": list(found.score_skipped) or None,
+        "scoreSkipped": list(evaluation.score_skipped) or None,
         "scores": {
             name: {
                 "weight": scores.weight,
@@ -319,15 +319,15 @@ def _scored(found: Evaluation, table: ScoreTable) -> Json:
             for name, scores in table.plugins.items()
         },
         "totals": table.total_n.tolist(),
-        "winners": list(found.winners),
+        "winners": list(evaluation.winners),
     }
 
 
-def _unschedulable_plugins(found: Evaluation, info: PodInfo) -> list[str]:
-    if found.diagnosis is not None:
-        return sorted(found.diagnosis.unschedulable_plugins)
-    if info.pod.status.nominated_node_name in found.feasible:
+def _unschedulable_plugins(evaluation: Evaluation, info: PodInfo) -> list[str]:
+    if evaluation.diagnosis is not None:
+        return sorted(evaluation.diagnosis.unschedulable_plugins)
+    if info.pod.status.nominated_node_name in evaluation.feasible:
         return []  # only the nominated node was filtered
-    outcome = found.pre_filter
+    outcome = evaluation.pre_filter
     restricting = frozenset() if outcome is None else outcome.plugins
-    return sorted(restricting | {status.plugin for status in found.filter.values()})
+    return sorted(restricting | {status.plugin for status in evaluation.filter.values()})

@@ -53,14 +53,14 @@ def compare(case: str, expected: Json, actual: Json) -> list[Difference]:
     expected, actual
         ``expected`` of a recorded case, and the answer in the same shape.
     """
-    found: list[Difference] = []
+    differences: list[Difference] = []
     for field in _keys(expected, actual):
         left, right = expected.get(field, _ABSENT), actual.get(field, _ABSENT)
         if field in ("pods", "sequence") and isinstance(left, list) and isinstance(right, list):
-            found += _compare_rows(case, field, left, right)
+            differences += _compare_rows(case, field, left, right)
         else:
-            found += _compare_field(case, "", field, left, right)
-    return found
+            differences += _compare_field(case, "", field, left, right)
+    return differences
 
 
 def _compare_rows(
@@ -92,14 +92,16 @@ def _first_difference(place: str, left: Any, right: Any) -> Iterator[tuple[str, 
     if isinstance(left, Mapping) and isinstance(right, Mapping):
         for key in _keys(left, right):
             inner = f"{place}.{key}" if place else str(key)
-            for found in _first_difference(inner, left.get(key, _ABSENT), right.get(key, _ABSENT)):
-                yield found
+            for difference in _first_difference(
+                inner, left.get(key, _ABSENT), right.get(key, _ABSENT)
+            ):
+                yield difference
                 return
         return
     if isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
         for index, pair in enumerate(zip(left, right, strict=True)):
-            for found in _first_difference(f"{place}[{index}]", *pair):
-                yield found
+            for difference in _first_difference(f"{place}[{index}]", *pair):
+                yield difference
                 return
         return
     yield place, left, right

@@ -122,14 +122,14 @@ class ScriptedExtender:
         verb, answer = self._verbs[call.path.rpartition("/")[2]]
         assert call.body is not None, "every verb has a body"
         body, script = decode_untyped(call.whole_body), self._script.get(verb) or {}
-        told = {"extender": self._index, "verb": verb, "method": call.method, "path": call.path}
-        told |= {"contentType": call.content_type, "body": body}
-        self._sent.append(told)
+        entry = {"extender": self._index, "verb": verb, "method": call.method, "path": call.path}
+        entry |= {"contentType": call.content_type, "body": body}
+        self._sent.append(entry)
         status = script.get("status")
         if status:
-            told["status"] = status
+            entry["status"] = status
             return Answer(status, {}, b"")
-        wire, told["answer"] = answer(body, script)
+        wire, entry["answer"] = answer(body, script)
         return Answer(200, {}, encode(wire))
 
     def stream(self, call: Call) -> AbstractAsyncContextManager[LineStream]:
@@ -149,19 +149,19 @@ def _filter_answer(body: Json, script: Json) -> tuple[Any, Any]:
     asked = body["NodeNames"] if by_name else [node["metadata"]["name"] for node in nodes]
     failed = {name: text for name, text in script.get("reject", {}).items() if name in asked}
     beyond = {name: text for name, text in script.get("unresolvable", {}).items() if name in asked}
-    kept = [name for name in asked if name not in failed and name not in beyond]
+    names = [name for name in asked if name not in failed and name not in beyond]
     if by_name and script.get("unknown"):
-        kept.append(script["unknown"])
+        names.append(script["unknown"])
     answer: Json = {
         "error": script.get("error", ""),
         "failedNodes": failed or None,
         "failedAndUnresolvableNodes": beyond or None,
     }
     if by_name:
-        answer["nodeNames"] = kept
+        answer["nodeNames"] = names
         return answer, answer
-    items = [node for node in nodes if node["metadata"]["name"] in kept]
-    return {**answer, "nodes": {"items": items}}, {**answer, "nodes": kept}
+    items = [node for node in nodes if node["metadata"]["name"] in names]
+    return {**answer, "nodes": {"items": items}}, {**answer, "nodes": names}
 
 
 def _prioritize_answer(body: Json, script: Json) -> tuple[Any, Any]:
@@ -174,7 +174,7 @@ def _prioritize_answer(body: Json, script: Json) -> tuple[Any, Any]:
 
 
 def _preempt_answer(body: Json, script: Json) -> tuple[Any, Any]:
-    full, found = body["NodeNameToVictims"], {}
+    full, by_node = body["NodeNameToVictims"], {}
     for name, victims in (full if full is not None else body["NodeNameToMetaVictims"]).items():
         if name in script.get("drop", ()):
             continue
@@ -182,8 +182,8 @@ def _preempt_answer(body: Json, script: Json) -> tuple[Any, Any]:
         uids = [{"UID": pod["UID"] if full is None else pod["metadata"]["uid"]} for pod in pods]
         violations = script.get("pdb", {}).get(name, victims["NumPDBViolations"])
         left = None if name in script.get("empty", ()) else uids
-        found[name] = {"Pods": left, "NumPDBViolations": violations}
-    answer = {"NodeNameToMetaVictims": found}
+        by_node[name] = {"Pods": left, "NumPDBViolations": violations}
+    answer = {"NodeNameToMetaVictims": by_node}
     return answer, answer
 
 

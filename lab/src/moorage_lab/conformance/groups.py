@@ -64,15 +64,15 @@ def _group(
     profile = world.profile(tried[0].pod)
     assert profile is not None
     cycle = GroupCycle(world.cycles[profile.name], explain=True)
-    found = cycle.decide_group(key, tried)
-    for outcome in found.outcomes(tried):
+    decision = cycle.decide_group(key, tried)
+    for outcome in decision.outcomes(tried):
         rows[outcome.pod.uid] = _member(world, outcome)
-    evicted = list(_evictions(found))
+    evicted = list(_evictions(decision))
     answer: Json = {"preemption": evicted} if evicted else {}
     group = world.snapshot.listers.pod_groups.get(key.name, key.namespace)
     if group is not None:
         before = group.status.conditions
-        condition = condition_after(found, before)
+        condition = condition_after(decision, before)
         shown = [each for each in before if each.type == "PodGroupScheduled"]
         last = condition or (shown[0] if shown else None)
         if last is not None:
@@ -105,12 +105,12 @@ def _member(world: World, outcome: MemberOutcome) -> Json:
     return row
 
 
-def _evictions(found: GroupDecision) -> Iterator[Json]:
-    for member in found.members:
+def _evictions(decision: GroupDecision) -> Iterator[Json]:
+    for member in decision.members:
         if member.decision.victims:
             yield _eviction(member.decision)
-    if found.victims:
-        victims = [pod.full_name for pod in found.victims]
+    if decision.victims:
+        victims = [pod.full_name for pod in decision.victims]
         yield {"pod": "", "node": "", "victims": victims, "numPDBViolations": 0}
 
 

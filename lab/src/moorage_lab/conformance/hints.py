@@ -196,20 +196,20 @@ class _Admission:
             for plugin in profile.pre_filters
             if pre_filter_one(plugin, state, info, snapshot)[1].code is Code.SKIP
         }
-        found = []
+        reasons = []
         for forms in profile.filter_forms:
             if forms.name in skipped:
                 continue
             answer = ask_filter(attempt, forms, snapshot.all())
             if answer is not None and answer.code_n[0]:
                 texts = profile.handle.reasons.reasons(int(answer.reason_n[0]))
-                found += _admission_reasons(forms.name, texts)
-        return sorted(found)
+                reasons += _admission_reasons(forms.name, texts)
+        return sorted(reasons)
 
     def _profile(self, node: Node) -> Profile:
         """Return the checking plugins' profile over a cluster of just this node and its pods."""
-        found = self._profiles.get(id(node))
-        if found is None:
+        profile = self._profiles.get(id(node))
+        if profile is None:
             pods = [pod for pod in self._pods if pod.spec.node_name == node.name]
             snapshot = build_snapshot(RecordedObjects(nodes=[node], pods=pods))
             handle = Handle(
@@ -224,9 +224,9 @@ class _Admission:
                 for point in ("preFilter", "filter")
             }
             args = {name: default_args(name) for name in _ADMITTING}
-            found = Profile(ProfileSpec("kubelet", points, {}, args), self._registry, handle)
-            self._profiles = {id(node): found}
-        return found
+            profile = Profile(ProfileSpec("kubelet", points, {}, args), self._registry, handle)
+            self._profiles = {id(node): profile}
+        return profile
 
 
 def _admission_reasons(plugin: str, texts: Sequence[str]) -> list[str]:

@@ -229,20 +229,20 @@ def recording_files(paths: Iterable[str | Path]) -> list[Path]:
     UsageError
         A path does not exist, or a directory holds no recording.
     """
-    found: dict[Path, None] = {}
+    files: dict[Path, None] = {}
     for path in map(Path, paths):
         if path.is_dir():
             inside = sorted(p for p in path.rglob("*") if p.name.endswith(SUFFIXES))
             if not inside:
                 raise UsageError(f"{path}: holds no recordings (*.jsonl, *.jsonl.gz)")
-            found.update(dict.fromkeys(inside))
+            files.update(dict.fromkeys(inside))
         elif path.is_file():
-            found[path] = None
+            files[path] = None
         else:
             raise UsageError(f"{path}: no such file or directory")
-    if not found:
+    if not files:
         raise UsageError("name a file or a directory with recordings")
-    return list(found)
+    return list(files)
 
 
 def _with_raw(case: Case, line: bytes) -> Case:

@@ -85,8 +85,8 @@ def _chosen(world: World, profile: Profile, decision: Decision, before: Rotation
     search = cycle.search(attempt)
     feasible = snapshot.rows(search.view.row_numbers()[search.filtered.passed])
     order = cycle.in_order(search, feasible.row_numbers())
-    found = [snapshot.names[int(row)] for row in order]
-    scored = sorted(found, key=str.encode)
+    names = [snapshot.names[int(row)] for row in order]
+    scored = sorted(names, key=str.encode)
     total_n = run_scores(attempt, feasible).total_n
     best = feasible.row_numbers()[np.flatnonzero(total_n == total_n.max())]
     winners = sorted((snapshot.names[int(row)] for row in best), key=str.encode)
@@ -99,7 +99,7 @@ def _chosen(world: World, profile: Profile, decision: Decision, before: Rotation
         "winnersSHA256": _hash(winners),
     }
     short = len(scored) <= _LISTED
-    row |= {"scored": scored} if short else {"scoredFirst": found[0], "scoredLast": found[-1]}
+    row |= {"scored": scored} if short else {"scoredFirst": names[0], "scoredLast": names[-1]}
     row |= {"winners": winners} if len(winners) <= _LISTED else {}
     fresh = (winners[0], len(scored), before.start)
     reused = (decision.node_name, decision.feasible, world.rotation.start)

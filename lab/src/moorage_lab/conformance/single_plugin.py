@@ -158,9 +158,9 @@ def _hint(scenario: Scenario, profile: Profile, info: PodInfo) -> str:
     return "Skip"
 
 
-def _candidates(found: Evaluation) -> Json:
+def _candidates(evaluation: Evaluation) -> Json:
     """Return the victims on every node where preemption helps, and the budgets that they break."""
-    report = found.preemption or PreemptionReport()
+    report = evaluation.preemption or PreemptionReport()
     return {
         each.node_name: {
             "victims": sorted(victim.pod.metadata.name for victim in each.victims),
@@ -170,14 +170,14 @@ def _candidates(found: Evaluation) -> Json:
     }
 
 
-def _chosen(found: Evaluation) -> list[str]:
+def _chosen(evaluation: Evaluation) -> list[str]:
     """Return the nodes among which any may be chosen, as they are equal by every rule."""
-    return sorted((found.preemption or PreemptionReport()).ties)
+    return sorted((evaluation.preemption or PreemptionReport()).ties)
 
 
-def _post_filter(found: Evaluation) -> Json:
+def _post_filter(evaluation: Evaluation) -> Json:
     """Return the node that PostFilter nominates, and its status without success."""
-    outcome = found.post_filter
+    outcome = evaluation.post_filter
     assert outcome is not None, "some node takes the pod"
     nominated = outcome.result.nominated_node if outcome.result is not None else None
     answer: Json = {"nominated": nominated} if nominated else {}

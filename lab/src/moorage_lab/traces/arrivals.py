@@ -81,16 +81,16 @@ def _of_group(
     ]
 
 
-def _times(arrivals: Arrivals, given: Sequence[float | None], rng: Random) -> list[float]:
+def _times(arrivals: Arrivals, times: Sequence[float | None], rng: Random) -> list[float]:
     """Return the arrivals of the pods of a source, seconds after the begin."""
     after, every = seconds_of(arrivals.after), seconds_of(arrivals.every) / arrivals.speed
-    count = len(given)
+    count = len(times)
     match arrivals.kind:
         case "given":
-            known = [each for each in given if each is not None]
+            known = [each for each in times if each is not None]
             first = min(known, default=0.0)
             return [
-                after + (0.0 if each is None else each - first) / arrivals.speed for each in given
+                after + (0.0 if each is None else each - first) / arrivals.speed for each in times
             ]
         case "together":
             return [after] * count
@@ -106,10 +106,10 @@ def _times(arrivals: Arrivals, given: Sequence[float | None], rng: Random) -> li
             return found
 
 
-def _run_seconds(run_time: RunTime, given: float | None, rng: Random) -> float | None:
+def _run_seconds(run_time: RunTime, seconds: float | None, rng: Random) -> float | None:
     match run_time.kind:
         case "given":
-            return given
+            return seconds
         case "forever":
             return None
         case "fixed":
@@ -148,17 +148,17 @@ def _loaded(
             [each for index, each in enumerate(there) if (group, index) not in out]
             for group, there in enumerate(pods)
         ]
-    found = [list(there) for there in pods]
+    groups = [list(there) for there in pods]
     copies = 0
     while True:
         group, index, amount = pool[rng.randrange(len(pool))]
         if total + amount > target:
-            return found
+            return groups
         copies += 1
         total += amount
         pod, come = pods[group][index]
         metadata = msgspec.structs.replace(pod.metadata, name=f"{pod.name}-copy-{copies}")
-        found[group].append((msgspec.structs.replace(pod, metadata=metadata), come))
+        groups[group].append((msgspec.structs.replace(pod, metadata=metadata), come))
 
 
 def most_common(pods: Sequence[Planned], *, share: float) -> list[tuple[dict[str, int], float]]:

@@ -135,12 +135,12 @@ class ColumnMap:
             return None
         column = self._columns[field]
         try:
-            found = float(text)
+            number = float(text)
         except ValueError:
-            found = float("nan")
-        if not abs(found) < 1e15:
+            number = float("nan")
+        if not abs(number) < 1e15:
             raise ValueError(f"column {column.column}: {text!r} is no number")
-        return found * _SECONDS[column.unit]
+        return number * _SECONDS[column.unit]
 
     def below(self, prefix: str) -> list[tuple[str, str]]:
         """Return the fields below a prefix, each with its key."""

@@ -39,7 +39,7 @@ def fragmentation(snapshot: Snapshot, shapes: Shapes, resources: Sequence[str]) 
     free = {name: free_amounts(snapshot, name) for name in resources}
     room = snapshot.pod_count < snapshot.allowed_pods
     usable = dict.fromkeys(resources, 0.0)
-    asked = dict.fromkeys(resources, 0.0)
+    requests = dict.fromkeys(resources, 0.0)
     for amounts, share in shapes:
         fits = room & ~snapshot.unschedulable
         for name, amount in amounts.items():
@@ -48,11 +48,11 @@ def fragmentation(snapshot: Snapshot, shapes: Shapes, resources: Sequence[str]) 
                 fits = fits & ((free_amounts(snapshot, name) if there is None else there) >= amount)
         for name in resources:
             if amounts.get(name, 0):
-                asked[name] += share
+                requests[name] += share
                 usable[name] += share * float(free[name][fits].sum())
-    found = {}
+    shares = {}
     for name in resources:
         total = float(free[name].sum())
-        known = total > 0 and asked[name] > 0
-        found[name] = 1.0 - usable[name] / asked[name] / total if known else 0.0
-    return found
+        known = total > 0 and requests[name] > 0
+        shares[name] = 1.0 - usable[name] / requests[name] / total if known else 0.0
+    return shares

@@ -55,14 +55,14 @@ def policy_document(policy: str, inputs: Inputs) -> dict[str, Any]:
 def _kinds(inputs: Inputs, policy: str) -> Counter[Kind]:
     """Return the number of pods of each kind, of all sources together."""
     asking = Asking(GpuShareArgs())
-    found: Counter[Kind] = Counter()
+    kinds: Counter[Kind] = Counter()
     for group in inputs.groups:
         for come in group.pods:
             pod = PodInfo(decode(Pod, come.pod))
             ask = asking.gpu_ask_of(pod)
-            found[cpu_of(pod), ask.milli, ask.gpus, "|".join(ask.models)] += 1
-    if not any(gpus for _, _, gpus, _ in found):
+            kinds[cpu_of(pod), ask.milli, ask.gpus, "|".join(ask.models)] += 1
+    if not any(gpus for _, _, gpus, _ in kinds):
         raise UsageError(
             f"gpuPolicy {policy} looks at the GPUs of the pods to come, and no pod asks for GPUs"
         )
-    return found
+    return kinds

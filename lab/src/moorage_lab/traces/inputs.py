@@ -193,13 +193,13 @@ class Preparing:
 
     def coming(self, pods: list[Coming]) -> list[Come]:
         """Return pods as they would be stored; pods that would be refused are noted."""
-        found = []
+        arrivals = []
         for each in pods:
             try:
-                found.append(Come(encode(self._stored(each.manifest)), each.at, each.runs))
+                arrivals.append(Come(encode(self._stored(each.manifest)), each.at, each.runs))
             except UsageError as problem:
                 self.left_out.append(str(problem))
-        return found
+        return arrivals
 
     def _stored(self, manifest: Manifest) -> Manifest:
         """Return a pod as it would be stored; pods with the same spec are looked at once."""

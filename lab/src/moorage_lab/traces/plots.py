@@ -60,13 +60,13 @@ def panels(results: Results) -> list[Panel]:
                 line = there.setdefault(number, Line(run.configuration, [], []))
                 line.seconds.append(seconds)
                 line.values.append(value)
-    found = []
+    panel_list = []
     for metric in _TITLES:
         for (name, resource), there in lines.items():
             if name == metric and any(any(line.values) for line in there.values()):
                 title = f"{resource} {_TITLES[metric]}".strip()
-                found.append(Panel(title, metric, list(there.values())))
-    return found
+                panel_list.append(Panel(title, metric, list(there.values())))
+    return panel_list
 
 
 def picture(panel: Panel, form: str = "svg") -> bytes:

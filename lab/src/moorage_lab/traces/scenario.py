@@ -393,10 +393,10 @@ def _pod_faults(path: str, pods: PodSource) -> Iterator[str]:
         yield invalid(f"{path}.arrivals.size", pods.arrivals.size, "must be at least 1")
 
 
-def _one_of(path: str, given: Mapping[str, str], more: str = "") -> Iterator[str]:
-    found = [name for name, value in given.items() if value]
+def _one_of(path: str, sources: Mapping[str, str], more: str = "") -> Iterator[str]:
+    found = [name for name, value in sources.items() if value]
     if len(found) != 1:
-        names = ", ".join([*given, *([more] if more else [])])
+        names = ", ".join([*sources, *([more] if more else [])])
         said = " and ".join(found) or "none"
         yield f"{path}: Invalid value: {said}: write exactly one of {names}"
 

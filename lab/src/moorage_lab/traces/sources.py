@@ -78,13 +78,15 @@ def read_sources(scenario: Scenario) -> Read:
         reading.content.objects += manifests_of(file)
     for index, pods in enumerate(scenario.pods):
         reading.content.coming.append(reading.pods_to_come(pods, f"pods[{index}]"))
-    found = reading.content
-    coming = _without_repeated(found.coming, found.left_out)
-    objects = _distinct(found.objects, [each for pods in coming for each in pods], found.left_out)
-    found = msgspec.structs.replace(found, coming=coming, objects=objects)
+    content = reading.content
+    coming = _without_repeated(content.coming, content.left_out)
+    objects = _distinct(
+        content.objects, [each for pods in coming for each in pods], content.left_out
+    )
+    content = msgspec.structs.replace(content, coming=coming, objects=objects)
     if scenario.bad_rows == "fatal":
-        refuse(found.left_out)
-    return found
+        refuse(content.left_out)
+    return content
 
 
 def refuse(faults: list[str]) -> None:
@@ -179,7 +181,7 @@ class _Reading:
         self, file: str, columns: ColumnMap, name: str, read: Callable[[Mapping[str, str]], T]
     ) -> list[T]:
         """Return what the rows of a trace say; bad rows are noted with their line."""
-        found: list[T] = []
+        rows: list[T] = []
         first, line = True, 0
         for line, row in rows_of(file):
             _check_separator(file, row)
@@ -193,12 +195,12 @@ class _Reading:
                     raise UsageError(f"{file}: there is no column {', '.join(missing)}")
                 first = False
             try:
-                found.append(read(row))
+                rows.append(read(row))
             except ValueError as problem:
                 self.content.left_out.append(f"{file}:{line}: {problem}")
         if not line:
             raise UsageError(f"{file}: there are no rows below its heading")
-        return found
+        return rows
 
 
 def _check_separator(file: str, row: Mapping[str, str]) -> None:
@@ -216,7 +218,7 @@ def _check_separator(file: str, row: Mapping[str, str]) -> None:
 def _without_repeated(coming: list[list[Coming]], left_out: list[str]) -> list[list[Coming]]:
     """Return the pods that come without those whose name came before; these are noted."""
     known: set[tuple[str, str, str]] = set()
-    found: list[list[Coming]] = []
+    groups: list[list[Coming]] = []
     for index, pods in enumerate(coming):
         once: list[Coming] = []
         for pod in pods:
@@ -226,8 +228,8 @@ def _without_repeated(coming: list[list[Coming]], left_out: list[str]) -> list[l
                 continue
             known.add(key)
             once.append(pod)
-        found.append(once)
-    return found
+        groups.append(once)
+    return groups
 
 
 def _distinct(objects: list[Manifest], coming: list[Coming], left_out: list[str]) -> list[Manifest]:
@@ -237,15 +239,15 @@ def _distinct(objects: list[Manifest], coming: list[Coming], left_out: list[str]
     pods without a node come, and are not there at the start.
     """
     known = {_key(each.manifest): each.manifest for each in coming}
-    found: list[Manifest] = []
+    manifests: list[Manifest] = []
     for each in objects:
         key = _key(each)
         before = known.setdefault(key, each) if key[2] else each
         if before is each:
-            found.append(each)
+            manifests.append(each)
         elif before != each:
             left_out.append(_twice(key))
-    return found
+    return manifests
 
 
 def _key(manifest: Manifest) -> tuple[str, str, str]:
@@ -276,13 +278,13 @@ def manifests_of(file: str, *, text: bytes | None = None) -> list[Manifest]:
     UsageError
         The file cannot be read, or is no text of objects.
     """
-    found: list[Manifest] = []
+    manifests: list[Manifest] = []
     for item in items_of(_bytes(file) if text is None else text, file):
         value = decode_untyped(bytes(item))
         if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
             raise UsageError(f"{file}: an object without a kind")
-        found.append(copy.copy(value))
-    return found
+        manifests.append(copy.copy(value))
+    return manifests
 
 
 def _bytes(file: str) -> bytes:

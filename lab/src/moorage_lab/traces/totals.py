@@ -20,7 +20,7 @@ def totals(records: Records, series: Series, attempts: int) -> dict[str, float]:
     outcomes = Counter(each.outcome for each in records.pods.values())
     came = [each for each in records.pods.values() if each.arrived or each.placed != 0.0]
     waits = sorted(each.waiting_seconds for each in came if each.waiting_seconds is not None)
-    found: dict[str, float] = {
+    metrics: dict[str, float] = {
         "pods": len(records.pods),
         "placed": sum(each.placed is not None for each in records.pods.values()),
         "pending": outcomes["pending"],
@@ -37,12 +37,12 @@ def totals(records: Records, series: Series, attempts: int) -> dict[str, float]:
     }
     for (metric, resource), mean in series.means().items():
         if resource:
-            found[f"{metric}Mean/{resource}"] = mean
+            metrics[f"{metric}Mean/{resource}"] = mean
     last = series.rows[-1][0]
     for seconds, metric, scope, _of, resource, value in series.rows:
         if seconds == last and scope == "cluster" and resource:
-            found[f"{metric}End/{resource}"] = value
-    return found
+            metrics[f"{metric}End/{resource}"] = value
+    return metrics
 
 
 def _percentile(ordered: list[float], percent: int) -> float:

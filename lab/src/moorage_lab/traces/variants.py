@@ -88,17 +88,19 @@ def variants_of(scenario: Scenario, inputs: Callable[[], Inputs]) -> list[Varian
     """
     configurations = scenario.configurations or [Configuration(name="default")]
     paths = list(scenario.grid)
-    found = []
+    variants = []
     for configuration in configurations:
         for values in itertools.product(*scenario.grid.values()):
             chosen = dict(zip(paths, values, strict=True))
-            found.append(_variant(configuration, chosen, inputs))
+            variants.append(_variant(configuration, chosen, inputs))
     versions = scenario.emulated_version, scenario.min_compatibility_version
-    found = [msgspec.structs.replace(v, version=versions[0], oldest=versions[1]) for v in found]
-    for each in found:
+    variants = [
+        msgspec.structs.replace(v, version=versions[0], oldest=versions[1]) for v in variants
+    ]
+    for each in variants:
         loaded = each.load()
         build_core(loaded.config, loaded.registry, clock=ManualClock(), streams=Streams(0))
-    return found
+    return variants
 
 
 def _variant(
@@ -151,17 +153,17 @@ def _changed_text(
     if not arguments and not weights:
         return text
     documents = parse_documents(text, source=source)
-    found = []
+    parts = []
     for document in documents:
         if not isinstance(document, dict) or document.get("kind") != KIND:
-            found.append(document)
+            parts.append(document)
             continue
         profiles = document.get("profiles") or [{"schedulerName": "default-scheduler"}]
         if not isinstance(profiles, list) or not all(isinstance(p, dict) for p in profiles):
             raise ConfigError(["profiles: expected a list of objects"], source=source)
         changed = [_changed(profile, arguments, weights) for profile in profiles]
-        found.append({**document, "profiles": changed})
-    return "---\n".join(write_yaml(each) for each in found)
+        parts.append({**document, "profiles": changed})
+    return "---\n".join(write_yaml(each) for each in parts)
 
 
 def _changed(

@@ -118,7 +118,7 @@ class AuditLog:
         if annotations:
             event["annotations"] = annotations
         if not wanted.path:
-            named = {
+            reference = {
                 "resource": wanted.resource,
                 "namespace": wanted.namespace,
                 "name": wanted.name,
@@ -126,7 +126,7 @@ class AuditLog:
                 "apiVersion": request.path.strip("/").split("/")[2 if wanted.group else 1],
                 "subresource": wanted.subresource,
             }
-            event["objectRef"] = {key: value for key, value in named.items() if value}
+            event["objectRef"] = {key: value for key, value in reference.items() if value}
         return event
 
 

@@ -113,7 +113,7 @@ def complete(
     definitions
         Create the definitions of custom resources that moorage brings along, too.
     """
-    made, refused = [], []
+    created, refused = [], []
     for obj in _all_objects(authority_certificate):
         if server.has(obj) or (obj["kind"] == CUSTOM_RESOURCE_DEFINITIONS.kind and not definitions):
             continue
@@ -123,8 +123,8 @@ def complete(
         except StatusError as error:
             refused.append(f"{name}: {error.message}")
         else:
-            made.append(name)
-    return Completed(made, refused)
+            created.append(name)
+    return Completed(created, refused)
 
 
 def _all_objects(authority_certificate: bytes) -> Iterator[Obj]:

@@ -149,12 +149,12 @@ class Loader:
         if key in self._staged or self._world.store.shelf(key[0]).get(key[1:]) is not None:
             answer.present += 1
             return
-        kept = {field: meta[field] for field in _SERVER_FIELDS if meta.get(field)}
+        fields = {field: meta[field] for field in _SERVER_FIELDS if meta.get(field)}
         managed = meta.get("managedFields")
         ruled = served.to_ruled(obj)
         meta = ruled["metadata"]
         stamp_new(ruled, self._world.clock, self._world.rng)
-        meta |= kept
+        meta |= fields
         errors = served.rules.validate(ruled, None, subresource=None)
         if errors:
             raise invalid_object(kind.resource, name, errors)

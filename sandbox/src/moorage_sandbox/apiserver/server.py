@@ -288,10 +288,10 @@ class ApiServer:
         self._lanes.close()
 
 
-def _as_kept(kept: tuple[str, Record]) -> tuple[str, Record]:
+def _as_kept(entry: tuple[str, Record]) -> tuple[str, Record]:
     """Return an object of a journal as a server keeps it: the fields of Events are packed."""
-    resource, record = kept
+    resource, record = entry
     if resource != EVENTS:
-        return kept
+        return entry
     fields = packed(tuple(record.fields), tuple(record.fields.values()))
     return resource, msgspec.structs.replace(record, fields=fields)

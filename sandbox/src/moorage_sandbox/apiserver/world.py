@@ -252,10 +252,10 @@ def _at_once(work: Callable[[], None]) -> None:
 
 
 def _tell(
-    told: Iterable[Tell | None], served: Served, before: Record | None, after: Record | None
+    listeners: Iterable[Tell | None], served: Served, before: Record | None, after: Record | None
 ) -> None:
     """Report a write; it has taken effect, so an error in a listener does not make it fail."""
-    for each in told:
+    for each in listeners:
         if each is None:
             continue
         try:

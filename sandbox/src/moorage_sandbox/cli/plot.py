@@ -126,12 +126,12 @@ def _fetch(kubeconfig: str, context: str) -> tuple[list[Node], list[Pod]]:
     from moorage.cli.session import Session, run_session
 
     async def work(session: Session) -> list[Any]:
-        found: list[Any] = []
+        objects: list[Any] = []
         for resource in (NODES, PODS):
             items: Any = (await session.client.list(resource))["items"]
             # The items of a list do not name their kind.
-            found += [{**each, "kind": resource.kind} for each in items]
-        return found
+            objects += [{**each, "kind": resource.kind} for each in items]
+        return objects
 
     return _typed(run_session(work, kubeconfig=kubeconfig, context=context), "the cluster")
 

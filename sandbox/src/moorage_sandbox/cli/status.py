@@ -47,16 +47,16 @@ def status(*, output: Form, name: str, kubeconfig: Path | None) -> None:
         raise MoorageError(which.missing())
 
 
-def _lines(found: dict[str, Any]) -> Iterator[str]:
-    waiting = found.pop("waiting")
-    pods = ", ".join(f"{count} {state}" for state, count in found.pop("pods").items())
-    if scaled := found.pop("autoscale"):
-        found["nodes"] = f"{found['nodes']}, autoscaled {scaled}"
-    found["scheduler"] = ", ".join(found.pop("served") or ()) or "none"
-    found["metrics"] = f"{found.pop('health')}/metrics"
-    if not found["metrics"].startswith("https:"):
-        del found["metrics"]
-    for key, value in {"name": found.pop("name") or "-", **found, "pods": pods or "none"}.items():
+def _lines(status: dict[str, Any]) -> Iterator[str]:
+    waiting = status.pop("waiting")
+    pods = ", ".join(f"{count} {state}" for state, count in status.pop("pods").items())
+    if scaled := status.pop("autoscale"):
+        status["nodes"] = f"{status['nodes']}, autoscaled {scaled}"
+    status["scheduler"] = ", ".join(status.pop("served") or ()) or "none"
+    status["metrics"] = f"{status.pop('health')}/metrics"
+    if not status["metrics"].startswith("https:"):
+        del status["metrics"]
+    for key, value in {"name": status.pop("name") or "-", **status, "pods": pods or "none"}.items():
         if value != "":
             yield f"{key + ':':<12}{value}"
     for each in waiting:

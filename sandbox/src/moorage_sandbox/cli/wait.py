@@ -103,15 +103,15 @@ async def _ready(which: Which, timeout: float) -> SandboxRecord:
     from moorage.base import aio
     from moorage.base.running_sandboxes import find
 
-    waited, seen = 0.0, False
+    waited, appeared = 0.0, False
     while True:
         record = find(which.path)
         if record is not None and record.state == "ready":
             return record
-        if record is None and (seen or waited >= min(timeout, _RECORD_SECONDS)):
-            raise MoorageError("the sandbox has ended" if seen else which.missing())
+        if record is None and (appeared or waited >= min(timeout, _RECORD_SECONDS)):
+            raise MoorageError("the sandbox has ended" if appeared else which.missing())
         if waited >= timeout:
             raise MoorageError(f"the sandbox is not ready after {timeout:g} s")
-        seen = seen or record is not None
+        appeared = appeared or record is not None
         await aio.sleep(_LOOK_SECONDS)
         waited += _LOOK_SECONDS

@@ -79,19 +79,19 @@ class AutoscalerController(Controller):
             await self.write_status(autoscaler, status)
         return _SYNC_SECONDS
 
-    async def _scale(self, found: Whole, status: Json, conditions: list[Json]) -> None:
-        reference = found.spec["scaleTargetRef"]
+    async def _scale(self, autoscaler: Whole, status: Json, conditions: list[Json]) -> None:
+        reference = autoscaler.spec["scaleTargetRef"]
         name = reference["name"]
         try:
             resource = await scaled_resource(
                 self.client, reference.get("apiVersion") or "v1", reference["kind"]
             )
-            path = resource_path(resource, found.namespace, name, "scale")
+            path = resource_path(resource, autoscaler.namespace, name, "scale")
             scale: Any = await self.client.read_path(path)
         except MoorageError as problem:
             text = f"the HPA controller was unable to get the target's current scale: {problem}"
             self._say(conditions, _ABLE, ("False", "FailedGetScale", text))
-            self.emit_event(found, "FailedGetScale", str(problem), kind="Warning")
+            self.emit_event(autoscaler, "FailedGetScale", str(problem), kind="Warning")
             return
         said = (
             "True",
@@ -102,29 +102,32 @@ class AutoscalerController(Controller):
         current = int((scale.get("spec") or {}).get("replicas") or 0)
         status["currentReplicas"] = int((scale.get("status") or {}).get("replicas") or 0)
         status["desiredReplicas"] = current
-        desired, reason = await self._desired(found, scale, current, status, conditions)
+        desired, reason = await self._desired(autoscaler, scale, current, status, conditions)
         if desired is None or desired == current:
             return
         await self.client.patch(
             resource,
             name,
             patch_body({"spec": {"replicas": desired}}),
-            namespace=found.namespace,
+            namespace=autoscaler.namespace,
             subresource="scale",
             content_type=MERGE_PATCH,
         )
-        self._memory(found).changed(desired - current, self.clock.now_ns())
+        self._memory(autoscaler).changed(desired - current, self.clock.now_ns())
         text = f"New size: {desired}; reason: {reason}"
-        self.emit_event(found, "SuccessfulRescale", text, action=f"ScaleTo{desired}")
+        self.emit_event(autoscaler, "SuccessfulRescale", text, action=f"ScaleTo{desired}")
         text = f"the HPA controller was able to update the target scale to {desired}"
         self._say(conditions, _ABLE, ("True", "SucceededRescale", text))
         status |= {"desiredReplicas": desired, "lastScaleTime": rfc3339(self.clock.now_ns())}
 
     async def _desired(
-        self, found: Whole, scale: Json, current: int, status: Json, conditions: list[Json]
+        self, autoscaler: Whole, scale: Json, current: int, status: Json, conditions: list[Json]
     ) -> tuple[int | None, str]:
         """Return the wanted number of replicas and the reason; None when no number is known."""
-        least, most = int(found.spec.get("minReplicas") or 1), int(found.spec["maxReplicas"])
+        least, most = (
+            int(autoscaler.spec.get("minReplicas") or 1),
+            int(autoscaler.spec["maxReplicas"]),
+        )
         if current == 0:
             text = "scaling is disabled since the replica count of the target is zero"
             self._say(conditions, _ACTIVE, ("False", "ScalingDisabled", text))
@@ -133,12 +136,12 @@ class AutoscalerController(Controller):
             return most, "Current number of replicas above Spec.MaxReplicas"
         if current < least:
             return least, "Current number of replicas below Spec.MinReplicas"
-        wanted = await self._wanted(found, scale, current, conditions)
+        wanted = await self._wanted(autoscaler, scale, current, conditions)
         if wanted is None:
             return None, ""
         status["currentMetrics"] = wanted.statuses
-        bounded: Bounded = self._memory(found).bound(
-            found.spec, current, wanted.replicas, now_ns=self.clock.now_ns()
+        bounded: Bounded = self._memory(autoscaler).bound(
+            autoscaler.spec, current, wanted.replicas, now_ns=self.clock.now_ns()
         )
         self._say(conditions, _ABLE, ("True", *bounded.able))
         self._say(conditions, _LIMITED, bounded.limited)
@@ -147,20 +150,20 @@ class AutoscalerController(Controller):
         return bounded.replicas, reason
 
     async def _wanted(
-        self, found: Whole, scale: Json, current: int, conditions: list[Json]
+        self, autoscaler: Whole, scale: Json, current: int, conditions: list[Json]
     ) -> _Wanted | None:
         """Evaluate every metric; the largest number of replicas counts."""
         selector = parse_label_selector((scale.get("status") or {}).get("selector") or "")
         pods = [
             pod
-            for pod in self._pods.in_namespace(found.namespace)
+            for pod in self._pods.in_namespace(autoscaler.namespace)
             if selector.matches(pod.metadata.labels)
         ]
         best, statuses, problems = _Wanted(0, "", []), [], list[tuple[str, str]]()
-        for metric in found.spec.get("metrics") or ():
+        for metric in autoscaler.spec.get("metrics") or ():
             try:
                 target, label = _target(metric)
-                proposal = await self._proposal(found, target, current, pods, scale)
+                proposal = await self._proposal(autoscaler, target, current, pods, scale)
             except (MetricError, MoorageError) as problem:
                 problems.append((f"FailedGet{metric['type']}Metric", str(problem)))
                 statuses.append({"type": metric["type"]})
@@ -171,18 +174,18 @@ class AutoscalerController(Controller):
         # As upstream: with a metric missing, replicas may be added and not be taken away.
         if problems and best.replicas < current:
             reason, text = problems[0]
-            told = f"the HPA was unable to compute the replica count: {text}"
-            self._say(conditions, _ACTIVE, ("False", reason, told))
-            self.emit_event(found, reason, text, kind="Warning")
+            message = f"the HPA was unable to compute the replica count: {text}"
+            self._say(conditions, _ACTIVE, ("False", reason, message))
+            self.emit_event(autoscaler, reason, text, kind="Warning")
             return None
-        told = f"the HPA was able to successfully calculate a replica count from {best.metric}"
-        self._say(conditions, _ACTIVE, ("True", "ValidMetricFound", told))
+        message = f"the HPA was able to successfully calculate a replica count from {best.metric}"
+        self._say(conditions, _ACTIVE, ("True", "ValidMetricFound", message))
         return msgspec.structs.replace(best, statuses=statuses)
 
     async def _proposal(
-        self, found: Whole, target: Target, current: int, pods: Sequence[Pod], scale: Json
+        self, autoscaler: Whole, target: Target, current: int, pods: Sequence[Pod], scale: Json
     ) -> Proposal:
-        selection = Selection(found.namespace, str(scale["status"].get("selector") or ""))
+        selection = Selection(autoscaler.namespace, str(scale["status"].get("selector") or ""))
         listed: Any = await self.client.list(POD_METRICS, selection)
         used = {each["metadata"]["name"]: _used(each, target) for each in listed["items"]}
         if not used:
@@ -193,8 +196,8 @@ class AutoscalerController(Controller):
         known = {name: amount for name, amount in used.items() if amount is not None}
         return propose(target, current, pods, known, now_ns=self.clock.now_ns())
 
-    def _memory(self, found: Whole) -> ScalingMemory:
-        return self._memories.setdefault(found.metadata.uid, ScalingMemory())
+    def _memory(self, autoscaler: Whole) -> ScalingMemory:
+        return self._memories.setdefault(autoscaler.metadata.uid, ScalingMemory())
 
     def _say(self, conditions: list[Json], kind: str, said: tuple[str, str, str]) -> None:
         told = with_condition(conditions, kind, said, self.clock.now_ns())
@@ -213,19 +216,19 @@ def _target(metric: Mapping[str, Any]) -> tuple[Target, str]:
         raise MetricError(
             f"metrics of type {kind} are not served here; use Resource or ContainerResource"
         )
-    told = metric[source]
-    target, resource = told.get("target") or {}, str(told["name"])
+    metric_source = metric[source]
+    target, resource = metric_source.get("target") or {}, str(metric_source["name"])
     label = f"{resource} resource"
     if source == "containerResource":
         label = f"{resource} container resource"
     if target.get("averageUtilization") is not None:
         percent = int(target["averageUtilization"])
-        found = Target(resource, told.get("container", ""), percent=percent)
+        found = Target(resource, metric_source.get("container", ""), percent=percent)
         return found, f"{label} utilization (percentage of request)"
     if target.get("averageValue") is None:
         raise MetricError("neither averageUtilization nor averageValue is given")
     milli = parse_quantity(target["averageValue"]) * 1000 // NANO
-    return Target(resource, told.get("container", ""), milli=max(1, milli)), label
+    return Target(resource, metric_source.get("container", ""), milli=max(1, milli)), label
 
 
 def _used(measured: Json, target: Target) -> int | None:

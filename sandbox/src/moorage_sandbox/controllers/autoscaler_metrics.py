@@ -117,10 +117,10 @@ def _replicas(
     target: Target,
     current: int,
     groups: _Groups,
-    counted: dict[str, int],
+    usage: dict[str, int],
     requests: Milli,
 ) -> int:
-    ratio, _, _ = _ratio(target, counted, requests)
+    ratio, _, _ = _ratio(target, usage, requests)
     unready = groups.unready if ratio > 1 else []
     if not unready and not groups.missing:
         return current if _near(ratio) else math.ceil(ratio * groups.ready)
@@ -128,15 +128,15 @@ def _replicas(
     # added, and as fully used when pods would be removed.
     for name in groups.missing:
         if ratio < 1:
-            counted[name] = _full_use(target, requests, name)
+            usage[name] = _full_use(target, requests, name)
         elif ratio > 1:
-            counted[name] = 0
+            usage[name] = 0
     for name in unready:
-        counted[name] = 0
-    anew, _, _ = _ratio(target, counted, requests)
+        usage[name] = 0
+    anew, _, _ = _ratio(target, usage, requests)
     if _near(anew) or (ratio < 1 < anew) or (anew < 1 < ratio):
         return current
-    replicas = math.ceil(anew * len(counted))
+    replicas = math.ceil(anew * len(usage))
     turned = (anew < 1 and replicas > current) or (anew > 1 and replicas < current)
     return current if turned else replicas
 

@@ -62,33 +62,33 @@ class CronJobController(Controller):
             return None
         return (following - now).total_seconds() + _LATER_SECONDS
 
-    def _schedule(self, found: Whole) -> Schedule | None:
+    def _schedule(self, cron_job: Whole) -> Schedule | None:
         try:
-            zone = ZoneInfo(found.spec["timeZone"]) if found.spec.get("timeZone") else UTC
+            zone = ZoneInfo(cron_job.spec["timeZone"]) if cron_job.spec.get("timeZone") else UTC
         except (ZoneInfoNotFoundError, ValueError):
-            text = f"invalid timeZone: {found.spec['timeZone']}"
-            self.emit_event(found, "UnknownTimeZone", text, kind="Warning")
+            text = f"invalid timeZone: {cron_job.spec['timeZone']}"
+            self.emit_event(cron_job, "UnknownTimeZone", text, kind="Warning")
             return None
         try:
-            return read_schedule(found.spec["schedule"], zone)
+            return read_schedule(cron_job.spec["schedule"], zone)
         except ValueError as error:
-            text = f"unparseable schedule: {found.spec['schedule']} : {error}"
-            self.emit_event(found, "UnparseableSchedule", text, kind="Warning")
+            text = f"unparseable schedule: {cron_job.spec['schedule']} : {error}"
+            self.emit_event(cron_job, "UnparseableSchedule", text, kind="Warning")
             return None
 
     async def _start_job(
-        self, found: Whole, due: datetime, jobs: list[Whole], status: Json, now: datetime
+        self, cron_job: Whole, due: datetime, jobs: list[Whole], status: Json, now: datetime
     ) -> None:
         """Start the job of a moment, if it is not too late and the policy allows it."""
         stamp = rfc3339(_nanoseconds(due))
-        late = found.spec.get("startingDeadlineSeconds")
+        late = cron_job.spec.get("startingDeadlineSeconds")
         if late is not None and due + timedelta(seconds=late) < now:
             text = f"Missed scheduled time to start a job: {stamp}"
-            self.emit_event(found, "MissSchedule", text, kind="Warning")
+            self.emit_event(cron_job, "MissSchedule", text, kind="Warning")
             return
-        name = f"{found.name}-{_nanoseconds(due) // NS_PER_SECOND // 60}"
+        name = f"{cron_job.name}-{_nanoseconds(due) // NS_PER_SECOND // 60}"
         active = [job for job in jobs if not finished(job)]
-        policy = found.spec.get("concurrencyPolicy")
+        policy = cron_job.spec.get("concurrencyPolicy")
         if any(job.name == name for job in jobs):
             # The job of this moment exists already; the view was behind when its status was
             # written.
@@ -96,35 +96,35 @@ class CronJobController(Controller):
             return
         if policy == "Forbid" and active:
             text = "Not starting job because prior execution is running and concurrency policy is"
-            self.emit_event(found, "JobAlreadyActive", f"{text} Forbid")
+            self.emit_event(cron_job, "JobAlreadyActive", f"{text} Forbid")
             return
         if policy == "Replace":
             for job in active:
-                await self._delete(found, job)
+                await self._delete(cron_job, job)
             status["active"] = None
-        body = _job(found, name, stamp)
-        made: Any = await self.client.create(JOBS, body, namespace=found.namespace)
-        self.emit_event(found, "SuccessfulCreate", f"Created job {name}", action=name)
-        reference = _reference(name, found.namespace, made["metadata"]["uid"])
+        body = _job(cron_job, name, stamp)
+        made: Any = await self.client.create(JOBS, body, namespace=cron_job.namespace)
+        self.emit_event(cron_job, "SuccessfulCreate", f"Created job {name}", action=name)
+        reference = _reference(name, cron_job.namespace, made["metadata"]["uid"])
         status["active"] = [*(status["active"] or []), reference]
         status["lastScheduleTime"] = stamp
 
-    async def _delete(self, found: Whole, job: Whole) -> None:
+    async def _delete(self, cron_job: Whole, job: Whole) -> None:
         try:
             await self.client.delete(
                 JOBS, job.name, namespace=job.namespace, propagation="Background"
             )
         except NotFoundError:
             return
-        self.emit_event(found, "SuccessfulDelete", f"Deleted job {job.name}", action=job.name)
+        self.emit_event(cron_job, "SuccessfulDelete", f"Deleted job {job.name}", action=job.name)
 
-    async def _forget_old(self, found: Whole, jobs: list[Whole]) -> None:
+    async def _forget_old(self, cron_job: Whole, jobs: list[Whole]) -> None:
         """Delete finished jobs beyond the history limits, the oldest first."""
         for limit, complete in (
             ("successfulJobsHistoryLimit", True),
             ("failedJobsHistoryLimit", False),
         ):
-            kept = found.spec.get(limit)
+            history_limit = cron_job.spec.get(limit)
             done = [
                 job
                 for job in jobs
@@ -133,36 +133,36 @@ class CronJobController(Controller):
                 and job.metadata.deletion_timestamp is None
             ]
             done.sort(key=lambda job: (str(job.status.get("startTime") or ""), job.name))
-            if kept is not None:
-                for job in done[: max(len(done) - kept, 0)]:
-                    await self._delete(found, job)
+            if history_limit is not None:
+                for job in done[: max(len(done) - history_limit, 0)]:
+                    await self._delete(cron_job, job)
 
 
-def _status(found: Whole, jobs: list[Whole]) -> Json:
+def _status(cron_job: Whole, jobs: list[Whole]) -> Json:
     """Return the status that follows from the existing jobs."""
     active = [
         _reference(job.name, job.namespace, job.metadata.uid) for job in jobs if not finished(job)
     ]
     ended = [str(job.status["completionTime"]) for job in jobs if job.status.get("completionTime")]
-    before = found.status.get("lastSuccessfulTime")
+    before = cron_job.status.get("lastSuccessfulTime")
     return {
         "active": active or None,
-        "lastScheduleTime": found.status.get("lastScheduleTime"),
+        "lastScheduleTime": cron_job.status.get("lastScheduleTime"),
         "lastSuccessfulTime": max([*ended, *([before] if before else [])], default=None),
     }
 
 
-def _due(found: Whole, schedule: Schedule, now: datetime) -> datetime | None:
+def _due(cron_job: Whole, schedule: Schedule, now: datetime) -> datetime | None:
     """Return the latest scheduled time since the last job was started; None if there is none."""
-    since = found.status.get("lastScheduleTime") or found.metadata.creation_timestamp
+    since = cron_job.status.get("lastScheduleTime") or cron_job.metadata.creation_timestamp
     last = schedule.last_until(now)
     if last is None or last <= _moment(parse_rfc3339(str(since))):
         return None
     return last
 
 
-def _job(found: Whole, name: str, stamp: str) -> Json:
-    template = found.spec.get("jobTemplate") or {}
+def _job(cron_job: Whole, name: str, stamp: str) -> Json:
+    template = cron_job.spec.get("jobTemplate") or {}
     metadata = template.get("metadata") or {}
     annotations = {**(metadata.get("annotations") or {}), _SCHEDULED_AT: stamp}
     return {
@@ -172,7 +172,7 @@ def _job(found: Whole, name: str, stamp: str) -> Json:
             "name": name,
             "labels": dict(metadata.get("labels") or {}),
             "annotations": annotations,
-            "ownerReferences": [owner_reference(found, CRON_JOBS)],
+            "ownerReferences": [owner_reference(cron_job, CRON_JOBS)],
         },
         "spec": template.get("spec") or {},
     }

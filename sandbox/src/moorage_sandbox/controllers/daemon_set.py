@@ -90,32 +90,32 @@ class DaemonSetController(Controller):
         await self._revisions.tidy(daemon_set, history, names | {history.update.name})
         return next_available(pods, min_ready_seconds(daemon_set), now_ns)
 
-    def _plan(self, found: Whole, nodes: list[Node], pods: list[Pod], revision: str) -> Plan:
+    def _plan(self, daemon_set: Whole, nodes: list[Node], pods: list[Pod], revision: str) -> Plan:
         """Return the pods to create and delete; outdated pods only when the numbers are right."""
         now_ns = self.clock.now_ns()
-        plan = place(found, nodes, pods, now_ns)
+        plan = place(daemon_set, nodes, pods, now_ns)
         if plan.create or plan.delete or plan.failed:
             return plan
-        if (found.spec.get("updateStrategy") or {}).get("type") == "OnDelete":
+        if (daemon_set.spec.get("updateStrategy") or {}).get("type") == "OnDelete":
             return plan
-        placement = Placement(found)
+        placement = Placement(daemon_set)
         wanted = [node.name for node in nodes if placement.should_run(node)]
-        return roll(found, pods, wanted, revision, now_ns)
+        return roll(daemon_set, pods, wanted, revision, now_ns)
 
-    async def _carry_out(self, found: Whole, plan: Plan, revision: str) -> None:
-        due = [pod for pod in plan.failed if self._may_replace(found, pod)]
+    async def _carry_out(self, daemon_set: Whole, plan: Plan, revision: str) -> None:
+        due = [pod for pod in plan.failed if self._may_replace(daemon_set, pod)]
         for pod in due:
             text = f"Found failed daemon pod {pod.namespace}/{pod.name} on node "
             text += f"{pod.spec.node_name}, will try to kill it"
             related = reference(pod, PODS)
-            self.emit_event(found, "FailedDaemonPod", text, kind="Warning", related=related)
-        await self._control.delete_pods(found, [*due, *plan.delete][:_BURST])
-        bodies = [pod_of(found, name, revision) for name in plan.create[:_BURST]]
-        await self._control.create_pods(found, bodies)
+            self.emit_event(daemon_set, "FailedDaemonPod", text, kind="Warning", related=related)
+        await self._control.delete_pods(daemon_set, [*due, *plan.delete][:_BURST])
+        bodies = [pod_of(daemon_set, name, revision) for name in plan.create[:_BURST]]
+        await self._control.create_pods(daemon_set, bodies)
 
-    def _may_replace(self, found: Whole, pod: Pod) -> bool:
+    def _may_replace(self, daemon_set: Whole, pod: Pod) -> bool:
         """Whether a failed pod may be replaced now; each failure on a node lengthens the pause."""
-        where = (found.metadata.uid, pod.spec.node_name)
+        where = (daemon_set.metadata.uid, pod.spec.node_name)
         count, until_ns, uid = self._failures.get(where, (0, 0, ""))
         now_ns = self.clock.monotonic_ns()
         if uid != pod.metadata.uid:
@@ -126,7 +126,7 @@ class DaemonSetController(Controller):
             until_ns = now_ns + pause * NS_PER_SECOND
             self._failures[where] = (count + 1, until_ns, pod.metadata.uid)
         if now_ns < until_ns:
-            key = (found.namespace, found.name)
+            key = (daemon_set.namespace, daemon_set.name)
             self.queue.add_after(key, (until_ns - now_ns) / NS_PER_SECOND)
             return False
         return True

@@ -159,10 +159,13 @@ class DeploymentController(Controller):
                 adopted = True
         return None if adopted else mine
 
-    async def _change_owners(self, found: Whole, change: dict[str, Any]) -> None:
-        metadata = {"uid": found.metadata.uid, "ownerReferences": [change]}
+    async def _change_owners(self, replica_set: Whole, change: dict[str, Any]) -> None:
+        metadata = {"uid": replica_set.metadata.uid, "ownerReferences": [change]}
         await self.client.patch(
-            REPLICA_SETS, found.name, patch_body({"metadata": metadata}), namespace=found.namespace
+            REPLICA_SETS,
+            replica_set.name,
+            patch_body({"metadata": metadata}),
+            namespace=replica_set.namespace,
         )
 
     # --- writing ----------------------------------------------------------------------------
@@ -223,5 +226,7 @@ def _recreates(deployment: Whole) -> bool:
     return (deployment.spec.get("strategy") or {}).get("type") == "Recreate"
 
 
-def _may_adopt(deployment: Whole, found: Whole) -> bool:
-    return bool(found.metadata.labels) and selector_of(deployment).matches(found.metadata.labels)
+def _may_adopt(deployment: Whole, replica_set: Whole) -> bool:
+    return bool(replica_set.metadata.labels) and selector_of(deployment).matches(
+        replica_set.metadata.labels
+    )

@@ -34,16 +34,16 @@ class ElasticQuotaController(Controller):
 
     async def sync(self, key: Key) -> float | None:
         """Write the use of the pods in a quota's namespace, if the use changed."""
-        found = self._quotas.objects.get(key)
-        if found is None or key != min(self._of_namespace[found.namespace]):
+        quota = self._quotas.objects.get(key)
+        if quota is None or key != min(self._of_namespace[quota.namespace]):
             return None
-        used = quota_used(found, self._running.get(found.namespace, {}).values())
-        if used != found.status.get("used"):
+        used = quota_used(quota, self._running.get(quota.namespace, {}).values())
+        if used != quota.status.get("used"):
             # A merge patch keeps the fields that it does not name.
-            gone = dict.fromkeys(found.status.get("used") or {})
-            await self.write_status(found, {"used": {**gone, **used}})
-            text = f"Elastic Quota {found.namespace}/{found.name} synced successfully"
-            self.emit_event(found, "Synced", text)
+            gone = dict.fromkeys(quota.status.get("used") or {})
+            await self.write_status(quota, {"used": {**gone, **used}})
+            text = f"Elastic Quota {quota.namespace}/{quota.name} synced successfully"
+            self.emit_event(quota, "Synced", text)
         return None
 
     def _quota_changed(self, old: Whole | None, new: Whole | None) -> None:

@@ -88,19 +88,19 @@ class EndpointsController(Controller):
 
     # --- writing ----------------------------------------------------------------------------
 
-    async def _write_slices(self, service: Whole, found: list[Place]) -> None:
-        names = {place.pod.spec.node_name for place in found}
+    async def _write_slices(self, service: Whole, places: list[Place]) -> None:
+        names = {place.pod.spec.node_name for place in places}
         nodes = ((name, self._nodes.objects.get(("", name))) for name in names)
         zones = {name: node.metadata.labels.get(_ZONE, "") for name, node in nodes if node}
         known = _managed(self._slices, service, SLICE_MARK)
         told = labels(service, {SERVICE_NAME: service.name, **SLICE_MARK})
         distribution = service.spec.get("trafficDistribution") or ""
-        wanted = slices(known, pod_endpoints(found, zones, distribution))
+        wanted = slices(known, pod_endpoints(places, zones, distribution))
         await write_slices(self, service, known, wanted, told)
 
-    async def _write_list(self, service: Whole, found: list[Place]) -> None:
+    async def _write_list(self, service: Whole, places: list[Place]) -> None:
         published = service.spec.get("publishNotReadyAddresses") is True
-        wanted, annotations = subsets(found, published=published)
+        wanted, annotations = subsets(places, published=published)
         list_labels = labels(service, LIST_MARK)
         known = self._lists.objects.get((service.namespace, service.name))
         metadata: Json = {"name": service.name, "labels": list_labels, "annotations": annotations}
@@ -190,17 +190,20 @@ class EndpointsMirror(Controller):
 
     async def sync(self, key: Key) -> float | None:
         """Write the slices of an Endpoints object; its slices go with it by their owner."""
-        found = self._lists.objects.get(key)
-        if found is None:
+        endpoints = self._lists.objects.get(key)
+        if endpoints is None:
             return None
-        wanted = mirrored(found) if self._is_mirrored(found) else {}
-        known = _managed(self._slices, found, MIRROR_MARK)
-        told = {**found.metadata.labels, SERVICE_NAME: found.name, **MIRROR_MARK}
-        await write_slices(self, found, known, slices(known, wanted), told)
+        wanted = mirrored(endpoints) if self._is_mirrored(endpoints) else {}
+        known = _managed(self._slices, endpoints, MIRROR_MARK)
+        told = {**endpoints.metadata.labels, SERVICE_NAME: endpoints.name, **MIRROR_MARK}
+        await write_slices(self, endpoints, known, slices(known, wanted), told)
         return None
 
-    def _is_mirrored(self, found: Endpoints) -> bool:
-        meta, service = found.metadata, self._services.objects.get((found.namespace, found.name))
+    def _is_mirrored(self, endpoints: Endpoints) -> bool:
+        meta, service = (
+            endpoints.metadata,
+            self._services.objects.get((endpoints.namespace, endpoints.name)),
+        )
         if service is None or service.spec.get("selector"):
             return False
         kept_out = meta.labels.get(_SKIP) == "true" or _LEADER in meta.annotations
@@ -218,7 +221,7 @@ async def write_slices(
     owner: Whole,
     known: list[EndpointSlice],
     wanted: list[Slice],
-    told: dict[str, str],
+    slice_labels: dict[str, str],
 ) -> None:
     """Create, change and delete slices until they are those wanted.
 
@@ -226,13 +229,13 @@ async def write_slices(
     ----------
     writer
         The controller of the owner.
-    told
+    slice_labels
         Labels of the slices.
     """
     for each in wanted:
         stored = each.known
         if stored is None:
-            metadata: Json = {"generateName": f"{owner.name}-", "labels": told}
+            metadata: Json = {"generateName": f"{owner.name}-", "labels": slice_labels}
             metadata["ownerReferences"] = [owner_reference(owner, writer.resource)]
             body = {
                 "apiVersion": ENDPOINT_SLICES.api_version,
@@ -243,9 +246,12 @@ async def write_slices(
                 "endpoints": each.endpoints,
             }
             await writer.client.create(ENDPOINT_SLICES, body, namespace=owner.namespace)
-        elif (stored.endpoints or []) != each.endpoints or stored.metadata.labels != told:
+        elif (stored.endpoints or []) != each.endpoints or stored.metadata.labels != slice_labels:
             gone = dict.fromkeys(stored.metadata.labels)
-            changes = {"metadata": {"labels": {**gone, **told}}, "endpoints": each.endpoints}
+            changes = {
+                "metadata": {"labels": {**gone, **slice_labels}},
+                "endpoints": each.endpoints,
+            }
             await writer.patch_object(ENDPOINT_SLICES, stored, changes)
     kept = {each.known.name for each in wanted if each.known is not None}
     for stale in known:

@@ -152,12 +152,12 @@ class GarbageCollector:
             self._told_by.add(resource)
             view.tell(told)
 
-    def _watch(self, resource: ResourceType, seen: Callable[[ApiObject], None]) -> None:
+    def _watch(self, resource: ResourceType, on_object: Callable[[ApiObject], None]) -> None:
         reflector = Reflector(
             self._client.transport,
             resource,
             PartialObject,
-            handler=Follower(seen, self._object_gone),
+            handler=Follower(on_object, self._object_gone),
             clock=self._clock,
             rng=self._streams.stream(f"controllers/garbage/{resource.qualified}"),
             optional=True,

@@ -141,27 +141,27 @@ class JobController(Controller):
         waits = [each for each in (wait, deadline_in(job, now_ns)) if each is not None]
         return max(0.0, min(waits)) if waits and end is None else None
 
-    def _all_tracked(self, pods: list[Pod], found: Tally) -> list[Pod]:
+    def _all_tracked(self, pods: list[Pod], tally_now: Tally) -> list[Pod]:
         """Return the pods that an ending job releases: ended pods and pods being deleted."""
-        noted = {pod.metadata.uid for pod in found.to_release}
+        noted = {pod.metadata.uid for pod in tally_now.to_release}
         return [
             pod
             for pod in pods
             if is_tracked(pod) and (pod.metadata.uid in noted or pod.metadata.deletion_timestamp)
         ]
 
-    async def _manage(self, job: Whole, found: Tally, now_ns: int) -> float | None:
+    async def _manage(self, job: Whole, tally_now: Tally, now_ns: int) -> float | None:
         """Create or delete pods; return the seconds to wait before more may be created."""
-        number = missing(job, found)
-        if gone := superfluous(job, found.active, at_least=max(0, -number), now_ns=now_ns):
+        number = missing(job, tally_now)
+        if gone := superfluous(job, tally_now.active, at_least=max(0, -number), now_ns=now_ns):
             await self._take_back(job, gone)
         elif number > 0:
             if fails_by_index(job):
-                return await self._replace_by_index(job, found, number, now_ns)
+                return await self._replace_by_index(job, tally_now, number, now_ns)
             wait = self._backoff_left(key_of(job), now_ns)
             if wait > 0:
                 return wait
-            await self._control.create_pods(job, self._bodies(job, found, min(number, _BURST)))
+            await self._control.create_pods(job, self._bodies(job, tally_now, min(number, _BURST)))
         return None
 
     async def _take_back(self, job: Whole, pods: list[Pod]) -> None:
@@ -170,39 +170,41 @@ class JobController(Controller):
         await self._control.delete_pods(job, pods)
 
     async def _replace_by_index(
-        self, job: Whole, found: Tally, number: int, now_ns: int
+        self, job: Whole, tally_now: Tally, number: int, now_ns: int
     ) -> float | None:
         """Create pods of the indexes whose pause is over; return the shortest pause left."""
-        pauses = {index: replaced_in(pod, now_ns) for index, pod in found.unreplaced.items()}
+        pauses = {index: replaced_in(pod, now_ns) for index, pod in tally_now.unreplaced.items()}
         left = {index: pause for index, pause in pauses.items() if pause > 0}
-        indexes = self._free_indexes(job, found, set(left), min(number, _BURST))
+        indexes = self._free_indexes(job, tally_now, set(left), min(number, _BURST))
         bodies = [
-            job_pod(job, index, annotations=counts_after(job, found.unreplaced.get(index)))
+            job_pod(job, index, annotations=counts_after(job, tally_now.unreplaced.get(index)))
             for index in indexes
         ]
         await self._control.create_pods(job, bodies)
         return min(left.values(), default=None)
 
-    def _bodies(self, job: Whole, found: Tally, number: int) -> list[Json]:
+    def _bodies(self, job: Whole, tally_now: Tally, number: int) -> list[Json]:
         if not is_indexed(job):
             return [job_pod(job, None) for _ in range(number)]
-        return [job_pod(job, index) for index in self._free_indexes(job, found, set(), number)]
+        return [job_pod(job, index) for index in self._free_indexes(job, tally_now, set(), number)]
 
-    def _free_indexes(self, job: Whole, found: Tally, waiting: set[int], number: int) -> list[int]:
+    def _free_indexes(
+        self, job: Whole, tally_now: Tally, waiting: set[int], number: int
+    ) -> list[int]:
         """Return the indexes that get a pod now; indexes in a retry pause are left out."""
-        held = [index_of(pod) for pod in found.active]
+        held = [index_of(pod) for pod in tally_now.active]
         if job.spec.get("podReplacementPolicy") == "Failed":
-            held += [index_of(pod) for pod in found.terminating]
-        taken = found.indexes | {each for each in held if each is not None}
-        return free_indexes(job, taken | found.failed_indexes | waiting, number)
+            held += [index_of(pod) for pod in tally_now.terminating]
+        taken = tally_now.indexes | {each for each in held if each is not None}
+        return free_indexes(job, taken | tally_now.failed_indexes | waiting, number)
 
-    def _count_failures(self, job: Whole, found: Tally, now_ns: int) -> None:
+    def _count_failures(self, job: Whole, tally_now: Tally, now_ns: int) -> None:
         key = key_of(job)
-        if found.new_success:
+        if tally_now.new_success:
             self._failures.pop(key, None)
-        if found.new_failures:
+        if tally_now.new_failures:
             count, _ = self._failures.get(key, (0, 0))
-            self._failures[key] = (count + len(found.new_failures), now_ns)
+            self._failures[key] = (count + len(tally_now.new_failures), now_ns)
 
     def _backoff_left(self, key: Key, now_ns: int) -> float:
         count, last_ns = self._failures.get(key, (0, 0))
@@ -211,13 +213,13 @@ class JobController(Controller):
     # --- the status -------------------------------------------------------------------------
 
     def _status(
-        self, job: Whole, found: Tally, end: JobEnd | None, *, suspended: bool, now_ns: int
+        self, job: Whole, tally_now: Tally, end: JobEnd | None, *, suspended: bool, now_ns: int
     ) -> Json:
-        status = counts(job, found)
+        status = counts(job, tally_now)
         if is_indexed(job):
-            status["completedIndexes"] = write_indexes(found.indexes) or None
+            status["completedIndexes"] = write_indexes(tally_now.indexes) or None
         if fails_by_index(job):
-            status["failedIndexes"] = write_indexes(found.failed_indexes)
+            status["failedIndexes"] = write_indexes(tally_now.failed_indexes)
         conditions: list[Json] = list(job.status.get("conditions") or [])
         was_suspended = any(
             each.get("type") == SUSPENDED and each.get("status") == "True" for each in conditions
@@ -234,7 +236,7 @@ class JobController(Controller):
             interim = "SuccessCriteriaMet" if end.kind == COMPLETE else "FailureTarget"
             said = ("True", end.reason, end.message)
             conditions = with_condition(conditions, interim, said, now_ns)
-            if not (found.active or found.terminating or found.to_release):
+            if not (tally_now.active or tally_now.terminating or tally_now.to_release):
                 conditions = with_condition(conditions, end.kind, said, now_ns)
                 if end.kind == COMPLETE:
                     status["completionTime"] = rfc3339(now_ns)

@@ -89,23 +89,23 @@ def group_of(pod: Pod | None) -> Key | None:
     return (pod.namespace, name) if name else None
 
 
-def group_status(found: Whole, pods: Sequence[Pod], *, now_ns: int) -> dict[str, Any]:
+def group_status(group: Whole, pods: Sequence[Pod], *, now_ns: int) -> dict[str, Any]:
     """Return the status of a group that has not ended.
 
     Parameters
     ----------
-    found
+    group
         The group.
     pods
         Every pod that names the group, finished pods included.
     now_ns
         Wall-clock time.
     """
-    before = str(found.status.get("phase") or "")
+    before = str(group.status.get("phase") or "")
     phases = [pod.status.phase for pod in pods]
     running, succeeded = phases.count("Running"), phases.count("Succeeded")
     failed = phases.count("Failed")
-    phase = _phase(before, pods, least=_least(found))
+    phase = _phase(before, pods, least=_least(group))
     status: dict[str, Any] = {
         "phase": phase,
         "scheduled": sum(bool(pod.spec.node_name) and not is_finished(pod) for pod in pods) or None,
@@ -114,11 +114,11 @@ def group_status(found: Whole, pods: Sequence[Pod], *, now_ns: int) -> dict[str,
         "failed": failed or None,
     }
     if phase != PENDING:
-        if not found.status.get("scheduleStartTime"):
+        if not group.status.get("scheduleStartTime"):
             status["scheduleStartTime"] = rfc3339(now_ns)
         owner = pods[0].metadata.controller if pods else None
-        if owner is not None and not found.status.get("occupiedBy"):
-            status["occupiedBy"] = f"{found.namespace}/{owner.name}"
+        if owner is not None and not group.status.get("occupiedBy"):
+            status["occupiedBy"] = f"{group.namespace}/{owner.name}"
     return status
 
 
@@ -167,8 +167,8 @@ def _met_an_error(pod: Pod) -> bool:
     )
 
 
-def _what_is_missing(found: Whole, pods: Sequence[Pod]) -> str:
-    least, waiting = _least(found), [pod for pod in pods if not pod.spec.node_name]
+def _what_is_missing(group: Whole, pods: Sequence[Pod]) -> str:
+    least, waiting = _least(group), [pod for pod in pods if not pod.spec.node_name]
     text = f"{_placed(pods)} of at least {least} pods have a node"
     if not waiting:
         return f"{text}, others are gone"
@@ -177,13 +177,13 @@ def _what_is_missing(found: Whole, pods: Sequence[Pod]) -> str:
     return f"{text}, {waiting[0].name} waits for one{why}"
 
 
-def _least(found: Whole) -> int:
-    return int(found.spec.get("minMember") or 0)
+def _least(group: Whole) -> int:
+    return int(group.spec.get("minMember") or 0)
 
 
-def _took_too_long(found: Whole) -> bool:
+def _took_too_long(group: Whole) -> bool:
     """Whether a group started too long after its creation to be updated (upstream's rule)."""
-    start = time_ns(found.status.get("scheduleStartTime"))
-    if not start or found.status.get("running") or found.status.get("phase") in _STARTED:
+    start = time_ns(group.status.get("scheduleStartTime"))
+    if not start or group.status.get("running") or group.status.get("phase") in _STARTED:
         return False
-    return start - time_ns(found.metadata.creation_timestamp) > _TOO_LONG_NS
+    return start - time_ns(group.metadata.creation_timestamp) > _TOO_LONG_NS

@@ -71,26 +71,31 @@ class ReplicaSetController(Controller):
             raise failure
         return next_available(pods, min_ready_seconds(replica_set), now_ns)
 
-    async def _manage(self, found: Whole, pods: Sequence[Pod]) -> None:
-        missing = wanted(found) - len(pods)
+    async def _manage(self, replica_set: Whole, pods: Sequence[Pod]) -> None:
+        missing = wanted(replica_set) - len(pods)
         if missing > 0:
-            owner = owner_reference(found, self.resource)
-            template = found.spec.get("template") or {}
+            owner = owner_reference(replica_set, self.resource)
+            template = replica_set.spec.get("template") or {}
             bodies = [
                 pod_from_template(
-                    template, namespace=found.namespace, owner=owner, prefix=f"{found.name}-"
+                    template,
+                    namespace=replica_set.namespace,
+                    owner=owner,
+                    prefix=f"{replica_set.name}-",
                 )
                 for _ in range(min(missing, _BURST))
             ]
-            await self._control.create_pods(found, bodies)
+            await self._control.create_pods(replica_set, bodies)
         elif missing < 0:
-            order = deletion_order(pods, rank=self._crowding(found), now_ns=self.clock.now_ns())
-            await self._control.delete_pods(found, order[: min(-missing, _BURST)])
+            order = deletion_order(
+                pods, rank=self._crowding(replica_set), now_ns=self.clock.now_ns()
+            )
+            await self._control.delete_pods(replica_set, order[: min(-missing, _BURST)])
 
-    def _crowding(self, found: Whole) -> dict[str, int]:
+    def _crowding(self, replica_set: Whole) -> dict[str, int]:
         """Return how many active pods of this set and its siblings are on each node."""
-        above = found.metadata.controller
-        family = [found] if above is None else self._sets.owned_by(above.uid)
+        above = replica_set.metadata.controller
+        family = [replica_set] if above is None else self._sets.owned_by(above.uid)
         return Counter(
             pod.spec.node_name
             for each in family

@@ -41,17 +41,17 @@ class ClaimMaker(Controller):
         pod = self._pods.objects.get(key)
         if pod is None or pod.metadata.deletion_timestamp or is_finished(pod):
             return None
-        told: list[Json] = []
+        statuses: list[Json] = []
         missing = False
         for entry in unmade(pod):
             name = self._find(pod, entry) or await self._make(pod, entry)
             missing = missing or name is None
             if name is not None:
-                told.append({"name": entry, "resourceClaimName": name})
-        if told:
+                statuses.append({"name": entry, "resourceClaimName": name})
+        if statuses:
             body = {
                 "metadata": {"uid": pod.uid},
-                "status": {"resourceClaimStatuses": [*_known(pod), *told]},
+                "status": {"resourceClaimStatuses": [*_known(pod), *statuses]},
             }
             await self.client.patch(
                 PODS, pod.name, encode(body), namespace=pod.namespace, subresource="status"

@@ -88,14 +88,14 @@ class Revisions:
         client = self._controller.client
         name = f"{owner.name}-{hashed}"
         try:
-            made: Any = await client.create(CONTROLLER_REVISIONS, body, namespace=owner.namespace)
+            stored: Any = await client.create(CONTROLLER_REVISIONS, body, namespace=owner.namespace)
         except ConflictError:
-            made = await client.get(CONTROLLER_REVISIONS, name, namespace=owner.namespace)
-            if made.get("data") != data:
+            stored = await client.get(CONTROLLER_REVISIONS, name, namespace=owner.namespace)
+            if stored.get("data") != data:
                 # Another template has this hash: the next attempt uses another name.
                 await self._controller.write_status(owner, {"collisionCount": collisions + 1})
                 raise
-        return msgspec.convert(made, Revision)
+        return msgspec.convert(stored, Revision)
 
     async def tidy(self, owner: Whole, history: History, live: set[str]) -> None:
         """Delete the oldest revisions beyond the history that is kept, but none in `live`."""

@@ -93,17 +93,17 @@ class Scales:
         ApiError, TransportError
             The server refused a call or gave no valid answer.
         """
-        found: dict[str, Scale | BudgetError | None] = {}
+        scales: dict[str, Scale | BudgetError | None] = {}
         for owner in owners:
-            if owner.uid in found:
+            if owner.uid in scales:
                 continue
             try:
-                found[owner.uid] = self._scale_in_view(owner, namespace) or await self._read_scale(
+                scales[owner.uid] = self._scale_in_view(owner, namespace) or await self._read_scale(
                     owner, namespace
                 )
             except ScaleError as problem:
-                found[owner.uid] = BudgetError(str(problem))
-        return found
+                scales[owner.uid] = BudgetError(str(problem))
+        return scales
 
     def _scale_in_view(self, owner: OwnerReference, namespace: str) -> Scale | None:
         workload = self._find(owner, namespace)

@@ -79,56 +79,62 @@ class StatefulSetController(Controller):
         )
         return next_available(claimed, min_ready_seconds(stateful_set), now_ns)
 
-    async def _carry_out(self, found: Whole, due: Plan) -> None:
+    async def _carry_out(self, stateful_set: Whole, due: Plan) -> None:
         for claim in due.claims:
-            await self._create_claim(found, claim)
-        await self._control.delete_pods(found, due.delete)
-        await self._control.create_pods(found, due.create)
+            await self._create_claim(stateful_set, claim)
+        await self._control.delete_pods(stateful_set, due.delete)
+        await self._control.create_pods(stateful_set, due.create)
 
-    async def _create_claim(self, found: Whole, claim: Json) -> None:
+    async def _create_claim(self, stateful_set: Whole, claim: Json) -> None:
         name = claim["metadata"]["name"]
-        known = self._claims.objects.get((found.namespace, name))
+        known = self._claims.objects.get((stateful_set.namespace, name))
         if known is not None and known.metadata.deletion_timestamp is None:
             return
         if known is not None:
             raise MoorageError(f"claim {name} is being deleted; a new one is made afterwards")
         try:
-            await self.client.create(PERSISTENT_VOLUME_CLAIMS, claim, namespace=found.namespace)
+            await self.client.create(
+                PERSISTENT_VOLUME_CLAIMS, claim, namespace=stateful_set.namespace
+            )
         except ConflictError:
             return  # made already; the watch will show it
         except MoorageError as problem:
-            text = f"create Claim {name} in StatefulSet {found.name} failed error: {problem}"
-            self.emit_event(found, "FailedCreate", text, kind="Warning")
+            text = f"create Claim {name} in StatefulSet {stateful_set.name} failed error: {problem}"
+            self.emit_event(stateful_set, "FailedCreate", text, kind="Warning")
             raise
-        text = f"create Claim {name} in StatefulSet {found.name} success"
-        self.emit_event(found, "SuccessfulCreate", text)
+        text = f"create Claim {name} in StatefulSet {stateful_set.name} success"
+        self.emit_event(stateful_set, "SuccessfulCreate", text)
 
     # --- what becomes of claims -------------------------------------------------------------
 
-    async def _keep_claims(self, found: Whole, pods: Mapping[int, Pod]) -> None:
+    async def _keep_claims(self, stateful_set: Whole, pods: Mapping[int, Pod]) -> None:
         """Set the owners of claims by the set's retention policy, for the garbage collector."""
-        policy = found.spec.get("persistentVolumeClaimRetentionPolicy") or {}
+        policy = stateful_set.spec.get("persistentVolumeClaimRetentionPolicy") or {}
         with_set = policy.get("whenDeleted") == "Delete"
         with_pod = policy.get("whenScaled") == "Delete"
-        for template in found.spec.get("volumeClaimTemplates") or []:
+        for template in stateful_set.spec.get("volumeClaimTemplates") or []:
             for ordinal, pod in pods.items():
                 claim = self._claims.objects.get(
-                    (found.namespace, claim_name(found, template, ordinal))
+                    (stateful_set.namespace, claim_name(stateful_set, template, ordinal))
                 )
                 if claim is None or claim.metadata.deletion_timestamp is not None:
                     continue
-                condemned = ordinal not in ordinals(found)
+                condemned = ordinal not in ordinals(stateful_set)
                 wanted: list[Json] = []
                 if with_set and not (with_pod and condemned):
-                    wanted.append(_owner("apps/v1", "StatefulSet", found.name, found.metadata.uid))
+                    wanted.append(
+                        _owner(
+                            "apps/v1", "StatefulSet", stateful_set.name, stateful_set.metadata.uid
+                        )
+                    )
                 if with_pod and condemned:
                     wanted.append(_owner("v1", "Pod", pod.name, pod.metadata.uid))
-                await self._own(claim, found, pod, wanted)
+                await self._own(claim, stateful_set, pod, wanted)
 
     async def _own(
-        self, claim: PersistentVolumeClaim, found: Whole, pod: Pod, wanted: list[Json]
+        self, claim: PersistentVolumeClaim, stateful_set: Whole, pod: Pod, wanted: list[Json]
     ) -> None:
-        ours = {found.metadata.uid, pod.metadata.uid}
+        ours = {stateful_set.metadata.uid, pod.metadata.uid}
         before = [each for each in claim.metadata.owner_references if each.uid in ours]
         if [each.uid for each in before] == [each["uid"] for each in wanted]:
             return

@@ -49,9 +49,9 @@ class View(Generic[T]):
         self._owned: dict[str, dict[Key, T]] = {}
         self._free: dict[str, dict[Key, T]] = {}
 
-    def tell(self, told: ChangeListener[T]) -> None:
+    def tell(self, listener: ChangeListener[T]) -> None:
         """Call a listener with every change from now on."""
-        self._listeners.append(told)
+        self._listeners.append(listener)
 
     def owned_by(self, uid: str) -> list[T]:
         """Return the objects an owner manages, by name."""

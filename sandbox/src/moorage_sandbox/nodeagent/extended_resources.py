@@ -22,13 +22,13 @@ Reserved = Mapping[str, int]
 def reserved_in(template: NodeTemplate) -> Reserved:
     """Return how much of each extended resource a template reserves."""
     status = from_dict(Node, template).status
-    kept: dict[str, int] = {}
+    amounts: dict[str, int] = {}
     for name, amount in status.capacity.items():
         if is_extended_resource(name) and name in status.allocatable:
             back = parse_quantity(amount) - parse_quantity(status.allocatable[name])
             if back > 0:
-                kept[name] = back
-    return kept
+                amounts[name] = back
+    return amounts
 
 
 def allocatable_changes(status: NodeStatus, reserved: Reserved) -> dict[str, Quantity | None]:

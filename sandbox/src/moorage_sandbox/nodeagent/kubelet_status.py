@@ -57,7 +57,7 @@ def report(
     times: ConditionTimes,
     containers: PodContainers,
     *,
-    given: ResourcesInForce | None = None,
+    in_force: ResourcesInForce | None = None,
     now_ns: int,
     phase: Phase | None = None,
 ) -> dict[str, object]:
@@ -69,7 +69,7 @@ def report(
         Without a pod address, the sandbox of the pod is not ready.
     times
         Updated with the conditions written here.
-    given
+    in_force
         The resources in force; None where they are those of the spec.
     now_ns
         Wall-clock time, nanoseconds.
@@ -84,7 +84,7 @@ def report(
     else:
         wanted = _living_conditions(pod, facts, containers, now_ns)
         status |= _addresses(facts)
-    pending = given.pending if given is not None and not over else None
+    pending = in_force.pending if in_force is not None and not over else None
     if pending is not None:
         wanted.append((_RESIZE_PENDING, "True", pending.reason, pending.message))
     conditions = _conditions(pod, wanted, times, rfc3339(now_ns))
@@ -100,8 +100,8 @@ def report(
     inits = _statuses(pod, containers.inits(pod), now_ns, over=over)
     if inits:
         status["initContainerStatuses"] = inits
-    if given is not None and given.resized:
-        _tell_resources(given, [*regular, *inits])
+    if in_force is not None and in_force.resized:
+        _tell_resources(in_force, [*regular, *inits])
     if pod.spec.ephemeral_containers:
         found_late = _statuses(pod, containers.ephemeral(pod), now_ns, over=over)
         status["ephemeralContainerStatuses"] = found_late
@@ -121,9 +121,9 @@ def _end_unstarted(statuses: Iterable[dict[str, Any]]) -> None:
             status["state"] = {"terminated": dict(_UNKNOWN_END)}
 
 
-def _tell_resources(given: ResourcesInForce, statuses: Iterable[dict[str, Any]]) -> None:
+def _tell_resources(in_force: ResourcesInForce, statuses: Iterable[dict[str, Any]]) -> None:
     for each in statuses:
-        if (found := given.resources.get(each["name"])) is not None:
+        if (found := in_force.resources.get(each["name"])) is not None:
             each["allocatedResources"] = found.requests
             parts = {"requests": found.requests, "limits": found.limits}
             each["resources"] = {name: part for name, part in parts.items() if part}
@@ -215,14 +215,14 @@ def _conditions(
 
 
 def _addresses(facts: PodFacts) -> dict[str, object]:
-    found: dict[str, object] = {
+    addresses: dict[str, object] = {
         "hostIP": facts.host_ip,
         "hostIPs": [{"ip": facts.host_ip}],
         "startTime": facts.start_time,
     }
     if facts.pod_ip:
-        found |= {"podIP": facts.pod_ip, "podIPs": [{"ip": facts.pod_ip}]}
-    return found
+        addresses |= {"podIP": facts.pod_ip, "podIPs": [{"ip": facts.pod_ip}]}
+    return addresses
 
 
 def _living_conditions(
@@ -284,7 +284,7 @@ def _status(pod: Pod, seat: Seat, now_ns: int, *, over: bool) -> dict[str, Any]:
     """Build the status of a container; ``over``: the pod has ended, so nothing runs again."""
     run = seat.run
     crashed = waits_for_retry(pod, seat) and not over
-    told: dict[str, Any] = {
+    status: dict[str, Any] = {
         "name": seat.container.name,
         "image": seat.container.image,
         "imageID": "",
@@ -295,8 +295,8 @@ def _status(pod: Pod, seat: Seat, now_ns: int, *, over: bool) -> dict[str, Any]:
     }
     last = run.ended if crashed else run.last
     if last is not None:
-        told["lastState"] = _terminated(last)
-    return told
+        status["lastState"] = _terminated(last)
+    return status
 
 
 def _state(pod: Pod, seat: Seat) -> dict[str, Any]:

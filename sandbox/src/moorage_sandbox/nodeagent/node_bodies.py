@@ -69,7 +69,7 @@ def conditions(node: Node, *, now_ns: int) -> list[dict[str, object]]:
     reported: list[dict[str, object]] = []
     for kind, status, reason, message in _statuses(node):
         known = found.get(kind)
-        kept = known.last_transition_time if known and known.status == status else None
+        since = known.last_transition_time if known and known.status == status else None
         reported.append(
             {
                 "type": kind,
@@ -77,7 +77,7 @@ def conditions(node: Node, *, now_ns: int) -> list[dict[str, object]]:
                 "reason": reason,
                 "message": message,
                 "lastHeartbeatTime": now,
-                "lastTransitionTime": kept or now,
+                "lastTransitionTime": since or now,
             }
         )
     return reported
@@ -107,13 +107,13 @@ def heartbeat_patch(node: Node, *, now_ns: int) -> dict[str, object]:
 def _statuses(node: Node) -> list[tuple[str, str, str, str]]:
     """Return type, status, reason and message of each condition."""
     pressed = pressures_of(node)
-    found = [
+    conditions_of_node = [
         (each.condition, "True", *each.pressed)
         if each in pressed
         else (each.condition, "False", *each.healthy)
         for each in PRESSURES
     ]
-    return [*found, _READY]
+    return [*conditions_of_node, _READY]
 
 
 def lease_object(name: str, *, node_uid: str, spec: dict[str, object]) -> dict[str, object]:

@@ -67,7 +67,7 @@ class PodContainers:
         since_ns
             When the pod started; used for moments that the status does not give.
         """
-        told = {
+        statuses = {
             each.name: each
             for each in (*pod.status.init_container_statuses, *pod.status.container_statuses)
         }
@@ -76,8 +76,8 @@ class PodContainers:
             (self._regular, pod.spec.containers),
         ):
             for index, container in enumerate(containers):
-                if container.name in told:
-                    runs[index] = taken_up(told[container.name], since_ns)
+                if container.name in statuses:
+                    runs[index] = taken_up(statuses[container.name], since_ns)
         late = pod.status.ephemeral_container_statuses or ()
         self._ephemeral = {each.name: taken_up(each, since_ns) for each in late} or None
 

@@ -245,20 +245,20 @@ class PodLife:
 
     def _resize(self, record: _Record) -> list[PodEffect]:
         """Resize a pod if its spec asks for it; the next report tells the outcome."""
-        pod, given = record.pod, record.resources
-        if given is None or record.stage not in {_Stage.STARTING, _Stage.RUNNING}:
+        pod, in_force = record.pod, record.resources
+        if in_force is None or record.stage not in {_Stage.STARTING, _Stage.RUNNING}:
             return []
-        name, before, was = pod.spec.node_name, given.pending, given.resources
-        given.resize(pod, self._nodes[name], self._loads[name])
-        if given.pending is not None and given.pending.reason == "Deferred":
+        name, before, was = pod.spec.node_name, in_force.pending, in_force.resources
+        in_force.resize(pod, self._nodes[name], self._loads[name])
+        if in_force.pending is not None and in_force.pending.reason == "Deferred":
             self._deferred.setdefault(name, {})[pod.uid] = None
         else:
             self._forget_deferred(record)
-        if given.resources is not was:
+        if in_force.resources is not was:
             self._retry_deferred(name)
-        if given.pending is None or given.pending == before:
+        if in_force.pending is None or in_force.pending == before:
             return []
-        reason, why = given.pending.reason, given.pending.message
+        reason, why = in_force.pending.reason, in_force.pending.message
         return [Complain(reference(pod), name, f"Resize{reason}", why, action="Resizing")]
 
     def _make_room(self, record: _Record) -> None:
@@ -490,7 +490,7 @@ def _report(record: _Record, now_ns: int, phase: Phase | None = None) -> PatchPo
         record.facts,
         record.times,
         record.containers,
-        given=record.resources,
+        in_force=record.resources,
         now_ns=now_ns,
         phase=phase,
     )

@@ -90,14 +90,14 @@ def why_not_admitted(pod: Pod, node: Node) -> str:
     -----
     kubernetes v1.36 pkg/kubelet/eviction/eviction_manager.go, Admit.
     """
-    found = pressures_of(node)
-    if not found or _is_critical(pod):
+    pressures = pressures_of(node)
+    if not pressures or _is_critical(pod):
         return ""
-    if found == [MEMORY]:
+    if pressures == [MEMORY]:
         taint = Taint(key="node.kubernetes.io/memory-pressure", effect=NO_SCHEDULE)
         if qos_class(pod) != _BEST_EFFORT or tolerated(taint, pod.spec.tolerations):
             return ""
-    return f"The node had condition: [{', '.join(each.condition for each in found)}]. "
+    return f"The node had condition: [{', '.join(each.condition for each in pressures)}]. "
 
 
 def victim_of(pressure: Pressure, pods: Iterable[Pod]) -> Pod | None:

@@ -43,14 +43,14 @@ class ResourcesInForce:
     __slots__ = ("pending", "resized", "resources")
 
     def __init__(self, pod: Pod) -> None:
-        told = {
+        statuses = {
             each.name: each
             for each in (*pod.status.container_statuses, *pod.status.init_container_statuses)
             if each.resources is not None
         }
-        self.resized = bool(told)
+        self.resized = bool(statuses)
         self.resources = {
-            each.name: _in_force(each, told.get(each.name)) for each in _resizable(pod)
+            each.name: _in_force(each, statuses.get(each.name)) for each in _resizable(pod)
         }
         self.pending: Refusal | None = None
 

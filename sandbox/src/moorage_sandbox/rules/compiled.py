@@ -160,16 +160,14 @@ class _Compiler:
     def _element(self, schema: Schema, path: str) -> Node | None:
         values, apart = self._values, self._apart
         self._values *= elements_max(schema)
-        found = None
+        node = None
         if isinstance(schema.get("additionalProperties"), dict):
-            found = self.schema_rules(
-                schema["additionalProperties"], f"{path}.additionalProperties"
-            )
+            node = self.schema_rules(schema["additionalProperties"], f"{path}.additionalProperties")
         elif isinstance(schema.get("items"), dict):
             self._apart |= schema.get("x-kubernetes-list-type") != "map"
-            found = self.schema_rules(schema["items"], f"{path}.items")
+            node = self.schema_rules(schema["items"], f"{path}.items")
         self._values, self._apart = values, apart
-        return found
+        return node
 
     def _leave_out_logic(self, schema: Schema, path: str) -> None:
         """Note the rules inside logical operators: these are not evaluated."""
@@ -202,7 +200,9 @@ class _Compiler:
     def _rule(self, each: StoredRule, schema: Schema, where: str) -> Iterator[Rule]:
         """Yield the compiled rule unless it is refused or left out."""
         program = self._program(each, "rule", schema, where)
-        told = each.message_expression and self._program(each, "messageExpression", schema, where)
+        message_program = each.message_expression and self._program(
+            each, "messageExpression", schema, where
+        )
         if program is None:
             return
         if program.uses_old and self._apart:
@@ -212,7 +212,7 @@ class _Compiler:
             text = "may not be set if oldSelf is not used in rule"
             self.refused.append(invalid(f"{where}.optionalOldSelf", each.optional_old_self, text))
         self.refused += over_budget(each.rule.strip(), schema, self._values, where)
-        yield Rule(each, program, told or None, read_field_path(each.field_path, schema))
+        yield Rule(each, program, message_program or None, read_field_path(each.field_path, schema))
 
     def _program(self, each: StoredRule, part: str, schema: Schema, where: str) -> Program | None:
         """Compile one expression of a rule; None where it is refused or left out."""
@@ -240,8 +240,8 @@ def _undefined_field(text: str, reading: Reading, schema: Schema) -> str:
     for place, names in reading.fields:
         at, inner = place, schema
         for name in names:
-            found = _member(inner, name)
-            if found is None:
+            member = _member(inner, name)
+            if member is None:
                 line = text.count("\n", 0, at) + 1
                 column = at - text.rfind("\n", 0, at)
                 shown = text.split("\n")[line - 1]
@@ -249,7 +249,7 @@ def _undefined_field(text: str, reading: Reading, schema: Schema) -> str:
                     f"compilation failed: ERROR: <input>:{line}:{column}: undefined field '{name}'"
                     f"\n | {shown}\n | {'.' * (column - 1)}^"
                 )
-            at, inner = at + len(name) + 1, found
+            at, inner = at + len(name) + 1, member
     return ""
 
 

@@ -110,12 +110,12 @@ class Evaluation:
 
     def _message(self, rule: Rule, known: Mapping[str, Any], variables: Any, size: Size) -> str:
         """Return the message of a broken rule, its own where that is affordable and one line."""
-        told = None
+        message = None
         if rule.message_program is not None and self._budget.allows(
             rule.message_program, known, size
         ):
-            told = evaluate(rule.message_program, variables)
-        text = told.strip() if isinstance(told, str) else ""
+            message = evaluate(rule.message_program, variables)
+        text = message.strip() if isinstance(message, str) else ""
         if text and "\n" not in text and len(text.encode()) <= _MESSAGE_BYTES_MAX:
             return text
         return rule.stored.message.strip() or f"failed rule: {rule.stored.rule.strip()}"

@@ -169,13 +169,13 @@ class DataDirectory:
             self._write_identity()
             return self.identity
         try:
-            found = msgspec.json.decode(file.read_bytes(), type=Identity)
-            found.authority(clock)
+            identity = msgspec.json.decode(file.read_bytes(), type=Identity)
+            identity.authority(clock)
         except (msgspec.DecodeError, ValueError) as error:
             raise UsageError(f"{file} is damaged: {error}; put back a copy of it") from error
-        if found.format != FORMAT:
-            raise UsageError(f"{file} has format {found.format}; this version reads {FORMAT}")
-        return found
+        if identity.format != FORMAT:
+            raise UsageError(f"{file} has format {identity.format}; this version reads {FORMAT}")
+        return identity
 
     def _write_identity(self) -> None:
         put(self._files, _IDENTITY, msgspec.json.encode(self.identity))

@@ -224,18 +224,18 @@ class ExampleExtender:
 
     async def preempt(self, body: Body) -> bytes:
         """Leave out nodes where a pod labelled to be kept would be a victim."""
-        asked = _victims_asked.decode(b"".join(body))
-        kept: dict[str, list[str]] = {}
-        for node_name, victims in (asked.node_name_to_victims or {}).items():
+        question = _victims_asked.decode(b"".join(body))
+        uids_by_node: dict[str, list[str]] = {}
+        for node_name, victims in (question.node_name_to_victims or {}).items():
             if not any(pod.metadata.labels.get(KEEP) == "true" for pod in victims.pods):
-                kept[node_name] = [pod.metadata.uid for pod in victims.pods]
-        for node_name, ids in (asked.node_name_to_meta_victims or {}).items():
+                uids_by_node[node_name] = [pod.metadata.uid for pod in victims.pods]
+        for node_name, ids in (question.node_name_to_meta_victims or {}).items():
             known = (await self._known()).pods
             if not any(known.get(pod.uid, {}).get(KEEP) == "true" for pod in ids.pods):
-                kept[node_name] = [pod.uid for pod in ids.pods]
+                uids_by_node[node_name] = [pod.uid for pod in ids.pods]
         left = {
             node_name: {"Pods": [{"UID": uid} for uid in uids], "NumPDBViolations": 0}
-            for node_name, uids in kept.items()
+            for node_name, uids in uids_by_node.items()
         }
         return msgspec.json.encode({"NodeNameToMetaVictims": left})
 
@@ -264,12 +264,12 @@ class ExampleExtender:
         self._look = (whole[len(head) :], changes, look) if whole.startswith(head) else None
         return look
 
-    async def _labels_of(self, asked: _NodesQuestion) -> Mapping[str, Mapping[str, str]]:
+    async def _labels_of(self, question: _NodesQuestion) -> Mapping[str, Mapping[str, str]]:
         """Return the labels of the nodes asked about, in order."""
-        if asked.node_names is not None:
+        if question.node_names is not None:
             known = (await self._known()).nodes
-            return {name: known.get(name, {}) for name in asked.node_names}
-        nodes = _nodes.decode(asked.nodes) or _Nodes()
+            return {name: known.get(name, {}) for name in question.node_names}
+        nodes = _nodes.decode(question.nodes) or _Nodes()
         return {node.metadata.name: node.metadata.labels for node in nodes.items}
 
     async def _known(self) -> Cluster:

@@ -162,12 +162,12 @@ class AsyncSandbox:
     async def pods(self, namespace: str = "") -> list[PodRecord]:
         """Return the pods by name, of one namespace or of all."""
         listed: Any = (await self._client().list(PODS))["items"]
-        found = [
+        records = [
             _record(from_dict(Pod, each))
             for each in listed
             if namespace in {"", each["metadata"]["namespace"]}
         ]
-        return sorted(found, key=lambda each: (each.namespace, each.name))
+        return sorted(records, key=lambda each: (each.namespace, each.name))
 
     async def _apply(self, obj: Mapping[str, Any]) -> None:
         metadata = obj.get("metadata") or {}

@@ -114,11 +114,11 @@ class Onlooker:
             for owner in names.get("ownerReferences") or ():
                 owner.setdefault("uid", uids.get(owner["name"], ""))
             try:
-                made = await self._client.create(resource, obj, namespace=namespace)
+                created = await self._client.create(resource, obj, namespace=namespace)
             except ApiError as error:
                 complain(f"{kind} {names.get('name', '')}: {error}")
                 continue
             pods += resource is PODS
-            stored = made.get("metadata")
+            stored = created.get("metadata")
             uids[names.get("name")] = str(stored["uid"]) if isinstance(stored, dict) else ""
         return pods

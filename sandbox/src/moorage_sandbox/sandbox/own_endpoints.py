@@ -28,15 +28,15 @@ async def publish_endpoints(client: Client, address: str, port: int) -> None:
     refused: the disk is full, or the rules of admission deny them. The log tells it.
     """
     try:
-        found = ipaddress.ip_address(address)
+        ip = ipaddress.ip_address(address)
     except ValueError:
         return
-    if found.is_unspecified:
+    if ip.is_unspecified:
         return
     ports = [{"name": "https", "port": port, "protocol": "TCP"}]
     where = [{"addresses": [address], "conditions": {"ready": True}}]
     subsets = [{"addresses": [{"ip": address}], "ports": ports}]
-    family = f"IPv{found.version}"
+    family = f"IPv{ip.version}"
     try:
         await _put(
             client,

@@ -193,19 +193,19 @@ class SandboxServer:
         are ordinary ones, which a client may have deleted; they come back only after a salvage.
         """
         certificate = self._authority.certificate
-        found = complete(self._api, authority_certificate=certificate, definitions=salvaged)
-        for name in found.created:
+        completion = complete(self._api, authority_certificate=certificate, definitions=salvaged)
+        for name in completion.created:
             if salvaged:
                 _log.warning("salvage: made anew: %s", name)
             else:
                 _log.info("missing object made: %s", name)
-        for name in found.refused:
+        for name in completion.refused:
             _log.warning("missing object not made: %s", name)
 
     def _with_stored_nodes(self) -> list[NodeTemplate]:
         """Return the requested nodes, and the stored nodes that agents played before."""
-        asked = [] if self._settings.nodes_of_new else self._settings.nodes
-        names = {name_of(template) for template in asked}
+        templates = [] if self._settings.nodes_of_new else self._settings.nodes
+        names = {name_of(template) for template in templates}
         store = self._api.store
         leases = store.shelf(LEASES.qualified)
         stored = [
@@ -213,7 +213,7 @@ class SandboxServer:
             for record in store.shelf(NODES.qualified).records()
             if record.name not in names and leases.get((LEASE_NAMESPACE, record.name)) is not None
         ]
-        return [*asked, *stored]
+        return [*templates, *stored]
 
     async def _listen(self) -> int:
         """Listen on the requested port, else on the previous port, else on any free port."""

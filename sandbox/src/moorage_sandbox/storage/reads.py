@@ -71,9 +71,9 @@ class Reads:
         # Shelf that was read as a whole -> version of its last write then.
         self._shelves: dict[Versioned, int] = {}
 
-    def note_read(self, shelf: Versioned, key: Any, found: Any) -> None:
+    def note_read(self, shelf: Versioned, key: Any, obj: Any) -> None:
         """Note that one object was read."""
-        self._objects.setdefault((shelf, key), found)
+        self._objects.setdefault((shelf, key), obj)
 
     def note_all(self, shelf: Versioned) -> None:
         """Note that many objects of a shelf are about to be read."""

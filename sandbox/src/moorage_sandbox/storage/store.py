@@ -270,13 +270,13 @@ class Store:
 
     def shelf(self, resource: str) -> Shelf:
         """Return a resource's shelf, made on first use."""
-        found = self._shelves.get(resource)
-        if found is None:
+        shelf = self._shelves.get(resource)
+        if shelf is None:
             made = Shelf(self._limits)
             self._begin(made)
             # A thread may make the same shelf at the same time; the first one is used.
-            found = self._shelves.setdefault(resource, made)
-        return found
+            shelf = self._shelves.setdefault(resource, made)
+        return shelf
 
     def _begin(self, shelf: Shelf) -> None:
         """Forget all changes before the store was restored."""

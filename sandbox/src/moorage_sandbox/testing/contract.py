@@ -227,17 +227,17 @@ class _Check:
         self.add(_changed(before, [*nodes, *pods]), "unchanged")
         self.add(self._reused(nodes, placed, pods), "reuse")
 
-    def _differences(self, first: StillCluster, again: StillCluster, asked: Pod) -> Iterator[str]:
+    def _differences(self, first: StillCluster, again: StillCluster, pod: Pod) -> Iterator[str]:
         try:
-            found = [_answers(cluster.evaluation(asked), self.name) for cluster in (first, first)]
-            found.append(_answers(again.evaluation(asked), self.name))
+            answers = [_answers(cluster.evaluation(pod), self.name) for cluster in (first, first)]
+            answers.append(_answers(again.evaluation(pod), self.name))
         except CycleError as error:
-            yield f"pod {asked.metadata.name}: {error.status.message}"
+            yield f"pod {pod.metadata.name}: {error.status.message}"
             return
-        for where, other in (("asked again", found[1]), ("in an equal cluster", found[2])):
-            if other != found[0]:
-                text = _difference(found[0], other)
-                self.add(iter([f"pod {asked.metadata.name}, {where}: {text}"]), "twice")
+        for where, other in (("asked again", answers[1]), ("in an equal cluster", answers[2])):
+            if other != answers[0]:
+                text = _difference(answers[0], other)
+                self.add(iter([f"pod {pod.metadata.name}, {where}: {text}"]), "twice")
 
     def _reused(
         self, nodes: Sequence[Node], placed: Mapping[str, Sequence[Pod]], pods: Sequence[Pod]
@@ -247,15 +247,15 @@ class _Check:
             StillCluster(nodes, plugins=[self._plugin], args=self._args, pods=placed, reuse=reuse)
             for reuse in (True, False)
         ]
-        for index, asked in enumerate([*pods, *pods]):
+        for index, example in enumerate([*pods, *pods]):
             name = f"replica-{index}"
-            metadata = msgspec.structs.replace(asked.metadata, name=name, uid=f"uid-{name}")
-            replica = msgspec.structs.replace(asked, metadata=metadata)
+            metadata = msgspec.structs.replace(example.metadata, name=name, uid=f"uid-{name}")
+            replica = msgspec.structs.replace(example, metadata=metadata)
             decided = [cluster.decide(replica) for cluster in clusters]
             told = [each.node_name or each.message for each in decided]
             if told[0] != told[1]:
                 yield (
-                    f"pod {asked.metadata.name}: {told[0]!r} with reused answers, {told[1]!r} "
+                    f"pod {example.metadata.name}: {told[0]!r} with reused answers, {told[1]!r} "
                     "without: a declared capability does not hold"
                 )
                 return
@@ -300,19 +300,19 @@ class _quiet:  # noqa: N801 - used as a function
         logging.disable(logging.NOTSET)
 
 
-def _answers(found: Evaluation, name: str) -> dict[str, object]:
+def _answers(evaluation: Evaluation, name: str) -> dict[str, object]:
     """Return the answers of one plugin, by what they are about."""
     answers: dict[str, object] = {
         f"Filter on node {node_name}": (status.code.name, status.reasons)
-        for node_name, status in found.by_plugin.get(name, {}).items()
+        for node_name, status in evaluation.by_plugin.get(name, {}).items()
     }
-    if found.pre_enqueue is not None:
-        answers["PreEnqueue"] = (found.pre_enqueue.code.name, found.pre_enqueue.reasons)
-    if found.scores is not None and name in found.scores.plugins:
-        scores = found.scores.plugins[name].raw_n.tolist()
+    if evaluation.pre_enqueue is not None:
+        answers["PreEnqueue"] = (evaluation.pre_enqueue.code.name, evaluation.pre_enqueue.reasons)
+    if evaluation.scores is not None and name in evaluation.scores.plugins:
+        scores = evaluation.scores.plugins[name].raw_n.tolist()
         answers |= {
             f"Score of node {node_name}": score
-            for node_name, score in zip(found.feasible, scores, strict=True)
+            for node_name, score in zip(evaluation.feasible, scores, strict=True)
         }
     return answers
 

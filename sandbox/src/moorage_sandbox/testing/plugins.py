@@ -69,15 +69,15 @@ def with_plugins(
         entry = load_plugin(each) if isinstance(each, str) else entry_of(each, origin="a test")
         registry.register(entry)
         entries.append(entry)
-    given = LoadedConfiguration() if config is None else config
-    scheduler = given.scheduler
+    loaded = LoadedConfiguration() if config is None else config
+    scheduler = loaded.scheduler
     if alone:
-        kept = PluginSet(
+        plugin_set = PluginSet(
             enabled=[PluginRef(name=name) for name in _ALWAYS_ENABLED],
             disabled=[PluginRef(name="*")],
         )
         profiles = [
-            msgspec.structs.replace(each, plugins=Plugins(multi_point=kept))
+            msgspec.structs.replace(each, plugins=Plugins(multi_point=plugin_set))
             for each in scheduler.profiles
         ]
         scheduler = msgspec.structs.replace(scheduler, profiles=profiles)
@@ -88,7 +88,7 @@ def with_plugins(
         for each in scheduler.profiles
     ]
     scheduler = msgspec.structs.replace(scheduler, profiles=profiles)
-    return msgspec.structs.replace(given, scheduler=scheduler), registry
+    return msgspec.structs.replace(loaded, scheduler=scheduler), registry
 
 
 class StillCluster:

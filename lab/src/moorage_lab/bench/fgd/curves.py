@@ -72,15 +72,15 @@ def curves(steps: Sequence[Step], total_gpus: int) -> Curves:
 
 
 def _means(values: list[list[float]]) -> list[float | None]:
-    found: list[float | None] = []
+    means: list[float | None] = []
     for column, own in enumerate(values):
         near = own or [
             value
             for beside in range(max(0, column - 1), min(len(values), column + 2))
             for value in values[beside]
         ]
-        found.append(_sum(near) / len(near) if near else None)
-    return found
+        means.append(_sum(near) / len(near) if near else None)
+    return means
 
 
 def _sum(values: Sequence[float]) -> float:

@@ -163,12 +163,12 @@ def run_experiment(
     for pod, kind in zip(pods, experiment.pods, strict=True):
         cluster.place(pod, kind)
     seconds = watch.seconds
-    found = curves(cluster.steps(), experiment.total_gpus)
+    points = curves(cluster.steps(), experiment.total_gpus)
     return Run(
         trace=trace.name,
         policy=policy,
         seed=seed,
-        curves=found,
+        curves=points,
         failed=cluster.failed,
         decisions=len(pods),
         seconds=seconds,
@@ -240,16 +240,16 @@ def _node(node: TraceNode) -> Node:
 
 def _pods(arrivals: Sequence[TracePod]) -> list[Pod]:
     """Return the pods in the order in which they come; copies have names of their own."""
-    made: dict[str, Pod] = {}
-    found = []
+    pods_by_name: dict[str, Pod] = {}
+    pods = []
     for index, arrival in enumerate(arrivals):
-        first = made.get(arrival.name)
+        first = pods_by_name.get(arrival.name)
         if first is None:
-            first = made[arrival.name] = _pod(arrival)
+            first = pods_by_name[arrival.name] = _pod(arrival)
         name = f"{arrival.name}-{index}"
         metadata = msgspec.structs.replace(first.metadata, name=name, uid=name)
-        found.append(msgspec.structs.replace(first, metadata=metadata))
-    return found
+        pods.append(msgspec.structs.replace(first, metadata=metadata))
+    return pods
 
 
 def _pod(pod: TracePod) -> Pod:

@@ -63,12 +63,12 @@ class GoRand:
 
     def permutation(self, length: int) -> list[int]:
         """Return a permutation of the numbers below `length`, as ``Perm``."""
-        made = [0] * length
+        order = [0] * length
         for position in range(length):
             other = self.below(position + 1)
-            made[position] = made[other]
-            made[other] = position
-        return made
+            order[position] = order[other]
+            order[other] = position
+        return order
 
     def _below_by_product(self, limit: int) -> int:
         product = (self.bits63() >> 31) * limit
@@ -107,25 +107,25 @@ def _constants() -> tuple[int, ...]:
     by_step = [start[(feed + _LENGTH - 1 - step) % _LENGTH] for step in range(_LENGTH)]
     for step in range(_LENGTH, 2 * _LENGTH):
         by_step.append((by_step[step - _LENGTH] + by_step[step - _LAG]) & _WORD)
-    made = [0] * _LENGTH
+    state = [0] * _LENGTH
     for after in range(_LENGTH):
         step = _STEPS - _LENGTH + 1 + after
         terms = zip(power, by_step[after : after + _LENGTH], strict=True)
-        made[(feed - step) % _LENGTH] = sum(a * b for a, b in terms) & _WORD
-    return tuple(made)
+        state[(feed - step) % _LENGTH] = sum(a * b for a, b in terms) & _WORD
+    return tuple(state)
 
 
 def _power(exponent: int) -> list[int]:
     """Return t**exponent modulo t**607 - t**334 - 1: 607 coefficients modulo 2**64."""
-    found = [1] + [0] * (_LENGTH - 1)
+    polynomial = [1] + [0] * (_LENGTH - 1)
     for bit in bin(exponent)[2:]:
-        square = _packed(found) ** 2
-        found = _reduced(square.to_bytes(2 * _LENGTH * _LIMB // 8, "little"))
+        square = _packed(polynomial) ** 2
+        polynomial = _reduced(square.to_bytes(2 * _LENGTH * _LIMB // 8, "little"))
         if bit == "1":
-            top = found.pop()
-            found.insert(0, top)
-            found[_LENGTH - _LAG] = (found[_LENGTH - _LAG] + top) & _WORD
-    return found
+            top = polynomial.pop()
+            polynomial.insert(0, top)
+            polynomial[_LENGTH - _LAG] = (polynomial[_LENGTH - _LAG] + top) & _WORD
+    return polynomial
 
 
 def _packed(coefficients: list[int]) -> int:

@@ -63,14 +63,14 @@ def traces_in(folder: Path) -> list[str]:
     UsageError
         There is none.
     """
-    found = {
+    names = {
         path.name.removeprefix(_PODS).partition(".csv")[0]
         for form in ("csv", "csv.gz")
         for path in folder.glob(f"{_PODS}?*.{form}")
     }
-    if not found:
+    if not names:
         raise UsageError(f"{folder} has no {_PODS}TRACE.csv: --data names the folder of the traces")
-    return sorted(found)
+    return sorted(names)
 
 
 def read_nodes(folder: Path) -> tuple[TraceNode, ...]:
@@ -81,7 +81,7 @@ def read_nodes(folder: Path) -> tuple[TraceNode, ...]:
     UsageError
         The file is missing, or a row cannot be read.
     """
-    made = (
+    nodes = (
         TraceNode(
             row["sn"],
             int(row["cpu_milli"]),
@@ -91,7 +91,7 @@ def read_nodes(folder: Path) -> tuple[TraceNode, ...]:
         )
         for row in _rows(folder / _NODES)
     )
-    return tuple(sorted(_checked(made, folder / _NODES), key=lambda node: node.name))
+    return tuple(sorted(_checked(nodes, folder / _NODES), key=lambda node: node.name))
 
 
 def read_pods(folder: Path, trace: str) -> tuple[TracePod, ...]:

@@ -72,14 +72,14 @@ def _tune(
     arrivals: list[TracePod], pods: Sequence[TracePod], generator: GoRand, *, most_milli: float
 ) -> None:
     """Remove pods, or append copies, until the pods ask for a given amount of GPU."""
-    asked = sum(pod.total_milli for pod in arrivals)
-    if asked > most_milli:
-        while asked > most_milli:
-            asked -= arrivals.pop(generator.below(len(arrivals))).total_milli
+    total_milli = sum(pod.total_milli for pod in arrivals)
+    if total_milli > most_milli:
+        while total_milli > most_milli:
+            total_milli -= arrivals.pop(generator.below(len(arrivals))).total_milli
         return
     while True:
         pod = pods[generator.below(len(pods))]
-        if asked + pod.gpu_milli > most_milli:
+        if total_milli + pod.gpu_milli > most_milli:
             return
         arrivals.append(pod)
-        asked += pod.total_milli
+        total_milli += pod.total_milli

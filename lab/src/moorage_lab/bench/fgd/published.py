@@ -125,19 +125,19 @@ def summarize(runs: Sequence[Run], published: Mapping[Key, Published]) -> Summar
         As of `read_published`.
     """
     first = runs[0]
-    found = [
+    rows = [
         (run, published[key])
         for run in runs
         if (key := (run.trace, run.policy, run.seed)) in published
     ]
-    theirs = [100 - each.allocated[100] for _, each in found]
+    theirs = [100 - each.allocated[100] for _, each in rows]
     ours = [run.unallocated_percent for run in runs]
-    equal = [same for run, each in found for same in _compare(run, each)]
+    equal = [same for run, each in rows for same in _compare(run, each)]
     agrees: bool | None = None
-    if first.policy == _DRAWN and found:
+    if first.policy == _DRAWN and rows:
         agrees = abs(fmean(ours) - fmean(theirs)) <= _SIGMAS * pstdev(theirs)
         equal = []
-    elif found:
+    elif rows:
         agrees = all(equal)
     return Summary(
         trace=first.trace,

@@ -59,14 +59,14 @@ class Job(msgspec.Struct, frozen=True):
 def plan(streams: Streams, *, jobs: int, largest: int, every_seconds: float) -> list[Job]:
     """Return jobs of 1 to `largest` pods, ordered by arrival, with a given mean gap in seconds."""
     rng: Random = streams.stream("gang arrivals")
-    made: list[Job] = []
+    plan_of_jobs: list[Job] = []
     at = 0.0
     for index in range(jobs):
         at += rng.uniform(0, 2 * every_seconds)
         size = rng.randint(1, largest)
         offsets = tuple(sorted(rng.uniform(0, _SPREAD_SECONDS) for _ in range(size)))
-        made.append(Job(f"job{index}", size, at, rng.uniform(20, 60), offsets))
-    return made
+        plan_of_jobs.append(Job(f"job{index}", size, at, rng.uniform(20, 60), offsets))
+    return plan_of_jobs
 
 
 class BrokenPromiseError(AssertionError):

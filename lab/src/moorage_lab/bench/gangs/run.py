@@ -227,8 +227,8 @@ class GangRun:
         return GroupKey("default", name), [PodInfo(pod) for pod in pods]
 
 
-def _places(found: GroupDecision) -> list[tuple[str, str]]:
-    return [(each.decision.pod.key, each.node_name) for each in found.members]
+def _places(decision: GroupDecision) -> list[tuple[str, str]]:
+    return [(each.decision.pod.key, each.node_name) for each in decision.members]
 
 
 def _pod(group: str, index: int, cpu: str) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def _growth(axis: str, points: Sequence[Point]) -> Growth:
     return Growth(axis, last.pod_us / first.pod_us, last.size / first.size, tuple(points))
 
 
-def draw(found: Sequence[Growth], file: Path) -> None:
+def draw(growths: Sequence[Growth], file: Path) -> None:
     """Draw each axis with both scales logarithmic; the suffix of the file says the format.
 
     Raises
@@ -98,10 +98,10 @@ def draw(found: Sequence[Growth], file: Path) -> None:
     check_picture(file)
     from matplotlib.figure import Figure
 
-    rows = math.ceil(len(found) / 2)
+    rows = math.ceil(len(growths) / 2)
     figure = Figure(figsize=(8, 2.6 * rows), layout="constrained")
-    for number, each in enumerate(found, start=1):
-        axes = figure.add_subplot(rows, min(2, len(found)), number)
+    for number, each in enumerate(growths, start=1):
+        axes = figure.add_subplot(rows, min(2, len(growths)), number)
         sizes = [point.size for point in each.points]
         axes.plot(sizes, [point.pod_us for point in each.points], "o-", color=_BLUE, label="pod")
         decisions = [point.decision_us for point in each.points]

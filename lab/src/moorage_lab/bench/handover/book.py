@@ -81,7 +81,7 @@ class HandoverBook:
 
     def old_writes(self) -> list[str]:
         """Return the writes that arrived in the name of a lease that was over or taken."""
-        found: list[str] = []
+        texts: list[str] = []
         times = [at for at, _ in self._holders]
         for call in self._writes:
             place = bisect_right(times, call.received)
@@ -90,11 +90,11 @@ class HandoverBook:
             mine = bisect_right(renewals, call.received)
             age = call.received - renewals[mine - 1] if mine else float("inf")
             if holder != call.user or age > self._lease_seconds:
-                found.append(
+                texts.append(
                     f"{call.user}: {call.verb} {call.resource} {call.name}, {age:.3f} s after its "
                     f"last renewal, while {holder or 'nobody'} held the lease"
                 )
-        return found
+        return texts
 
     def _lease(self, call: AuditedCall) -> None:
         self.standing_by.add(call.user)

@@ -130,12 +130,12 @@ class HandoverReport(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def faults(self) -> list[str]:
         """Faults that were found, one line each; empty when all is well."""
-        found = [f"bound twice: {each}" for each in self.bound_twice]
-        found += [f"too much on node {each}" for each in self.overcommitted]
-        found += [f"old lease: {each}" for each in self.old_writes]
-        found += [f"lost: pod {each}" for each in self.lost]
-        found += [f"refused: {each}" for each in self.refused]
-        return found
+        texts = [f"bound twice: {each}" for each in self.bound_twice]
+        texts += [f"too much on node {each}" for each in self.overcommitted]
+        texts += [f"old lease: {each}" for each in self.old_writes]
+        texts += [f"lost: pod {each}" for each in self.lost]
+        texts += [f"refused: {each}" for each in self.refused]
+        return texts
 
     @property
     def late(self) -> list[str]:

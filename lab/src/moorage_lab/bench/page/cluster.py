@@ -166,17 +166,17 @@ class Viewer:
         MoorageError
             It does not come so far in two minutes.
         """
-        seen, waited = 0, 0.0
+        count, waited = 0, 0.0
         while waited < _ALL_SEEN_SECONDS:
             cluster = msgspec.json.decode(
                 await self._read_path("/moorage/v1/cluster"), type=_Cluster
             )
-            seen = sum(len(node.pods) for node in cluster.nodes.values())
-            if seen == pods:
+            count = sum(len(node.pods) for node in cluster.nodes.values())
+            if count == pods:
                 return
             await aio.sleep(_LOOK_SECONDS)
             waited += _LOOK_SECONDS
-        raise MoorageError(f"the scheduler counts {seen} pods on nodes, not {pods}")
+        raise MoorageError(f"the scheduler counts {count} pods on nodes, not {pods}")
 
     async def follow(self) -> None:
         """Receive changes until cancelled; begin anew where the page says so."""

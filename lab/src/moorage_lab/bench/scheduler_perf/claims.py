@@ -91,10 +91,10 @@ async def give_devices(scene: Scene, op: AllocResourceClaims, gates: FeatureGate
         for each in await _items(client, NODES)
     ]
     features = features_of(gates)
-    held = AllocatedState(consumable_capacity=features.consumable_capacity)
+    state = AllocatedState(consumable_capacity=features.consumable_capacity)
     for claim in claims:
         if claim.status.allocation is not None:
-            held.add(claim.status.allocation)
+            state.add(claim.status.allocation)
     inventory = Inventory((from_dict(ResourceSlice, each) for each in slices), features=features)
     due = [
         claim
@@ -103,12 +103,12 @@ async def give_devices(scene: Scene, op: AllocResourceClaims, gates: FeatureGate
     ]
     written = []
     for claim in due:
-        allocator = Allocator(held, inventory, classes.get, rng=scene.rng, clock=scene.clock)
+        allocator = Allocator(state, inventory, classes.get, rng=scene.rng, clock=scene.clock)
         scene.rng.shuffle(nodes)
         results = next(filter(None, (allocator.allocate(node, [claim]) for node in nodes)), None)
         if results is None:
             raise MoorageError(f"no node has the devices for claim {claim.namespace}/{claim.name}")
-        held.add(results[0])
+        state.add(results[0])
         written.append((claim, to_dict(results[0])))
 
     async def write(item: tuple[ResourceClaim, dict[str, Any]]) -> None:

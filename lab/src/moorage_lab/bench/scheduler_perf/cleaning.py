@@ -54,8 +54,8 @@ async def remove_all(objects: Objects) -> list[str]:
         except MoorageError as error:
             left.append(f"pod {namespace}/{name} is still there: {error}")
 
-    async def delete(made: tuple[ResourceType, str]) -> None:
-        resource, name = made
+    async def delete(created: tuple[ResourceType, str]) -> None:
+        resource, name = created
         try:
             await client.delete(resource, name)
         except NotFoundError:

@@ -44,14 +44,14 @@ def tokens_of(action: str) -> list[Token]:
     DecodeError
         The action has a character that no expression has.
     """
-    found, position = [], 0
+    tokens, position = [], 0
     while position < len(action.rstrip()):
         match = _TOKEN.match(action, position)
         if match is None:
             raise DecodeError(f"unexpected {action[position:].strip()[:20]!r} in {{{{{action}}}}}")
-        found.append(Token(str(match.lastgroup), match[0].strip()))
+        tokens.append(Token(str(match.lastgroup), match[0].strip()))
         position = match.end()
-    return found
+    return tokens
 
 
 def text_of(value: Any) -> str:

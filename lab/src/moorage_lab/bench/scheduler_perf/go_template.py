@@ -78,20 +78,20 @@ class GoTemplate:
 
 def _pieces(text: str) -> list[str | tuple[Token, ...]]:
     """Split a text into literal parts and the tokens of actions."""
-    found: list[str | tuple[Token, ...]] = []
+    pieces: list[str | tuple[Token, ...]] = []
     position, trim = 0, False
     for match in _ACTION.finditer(text):
         literal = text[position : match.start()]
         literal = literal.lstrip() if trim else literal
-        found.append(literal.rstrip() if match[1] else literal)
+        pieces.append(literal.rstrip() if match[1] else literal)
         if not _COMMENT.match(match[2]):
-            found.append(tuple(tokens_of(match[2])))
+            pieces.append(tuple(tokens_of(match[2])))
         position, trim = match.end(), bool(match[3])
     rest = text[position:]
     if "{{" in rest:
         raise DecodeError("an action is not closed: {{ without }}")
-    found.append(rest.lstrip() if trim else rest)
-    return [piece for piece in found if piece != ""]
+    pieces.append(rest.lstrip() if trim else rest)
+    return [piece for piece in pieces if piece != ""]
 
 
 def _parse(

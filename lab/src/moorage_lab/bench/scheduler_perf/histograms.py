@@ -126,26 +126,28 @@ _Values = tuple[tuple[str, str], ...]
 def _merged(
     text: str, wanted: Mapping[str, Sequence[LabelValues] | None]
 ) -> dict[str, dict[_Values, _Merged]]:
-    found: dict[str, dict[_Values, _Merged]] = {name: {} for name in sorted(wanted)}
+    merged_by_name: dict[str, dict[_Values, _Merged]] = {name: {} for name in sorted(wanted)}
     for family in text_string_to_metric_families(text):
         if family.name not in wanted:
             continue
         labels = wanted[family.name] or ()
         for sample in family.samples:
             for values in _collected(sample.labels, labels):
-                merged = found[family.name].setdefault(values, _Merged())
+                merged = merged_by_name[family.name].setdefault(values, _Merged())
                 if sample.name.endswith("_bucket"):
                     bound = float(sample.labels["le"])
                     merged.buckets[bound] = merged.buckets.get(bound, 0.0) + sample.value
                 elif sample.name.endswith("_sum"):
                     merged.add(sample.value)
-    return found
+    return merged_by_name
 
 
-def _collected(given: Mapping[str, str], labels: Sequence[LabelValues]) -> Iterator[_Values]:
+def _collected(
+    labels_of_metric: Mapping[str, str], labels: Sequence[LabelValues]
+) -> Iterator[_Values]:
     """Yield the values of the collected labels, if the sample is collected at all."""
     for each in labels:
-        value = given.get(each.label)
+        value = labels_of_metric.get(each.label)
         if value is None or (each.values is not None and value not in each.values):
             return
-    yield tuple((each.label, given[each.label]) for each in labels)
+    yield tuple((each.label, labels_of_metric[each.label]) for each in labels)

@@ -62,27 +62,27 @@ async def _create(scene: Scene, node: Manifest) -> None:
             metadata["name"] = f"{prefix}{name_suffix(scene.rng)}"
         _label(node, HOSTNAME, metadata.get("name", ""))
         try:
-            made = await scene.objects.create_object(node)
+            created = await scene.objects.create_object(node)
         except ConflictError:
             if not prefix:
                 raise
         else:
-            await _untaint(scene, node, made)
+            await _untaint(scene, node, created)
             return
 
 
-async def _untaint(scene: Scene, node: Manifest, made: Manifest) -> None:
+async def _untaint(scene: Scene, node: Manifest, created: Manifest) -> None:
     """Take back the taint that admission gives to new nodes.
 
     A controller of a whole cluster would do it. The suite's own server runs without that plugin
     (``TaintNodesByCondition``).
     """
-    wanted, found = (each.get("spec", {}).get("taints") or [] for each in (node, made))
+    wanted, found = (each.get("spec", {}).get("taints") or [] for each in (node, created))
     if _NOT_READY not in {taint["key"] for taint in found} - {taint["key"] for taint in wanted}:
         return
     await scene.objects.client.patch(
         NODES,
-        made["metadata"]["name"],
+        created["metadata"]["name"],
         patch_body({"spec": {"taints": wanted or None}}),
         content_type=MERGE_PATCH,
     )

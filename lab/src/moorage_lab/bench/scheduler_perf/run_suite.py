@@ -138,13 +138,13 @@ class Suite:
     async def run(
         self,
         files: Sequence[WorkloadFile],
-        told: Callable[[Sequence[str]], None] = lambda lines: None,
+        on_lines: Callable[[Sequence[str]], None] = lambda lines: None,
     ) -> SuiteReport:
         """Run the selected workloads of files, one after the other.
 
         Parameters
         ----------
-        told
+        on_lines
             Called with the lines of the report for people: the faults of files before all else, and
             each workload when it ends.
 
@@ -155,10 +155,10 @@ class Suite:
         """
         malformed = tuple(file for file in files if file.faults)
         for file in malformed:
-            told(_lines_of_faults(file))
+            on_lines(_lines_of_faults(file))
         for case, workload in self._selected(files):
             self.ended.append(await self._report(case, workload))
-            told(self.ended[-1].as_lines())
+            on_lines(self.ended[-1].as_lines())
         if not self.ended and not malformed:
             raise UsageError("no workload is selected; leave out --filter or --labels to see all")
         return SuiteReport(tuple(self.ended), malformed)

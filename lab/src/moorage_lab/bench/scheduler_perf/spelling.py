@@ -59,15 +59,15 @@ def _object(
     kind: Definition, obj: Mapping[str, Any], prefix: str, any_case: bool, unknown: list[str]
 ) -> dict[str, Any]:
     names = {name.lower(): name for name in kind.fields} if any_case else {}
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for key, value in obj.items():
         name = key if key in kind.fields else names.get(str(key).lower(), key)
         field = kind.fields.get(name)
-        if field is None or name in found:
+        if field is None or name in fields:
             unknown.append(f"{prefix}{key}")
         else:
-            found[name] = _inside(field, value, f"{prefix}{key}", any_case, unknown)
-    return found
+            fields[name] = _inside(field, value, f"{prefix}{key}", any_case, unknown)
+    return fields
 
 
 def _inside(field: Field, value: Any, path: str, any_case: bool, unknown: list[str]) -> Any:

@@ -95,16 +95,16 @@ class Templates:
             raise UsageError(f"{self.path_of(name)}: {error}") from error
 
     def _template(self, name: str) -> GoTemplate:
-        found = self._parsed.get(name)
-        if found is None:
+        template = self._parsed.get(name)
+        if template is None:
             path = self.path_of(name)
             try:
                 text = path.read_text(encoding="utf-8")
             except (OSError, UnicodeDecodeError) as error:
                 reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
                 raise UsageError(f"{path}: cannot be read: {reason}") from error
-            found = self._parsed[name] = GoTemplate(text)
-        return found
+            template = self._parsed[name] = GoTemplate(text)
+        return template
 
 
 def _object(text: str) -> Manifest:

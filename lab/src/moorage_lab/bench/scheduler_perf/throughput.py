@@ -50,7 +50,7 @@ class Throughput:
 
     async def run(self) -> None:
         """Sample until cancelled."""
-        counted, sampled_ns, skipped = 0, 0, 0
+        last, sampled_ns, skipped = 0, 0, 0
         while True:
             await aio.sleep(_SAMPLE_SECONDS)
             now = self._clock.monotonic_ns()
@@ -58,13 +58,13 @@ class Throughput:
                 continue
             if not sampled_ns:
                 # The first interval began before there were pods.
-                counted, sampled_ns = self.scheduled, now
-            elif self.scheduled == counted:
+                last, sampled_ns = self.scheduled, now
+            elif self.scheduled == last:
                 skipped += 1
             else:
-                rate = (self.scheduled - counted) * NS_PER_SECOND / (now - sampled_ns)
+                rate = (self.scheduled - last) * NS_PER_SECOND / (now - sampled_ns)
                 self._samples += [rate] * (skipped + 1)
-                counted, sampled_ns, skipped = self.scheduled, now, 0
+                last, sampled_ns, skipped = self.scheduled, now, 0
 
     def items(self, name: str) -> list[DataItem]:
         """Return the results, under a name; none if no pod got a node."""

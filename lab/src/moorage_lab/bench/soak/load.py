@@ -140,14 +140,14 @@ class SoakLoad:
         name = f"pod-{slot}" if self._rng.random() < 0.5 else f"pod-{slot}-{version}"
         manifest = soak_pod(self._plan, slot, name)
         try:
-            made = await self._client.create(PODS, manifest, namespace=NAMESPACE)
+            created = await self._client.create(PODS, manifest, namespace=NAMESPACE)
         except ConflictError:
             manifest["metadata"]["name"] = name = f"pod-{slot}-{version}-again"
-            made = await self._client.create(PODS, manifest, namespace=NAMESPACE)
+            created = await self._client.create(PODS, manifest, namespace=NAMESPACE)
         self._created += 1
         mine = self._plan.scheduler_of(slot) == FOREIGN
         if mine or self._rng.random() < self._plan.stolen_share:
-            uid = str(_metadata(made).get("uid"))
+            uid = str(_metadata(created).get("uid"))
             await self._bind(ObjectReference(namespace=NAMESPACE, name=name, uid=uid))
 
     async def _bind(self, pod: ObjectReference) -> None:

@@ -173,18 +173,18 @@ class SoakReport(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def faults(self) -> list[str]:
         """Faults that were found, one line each; empty when all is well."""
-        found = [f"bound twice: {each}" for each in self.bound_twice]
-        found += [f"too much is on node {each}" for each in self.overcommitted]
-        found += [
+        texts = [f"bound twice: {each}" for each in self.bound_twice]
+        texts += [f"too much is on node {each}" for each in self.overcommitted]
+        texts += [
             f"the cache of {each.name} differs from the server"
             for each in self.schedulers
             if not each.agrees
         ]
         if self.unexplained:
-            found.append(f"{self.unexplained} pods neither run nor were told why")
+            texts.append(f"{self.unexplained} pods neither run nor were told why")
         if not self.settled:
-            found.append("it did not come to hold still")
-        return found
+            texts.append("it did not come to hold still")
+        return texts
 
     def as_json(self) -> dict[str, Any]:
         """Return the report for programs."""

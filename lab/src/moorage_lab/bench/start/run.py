@@ -103,13 +103,13 @@ class _Run:
         plan: StartPlan,
         scheduler: Child,
         control: Transport,
-        asked: Transport,
+        transport: Transport,
         clock: Clock,
     ) -> None:
         self._plan = plan
         self._scheduler = scheduler
         self._control = control
-        self._health = Health(asked, clock)
+        self._health = Health(transport, clock)
         self._clock = clock
 
     async def measure(self) -> StartResult:

@@ -42,7 +42,7 @@ def explain(*, nodes: int, pods_per_node: int, rounds: int, output: Form) -> Non
     from moorage.plugins.in_tree import in_tree_registry
     from moorage_lab.bench.explain.run import measure_explanations
 
-    found = measure_explanations(
+    result = measure_explanations(
         in_tree_registry(),
         nodes=nodes,
         pods_a_node=pods_per_node,
@@ -50,14 +50,14 @@ def explain(*, nodes: int, pods_per_node: int, rounds: int, output: Form) -> Non
         clock=SystemClock(),
         progress=lambda line: click.echo(line, err=True),
     )
-    show(output, found, text=lambda: "\n".join(_lines(found)))
+    show(output, result, text=lambda: "\n".join(_lines(result)))
 
 
-def _lines(found: ExplainResult) -> list[str]:
-    width = max(map(len, found.by_cause))
+def _lines(result: ExplainResult) -> list[str]:
+    width = max(map(len, result.by_cause))
     return [
-        f"{found.questions} answers, {found.nodes} nodes, {found.pods} pods, "
-        f"{found.suggestions} suggestions",
-        f"p50 {found.p50_ms} ms, p95 {found.p95_ms} ms, max {found.max_ms} ms",
-        *(f"  {name:<{width}}  {ms} ms" for name, ms in found.by_cause.items()),
+        f"{result.questions} answers, {result.nodes} nodes, {result.pods} pods, "
+        f"{result.suggestions} suggestions",
+        f"p50 {result.p50_ms} ms, p95 {result.p95_ms} ms, max {result.max_ms} ms",
+        *(f"  {name:<{width}}  {ms} ms" for name, ms in result.by_cause.items()),
     ]

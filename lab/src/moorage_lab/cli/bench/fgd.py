@@ -55,16 +55,16 @@ def _names(
 
 def _seeds(context: click.Context, parameter: click.Parameter, value: str) -> list[int]:
     del context, parameter
-    found: list[int] = []
+    seeds: list[int] = []
     for part in value.split(","):
         first, dash, last = part.partition("-")
         numbers = [first, last] if dash else [first]
         if not all(each.isascii() and each.isdigit() for each in numbers):
             raise click.BadParameter(f"{value!r} is no list of seeds such as 42,45-51")
-        found += range(int(first), int(last or first) + 1)
-    if not found:
+        seeds += range(int(first), int(last or first) + 1)
+    if not seeds:
         raise click.BadParameter(f"{value!r} names no seed")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(seeds))
 
 
 @click.command("fgd", epilog=_EPILOG)

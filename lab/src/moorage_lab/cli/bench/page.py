@@ -70,7 +70,7 @@ def bench_page(
     from moorage.cli.render import show
     from moorage_lab.bench.page.run import PagePlan, measure_page
 
-    found = run_loop(
+    result = run_loop(
         measure_page(
             PagePlan(
                 nodes=nodes,
@@ -84,19 +84,19 @@ def bench_page(
             progress=lambda line: click.echo(line, err=True),
         )
     )
-    show(output, found, text=lambda: "\n".join(_lines(found)))
+    show(output, result, text=lambda: "\n".join(_lines(result)))
 
 
-def _lines(found: PageResult) -> list[str]:
+def _lines(result: PageResult) -> list[str]:
     return [
-        f"{found.nodes} nodes, {found.pods} pods",
-        f"first picture   {found.first_ms:.0f} ms, {found.first_bytes / 1e6:.2f} MB; "
-        f"{found.first_cpu_ms:.0f} ms of the scheduler's CPU",
-        f"next viewers    {found.next_ms:.0f} ms",
+        f"{result.nodes} nodes, {result.pods} pods",
+        f"first picture   {result.first_ms:.0f} ms, {result.first_bytes / 1e6:.2f} MB; "
+        f"{result.first_cpu_ms:.0f} ms of the scheduler's CPU",
+        f"next viewers    {result.next_ms:.0f} ms",
         "viewers  pods/s  scheduler's CPU  each viewer receives",
         *(
             f"{each.viewers:7}  {each.arrivals_per_second:6}  {each.core_percent:8.2f} % of a core"
             f"  {each.bytes_per_second:8} bytes/s"
-            for each in found.costs
+            for each in result.costs
         ),
     ]

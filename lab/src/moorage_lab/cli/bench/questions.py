@@ -48,7 +48,7 @@ def bench_questions(
     from moorage_lab.bench.questions_run import measure_questions
     from moorage_lab.bench.workload import basic
 
-    found = run_loop(
+    result = run_loop(
         measure_questions(
             basic(nodes=nodes, init_pods=init_pods, pods=pods),
             nodes=nodes,
@@ -59,23 +59,23 @@ def bench_questions(
             progress=lambda line: click.echo(line, err=True),
         )
     )
-    show(output, found, text=lambda: "\n".join(_lines(found)))
+    show(output, result, text=lambda: "\n".join(_lines(result)))
 
 
-def _lines(found: QuestionsResult) -> list[str]:
+def _lines(result: QuestionsResult) -> list[str]:
     return [
-        f"{found.nodes} nodes, {found.pods} pods a run",
-        f"without questions  {', '.join(f'{each:.0f}' for each in found.without)} pods/s",
-        f"with questions     {', '.join(f'{each:.0f}' for each in found.with_questions)} pods/s, "
-        f"loss {found.loss_percent:.1f} %",
-        f"scheduler's CPU    {_each(found.cpu_without)} ms a pod without, "
-        f"{_each(found.cpu_with_questions)} with",
-        f"{found.answers} answers meanwhile, median {found.median_ms:.0f} ms; the first, for which "
-        f"the state is copied, {found.first_ms:.0f} ms",
-        f"while no pod comes: one pod {found.quiet_ms:.0f} ms, a gang of 500 "
-        f"{found.gang_ms:.0f} ms; a question takes the scheduler {found.loop_ms:.1f} ms of CPU",
+        f"{result.nodes} nodes, {result.pods} pods a run",
+        f"without questions  {', '.join(f'{each:.0f}' for each in result.without)} pods/s",
+        f"with questions     {', '.join(f'{each:.0f}' for each in result.with_questions)} pods/s, "
+        f"loss {result.loss_percent:.1f} %",
+        f"scheduler's CPU    {_each(result.cpu_without)} ms a pod without, "
+        f"{_each(result.cpu_with_questions)} with",
+        f"{result.answers} answers meanwhile, median {result.median_ms:.0f} ms; the first, for "
+        f"which the state is copied, {result.first_ms:.0f} ms",
+        f"while no pod comes: one pod {result.quiet_ms:.0f} ms, a gang of 500 "
+        f"{result.gang_ms:.0f} ms; a question takes the scheduler {result.loop_ms:.1f} ms of CPU",
     ]
 
 
-def _each(found: tuple[float, ...]) -> str:
-    return ", ".join(f"{each:.2f}" for each in found)
+def _each(values: tuple[float, ...]) -> str:
+    return ", ".join(f"{each:.2f}" for each in values)

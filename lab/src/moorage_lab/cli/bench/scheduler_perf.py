@@ -100,25 +100,25 @@ Exit codes: 0 nothing failed, 1 a workload failed or missed its threshold, 2 a f
 @output_option()
 @repeated_seed_option
 @click.pass_context
-def bench_scheduler_perf(ctx: click.Context, /, output: Form, **given: Any) -> None:
+def bench_scheduler_perf(ctx: click.Context, /, output: Form, **flags: Any) -> None:
     """Run workload files in the format of Kubernetes' scheduler_perf, unmodified."""
     from moorage.base.process import run_loop
     from moorage.cli.render import show
     from moorage_lab.bench.scheduler_perf.files import OWN, read_files
 
-    if not given["kubeconfig"] and (given["no_scheduler"] or given["with_nodes"]):
+    if not flags["kubeconfig"] and (flags["no_scheduler"] or flags["with_nodes"]):
         raise click.UsageError("--no-scheduler and --with-nodes need --kubeconfig")
-    files = read_files(given["file"] or OWN)
+    files = read_files(flags["file"] or OWN)
     # People read each workload when it ends, as a run takes hours; a document comes at the end.
-    suite, in_text = _suite(given), output == "text"
+    suite, in_text = _suite(flags), output == "text"
     try:
         report = run_loop(
             suite.run(files, lambda lines: click.echo("\n".join(lines), err=not in_text))
         )
     finally:
-        if given["data_items_dir"] is not None and suite.ended:
+        if flags["data_items_dir"] is not None and suite.ended:
             items = [item for each in suite.ended for item in each.items]
-            _write(given["data_items_dir"], given["topic"], items)
+            _write(flags["data_items_dir"], flags["topic"], items)
     show(output, report.as_json(), text="")
     if report.malformed:
         ctx.exit(2)
@@ -126,25 +126,25 @@ def bench_scheduler_perf(ctx: click.Context, /, output: Form, **given: Any) -> N
         ctx.exit(1)
 
 
-def _suite(given: dict[str, Any]) -> Suite:
+def _suite(flags: dict[str, Any]) -> Suite:
     from moorage.base.clock import SystemClock
     from moorage.base.rng import Streams
     from moorage_lab.bench.scheduler_perf.run_suite import Suite
 
     clock = SystemClock()
     return Suite(
-        _opener(given, clock),
+        _opener(flags, clock),
         clock=clock,
-        streams=Streams(given["seed"]),
-        names=given["names"],
-        labels=given["labels"],
-        topic=given["topic"],
-        wait_seconds=given["wait"],
+        streams=Streams(flags["seed"]),
+        names=flags["names"],
+        labels=flags["labels"],
+        topic=flags["topic"],
+        wait_seconds=flags["wait"],
         progress=lambda line: click.echo(line, err=True),
     )
 
 
-def _opener(given: dict[str, Any], clock: Clock) -> Open:
+def _opener(flags: dict[str, Any], clock: Clock) -> Open:
     """Return the function that starts a cluster for a workload."""
     from moorage.plugins.in_tree import in_tree_registry
     from moorage_lab.bench.scheduler_perf.clusters import Settings, in_process
@@ -157,25 +157,25 @@ def _opener(given: dict[str, Any], clock: Clock) -> Open:
     registry = in_tree_registry()
 
     def opened(planned: Planned, failed: Failed) -> AbstractAsyncContextManager[Cluster]:
-        if given["mode"] == "engine" and not given["kubeconfig"]:
+        if flags["mode"] == "engine" and not flags["kubeconfig"]:
             settings = Settings(
-                config=planned.config, registry=registry, clock=clock, seed=given["seed"]
+                config=planned.config, registry=registry, clock=clock, seed=flags["seed"]
             )
             return in_process(settings, failed)
         process = SchedulerProcess(
             config=planned.config_path,
             gates=planned.config.gates,
-            seed=given["seed"],
+            seed=flags["seed"],
             clock=clock,
         )
-        if not given["kubeconfig"]:
+        if not flags["kubeconfig"]:
             return over_https(process, failed)
         return at_kubeconfig(
-            given["kubeconfig"],
-            None if given["no_scheduler"] else process,
+            flags["kubeconfig"],
+            None if flags["no_scheduler"] else process,
             failed,
             clock=clock,
-            with_nodes=given["with_nodes"],
+            with_nodes=flags["with_nodes"],
         )
 
     return opened

@@ -284,7 +284,7 @@ def packing(
 
     if plot is not None:
         check_picture(plot)
-    found = pack(
+    packings = pack(
         load_config(config),
         in_tree_registry(),
         node_count=nodes,
@@ -303,7 +303,7 @@ def packing(
                 )
                 for resource in (GPU, "cpu")
             ]
-            for each in found
+            for each in packings
         ]
         draw(columns, plot)
     table = Columns(["PROFILE", "PODS", "PENDING", "GPUS", "WHOLE NODES", "STRANDED", "DIGEST"])
@@ -317,9 +317,9 @@ def packing(
             str(each.gpus_stranded),
             each.digest[:12],
         ]
-        for each in found
+        for each in packings
     ]
-    show(output, [each.as_json() for each in found], text="\n".join(table.lines(rows)))
+    show(output, [each.as_json() for each in packings], text="\n".join(table.lines(rows)))
 
 
 _GANG_EPILOG = """

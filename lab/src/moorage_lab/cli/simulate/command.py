@@ -152,12 +152,12 @@ def simulate(  # noqa: PLR0913 - one parameter for each option
         known = replace(known, emulated_version=version)
     if oldest:
         known = replace(known, min_compatibility_version=oldest)
-    found = run(known, jobs=jobs, dask=dask, out=out, on_sweep=_progress_of)
-    for line in found.left_out:
+    results = run(known, jobs=jobs, dask=dask, out=out, on_sweep=_progress_of)
+    for line in results.left_out:
         show_note(f"{line}; it is left out")
-    _write(found, out, form, report, plots)
-    plain = found.plain() if output in ("json", "yaml") else None
-    show(output, plain, text=lambda: text_of(found))
+    _write(results, out, form, report, plots)
+    plain = results.plain() if output in ("json", "yaml") else None
+    show(output, plain, text=lambda: text_of(results))
 
 
 def _check(form: str, report: Path | None, plots: tuple[Path, ...]) -> None:
@@ -272,21 +272,21 @@ def _progress_of(sweep: Sweep) -> OnShare:
 
 
 def _write(
-    found: Results, out: Path | None, form: Any, report: Path | None, plots: tuple[Path, ...]
+    results: Results, out: Path | None, form: Any, report: Path | None, plots: tuple[Path, ...]
 ) -> None:
     from moorage.cli.render import show_note
 
     if out is not None:
         try:
-            files = found.write(out, form)
+            files = results.write(out, form)
         except OSError as error:
             raise UsageError(f"cannot write to {out}: {error.strerror}") from error
         show_note(f"wrote {', '.join(file.name for file in files)} to {out}")
     if report is not None:
         from moorage_lab.traces.page import write_page
 
-        write_page(found, report)
+        write_page(results, report)
     for file in plots:
         from moorage_lab.traces.plots import write_pictures
 
-        write_pictures(found, file)
+        write_pictures(results, file)

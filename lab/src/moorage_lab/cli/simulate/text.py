@@ -24,12 +24,12 @@ def report(results: Results) -> str:
 
 def _shown(results: Results) -> list[tuple[str, str, Callable[[float], str]]]:
     """Return the metrics that are shown, each with its heading and form."""
-    found: list[tuple[str, str, Callable[[float], str]]] = [
+    columns: list[tuple[str, str, Callable[[float], str]]] = [
         (name, "GAVE UP" if name == "gaveUp" else name.upper(), _count)
         for name in _COUNTS
         if name in _ALWAYS or _any(results, name)
     ]
-    found += [
+    columns += [
         ("nodesUsed", "NODES USED", _count),
         ("waitP50", "WAIT P50", _seconds),
         ("waitP99", "WAIT P99", _seconds),
@@ -38,12 +38,12 @@ def _shown(results: Results) -> list[tuple[str, str, Callable[[float], str]]]:
         metric, _, resource = name.partition("/")
         short = resource.rpartition("/")[2].upper()
         if metric == "utilisationMean":
-            found.append((name, f"{short} USED", _percent))
+            columns.append((name, f"{short} USED", _percent))
         elif metric == "utilisationEnd" and _any(results, name):
-            found.append((name, f"{short} AT END", _percent))
+            columns.append((name, f"{short} AT END", _percent))
         elif metric == "fragmentationEnd" and _any(results, name):
-            found.append((name, f"{short} FRAGMENTED", _percent))
-    return found
+            columns.append((name, f"{short} FRAGMENTED", _percent))
+    return columns
 
 
 def _any(results: Results, name: str) -> bool:
@@ -69,12 +69,12 @@ def _differences(results: Results) -> str:
     rows = [["DIFFERENCE FROM " + base.upper(), "METRIC", "MEAN", "95 % FROM", "TO"]]
     for configuration in others:
         for name, heading, form in _shown(results):
-            found = difference(results.values(configuration, name), results.values(base, name))
-            if not found.mean and not found.half:
+            interval = difference(results.values(configuration, name), results.values(base, name))
+            if not interval.mean and not interval.half:
                 continue
-            low = "-" if found.low is None else form(found.low)
-            high = "-" if found.high is None else form(found.high)
-            rows.append([configuration, heading.lower(), form(found.mean), low, high])
+            low = "-" if interval.low is None else form(interval.low)
+            high = "-" if interval.high is None else form(interval.high)
+            rows.append([configuration, heading.lower(), form(interval.mean), low, high])
     if len(rows) == 1:
         return "No figure differs."
     return _aligned(rows)
@@ -88,8 +88,12 @@ def _digests(results: Results) -> str:
     return _aligned(rows)
 
 
-def _with_half(found: Interval, form: Callable[[float], str]) -> str:
-    return form(found.mean) if found.half is None else f"{form(found.mean)} ± {form(found.half)}"
+def _with_half(interval: Interval, form: Callable[[float], str]) -> str:
+    return (
+        form(interval.mean)
+        if interval.half is None
+        else f"{form(interval.mean)} ± {form(interval.half)}"
+    )
 
 
 def _count(value: float) -> str:

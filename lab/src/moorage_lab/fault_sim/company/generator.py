@@ -145,11 +145,11 @@ class _Draft:
     ) -> Manifest:
         """Return the template of the pods of a set."""
         spec = self.spec(name, priority=priority, placement=placement)
-        made = template(cpu, **spec)
+        manifest = template(cpu, **spec)
         grace = spec["terminationGracePeriodSeconds"]
-        annotations = made["metadata"]["annotations"]
+        annotations = manifest["metadata"]["annotations"]
         annotations[STOP_SECONDS] = str(self.rng.choice((grace, grace / 2)))
-        container = made["spec"]["containers"][0]
+        container = manifest["spec"]["containers"][0]
         if "host-ports" in placement:
             container["ports"] = [{"containerPort": 7070, "hostPort": 7070}]
         if "gpu-shares" in placement:
@@ -157,7 +157,7 @@ class _Draft:
             annotations["alibabacloud.com/gpu-milli"] = "1000" if priority == "high" else "500"
         if "claims" in placement:
             entry = {"name": "one", "resourceClaimTemplateName": "device"}
-            made["spec"]["resourceClaims"] = [entry]
+            manifest["spec"]["resourceClaims"] = [entry]
             container["resources"]["claims"] = [{"name": "one"}]
         if "volumes" in placement:
             claim = {
@@ -166,8 +166,8 @@ class _Draft:
                 "resources": {"requests": {"storage": "1Gi"}},
             }
             source = {"volumeClaimTemplate": {"spec": claim}}
-            made["spec"]["volumes"] = [{"name": "data", "ephemeral": source}]
-        return made
+            manifest["spec"]["volumes"] = [{"name": "data", "ephemeral": source}]
+        return manifest
 
     def placement(self) -> frozenset[str]:
         """Draw what the pods of a set ask for, of what this world has."""
@@ -291,15 +291,15 @@ def _fill(draft: _Draft) -> None:
         name = feature
         middle = draft.has("middle-priority") and number == len(kinds) - 1
         count = room // len(kinds) + rng.randint(0, 4)
-        made = draft.pod_template(
+        pod_body = draft.pod_template(
             name,
             priority="middle" if middle else "low",
             placement=draft.placement(),
             cpu="1",
         )
         if feature == "job":
-            made["metadata"]["annotations"][RUN_SECONDS] = "1000"
-        draft.add_creation(workload(WORKLOADS[feature], name, count, made), 2.0)
+            pod_body["metadata"]["annotations"][RUN_SECONDS] = "1000"
+        draft.add_creation(workload(WORKLOADS[feature], name, count, pod_body), 2.0)
         if draft.has("budget"):
             draft.add_creation(_budget(name, rng.choice((1, count // 2))), 1.0)
 
@@ -341,13 +341,13 @@ def _come(draft: _Draft, number: int, at: float, priority: str) -> None:
             more["schedulingGroup"] = {"podGroupName": name}
         if form != "single-pods":
             draft.groups.append(GroupSize(name=name, least=count))
-        made = draft.pod_template(
+        pod_body = draft.pod_template(
             name, priority=priority, placement=placement, cpu=rng.choice(("1", "1", "2"))
         )
         for member in range(count):
             meta = {"name": f"{name}-{member}", "namespace": namespace, "labels": labels}
-            meta["annotations"] = made["metadata"]["annotations"]
-            spec = {**made["spec"], **more}
+            meta["annotations"] = pod_body["metadata"]["annotations"]
+            spec = {**pod_body["spec"], **more}
             draft.add_creation(
                 {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}, at
             )

@@ -165,13 +165,13 @@ def _evicted(run: CompanyRun, wave: Wave, until: float) -> list[str]:
 def _preemptors(run: CompanyRun) -> dict[str, str]:
     """Return the uid of the pod for which each pod was evicted, as the Events say."""
     log = run.store.shelf(EVENTS.plural).log
-    found: dict[str, str] = {}
+    preemptors: dict[str, str] = {}
     for change in log.since(0, len(log)) or ():
         event = change.record.decode()
         if event.get("reason") == "Preempted" and event.get("related"):
             victim = event.get("regarding") or event.get("involvedObject") or {}
-            found.setdefault(victim.get("uid", ""), event["related"].get("uid", ""))
-    return found
+            preemptors.setdefault(victim.get("uid", ""), event["related"].get("uid", ""))
+    return preemptors
 
 
 def _uids_of_others(run: CompanyRun) -> set[str]:
@@ -219,12 +219,12 @@ def _bindings(run: CompanyRun, *, after: int = 0, until: float = math.inf) -> di
 def evicted_uids(run: CompanyRun) -> dict[str, int]:
     """Return the version at which a scheduler said that it evicts each pod, by uid."""
     log = run.store.shelf(PODS.qualified).log
-    found: dict[str, int] = {}
+    versions: dict[str, int] = {}
     for change in log.since(0, len(log)) or ():
         pod = change.record.decode()
         if preempted(pod):
-            found.setdefault(pod["metadata"]["uid"], change.version)
-    return found
+            versions.setdefault(pod["metadata"]["uid"], change.version)
+    return versions
 
 
 def _deleted_twice(run: CompanyRun) -> Iterator[Total]:

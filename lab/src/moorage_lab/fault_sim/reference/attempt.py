@@ -105,13 +105,13 @@ def rejections(question: Question) -> dict[str, tuple[str, Rejection]]:
     pod, cluster, listers = question
     skewed = spread.filtered(cluster, pod, spread.SYSTEM, listers) or {}
     namespaces = question.namespaces
-    counted = pod_affinity.counts(pod, cluster, namespaces)
+    affinity_counts = pod_affinity.counts(pod, cluster, namespaces)
     everywhere = [other for _, pods in cluster for other in pods]
     named = filters.names_named(pod)
-    found = {}
+    rejected = {}
     for node, pods in cluster:
         if named is not None and node.name not in named:
-            found[node.name] = "NodeAffinity", filters.NOT_NAMED
+            rejected[node.name] = "NodeAffinity", filters.NOT_NAMED
             continue
         verdicts: dict[str, Verdict] = {
             "NodeUnschedulable": filters.unschedulable(pod, node),
@@ -125,14 +125,14 @@ def rejections(question: Question) -> dict[str, tuple[str, Rejection]]:
             "VolumeBinding": volumes.binding(pod, node, listers),
             "VolumeZone": volumes.zone(pod, node, listers),
             "PodTopologySpread": skewed.get(node.name),
-            "InterPodAffinity": pod_affinity.verdict(pod, node, counted, namespaces),
+            "InterPodAffinity": pod_affinity.verdict(pod, node, affinity_counts, namespaces),
             "NodeDeclaredFeatures": filters.features(pod, node),
         }
         for plugin, verdict in verdicts.items():
             if verdict is not None:
-                found[node.name] = plugin, verdict
+                rejected[node.name] = plugin, verdict
                 break
-    return found
+    return rejected
 
 
 class Why(NamedTuple):

@@ -131,13 +131,13 @@ def ports(pod: Pod, pods: Sequence[Pod]) -> Verdict:
 
 def required_features(pod: Pod) -> set[str]:
     """Return the features that a node must declare for a pod."""
-    found = set()
+    features = set()
     for container in (*pod.spec.init_containers, *pod.spec.containers):
         if any(rule.action == "RestartAllContainers" for rule in container.restart_policy_rules):
-            found.add("RestartAllContainersOnContainerExits")
+            features.add("RestartAllContainersOnContainerExits")
     if pod.spec.host_network and pod.spec.host_users is False:
-        found.add("UserNamespacesHostNetworkSupport")
-    return found
+        features.add("UserNamespacesHostNetworkSupport")
+    return features
 
 
 def features(pod: Pod, node: Node) -> Verdict:

@@ -48,12 +48,12 @@ def names(owner: Pod, term: PodAffinityTerm) -> set[str]:
     return set(term.namespaces)
 
 
-def existing_means(owner: Pod, term: PodAffinityTerm, asked: Pod, namespaces: Namespaces) -> bool:
+def existing_means(owner: Pod, term: PodAffinityTerm, pod: Pod, namespaces: Namespaces) -> bool:
     """Return whether a term of a pod on a node means the incoming pod."""
-    there = namespaces.get(asked.metadata.namespace, {})
+    there = namespaces.get(pod.metadata.namespace, {})
     return (
-        asked.metadata.namespace in names(owner, term) or selects(term.namespace_selector, there)
-    ) and selects(term.label_selector, asked.metadata.labels)
+        pod.metadata.namespace in names(owner, term) or selects(term.namespace_selector, there)
+    ) and selects(term.label_selector, pod.metadata.labels)
 
 
 def incoming_means(owner: Pod, term: PodAffinityTerm, other: Pod, namespaces: Namespaces) -> bool:
@@ -100,7 +100,7 @@ def everyone(cluster: Cluster) -> Iterator[tuple[Node, Pod]]:
             yield node, pod
 
 
-def counts(asked: Pod, cluster: Cluster, namespaces: Namespaces) -> tuple[Pairs, Pairs, Pairs]:
+def counts(pod: Pod, cluster: Cluster, namespaces: Namespaces) -> tuple[Pairs, Pairs, Pairs]:
     """Return the three maps of PreFilter: EA, AF, AA."""
     existing, matching, avoided = Pairs(), Pairs(), Pairs()
     for node, other in everyone(cluster):
@@ -111,88 +111,88 @@ def counts(asked: Pod, cluster: Cluster, namespaces: Namespaces) -> tuple[Pairs,
                 pairs[key, labels[key]] += 1
 
         for term in required(away(other)):
-            if existing_means(other, term, asked, namespaces):
+            if existing_means(other, term, pod, namespaces):
                 put(existing, term.topology_key)
-        terms = required(near(asked))
-        if terms and all(incoming_means(asked, term, other, namespaces) for term in terms):
+        terms = required(near(pod))
+        if terms and all(incoming_means(pod, term, other, namespaces) for term in terms):
             for term in terms:
                 put(matching, term.topology_key)
-        for term in required(away(asked)):
-            if incoming_means(asked, term, other, namespaces):
+        for term in required(away(pod)):
+            if incoming_means(pod, term, other, namespaces):
                 put(avoided, term.topology_key)
     return existing, matching, avoided
 
 
-def rejection(asked: Pod, node: Node, cluster: Cluster, namespaces: Namespaces) -> Verdict:
+def rejection(pod: Pod, node: Node, cluster: Cluster, namespaces: Namespaces) -> Verdict:
     """Judge one node."""
-    return verdict(asked, node, counts(asked, cluster, namespaces), namespaces)
+    return verdict(pod, node, counts(pod, cluster, namespaces), namespaces)
 
 
 def verdict(
-    asked: Pod, node: Node, counted: tuple[Pairs, Pairs, Pairs], namespaces: Namespaces
+    pod: Pod, node: Node, affinity_counts: tuple[Pairs, Pairs, Pairs], namespaces: Namespaces
 ) -> Verdict:
     """Judge one node, with the maps of PreFilter."""
-    existing, matching, avoided = counted
-    labels, terms = node.metadata.labels, required(near(asked))
+    existing, matching, avoided = affinity_counts
+    labels, terms = node.metadata.labels, required(near(pod))
     if any(term.topology_key not in labels for term in terms):
         return AFFINITY
     met = all(matching[term.topology_key, labels[term.topology_key]] > 0 for term in terms)
-    first = not matching and all(incoming_means(asked, t, asked, namespaces) for t in terms)
+    first = not matching and all(incoming_means(pod, t, pod, namespaces) for t in terms)
     if not met and not first:
         return AFFINITY
-    for term in required(away(asked)):
+    for term in required(away(pod)):
         key = term.topology_key
         if key in labels and avoided[key, labels[key]] > 0:
             return ANTI
     return EXISTING if any(existing[pair] > 0 for pair in labels.items()) else None
 
 
-def skips_filter(asked: Pod, cluster: Cluster, namespaces: Namespaces) -> bool:
+def skips_filter(pod: Pod, cluster: Cluster, namespaces: Namespaces) -> bool:
     """Return whether PreFilter says Skip."""
-    existing, _, _ = counts(asked, cluster, namespaces)
-    return not existing and not required(near(asked)) and not required(away(asked))
+    existing, _, _ = counts(pod, cluster, namespaces)
+    return not existing and not required(near(pod)) and not required(away(pod))
 
 
 def sums(
-    asked: Pod, cluster: Cluster, namespaces: Namespaces, hard: int, *, ignore: bool
+    pod: Pod, cluster: Cluster, namespaces: Namespaces, hard: int, *, ignore: bool
 ) -> dict[tuple[str, str], int] | None:
     """Return the map of PreScore by (key, value); None for Skip."""
-    wishes = bool(preferred(near(asked)) or preferred(away(asked)))
+    wishes = bool(preferred(near(pod)) or preferred(away(pod)))
     if ignore and not wishes:
         return None
-    found: dict[tuple[str, str], int] = {}
+    total: dict[tuple[str, str], int] = {}
     for node, other in everyone(cluster):
         labels = node.metadata.labels
         weights = [
             (one.pod_affinity_term, sign * one.weight)
-            for sign, affinity in ((1, near(asked)), (-1, away(asked)))
+            for sign, affinity in ((1, near(pod)), (-1, away(pod)))
             for one in preferred(affinity)
-            if incoming_means(asked, one.pod_affinity_term, other, namespaces)
+            if incoming_means(pod, one.pod_affinity_term, other, namespaces)
         ]
         theirs = [(term, hard) for term in required(near(other)) if hard]
         theirs += [(one.pod_affinity_term, one.weight) for one in preferred(near(other))]
         theirs += [(one.pod_affinity_term, -one.weight) for one in preferred(away(other))]
-        weights += [one for one in theirs if existing_means(other, one[0], asked, namespaces)]
+        weights += [one for one in theirs if existing_means(other, one[0], pod, namespaces)]
         for term, weight in weights:
             if term.topology_key in labels:
                 pair = term.topology_key, labels[term.topology_key]
-                found[pair] = found.get(pair, 0) + weight
-    return found or None
+                total[pair] = total.get(pair, 0) + weight
+    return total or None
 
 
 def scores(
-    asked: Pod, cluster: Cluster, namespaces: Namespaces, hard: int, *, ignore: bool
+    pod: Pod, cluster: Cluster, namespaces: Namespaces, hard: int, *, ignore: bool
 ) -> tuple[list[int], list[int]] | None:
     """Return raw and normalised scores of all nodes; None for Skip."""
-    found = sums(asked, cluster, namespaces, hard, ignore=ignore)
+    found = sums(pod, cluster, namespaces, hard, ignore=ignore)
     return None if found is None else scores_of([node for node, _ in cluster], found)
 
 
 def scores_of(
-    nodes: Sequence[Node], found: Mapping[tuple[str, str], int]
+    nodes: Sequence[Node], weights: Mapping[tuple[str, str], int]
 ) -> tuple[list[int], list[int]]:
     """Return raw and normalised scores of nodes, with the map of PreScore."""
-    raw = [sum(found.get(pair, 0) for pair in node.metadata.labels.items()) for node in nodes]
+    raw = [sum(weights.get(pair, 0) for pair in node.metadata.labels.items()) for node in nodes]
     low, width = min(raw), max(raw) - min(raw)
     if width == 0:
         return raw, [0] * len(raw)

@@ -81,15 +81,15 @@ def default_selector(pod: Pod, listers: Listers) -> Requirements:
             continue
         kind = (owner.api_version, owner.kind)
         if kind == ("v1", "ReplicationController"):
-            found = listers.replication_controllers.get(owner.name, namespace)
-            equal |= (found and found.spec.selector) or {}
+            owner_object = listers.replication_controllers.get(owner.name, namespace)
+            equal |= (owner_object and owner_object.spec.selector) or {}
         lister: Any = {
             ("apps/v1", "ReplicaSet"): listers.replica_sets,
             ("apps/v1", "StatefulSet"): listers.stateful_sets,
         }.get(kind)
-        found = lister and lister.get(owner.name, namespace)
-        if found:
-            further = written(found.spec.selector) or []
+        owner_object = lister and lister.get(owner.name, namespace)
+        if owner_object:
+            further = written(owner_object.spec.selector) or []
     return [(key, "In", [value]) for key, value in equal.items()] + further
 
 
@@ -102,15 +102,15 @@ def constraints(
         return [
             (c, Wanted(selector)) for c in defaults if c.when_unsatisfiable == kind and selector
         ]
-    found = []
+    wanted_constraints = []
     for c in pod.spec.topology_spread_constraints:
         if c.when_unsatisfiable == kind:
             requirements = written(c.label_selector)
             if requirements is not None:
                 labels = pod.metadata.labels
                 requirements += [(k, "In", [labels[k]]) for k in c.match_label_keys if k in labels]
-            found.append((c, Wanted(requirements)))
-    return found
+            wanted_constraints.append((c, Wanted(requirements)))
+    return wanted_constraints
 
 
 def count(pods: Iterable[Pod], wanted: Wanted, namespace: str) -> int:
@@ -188,11 +188,11 @@ def scored(
         keys = {c.topology_key for c, _ in soft}
         return require_all and not keys <= node.metadata.labels.keys()
 
-    kept = [name for name in feasible if not lacks(nodes[name][0])]
+    names = [name for name in feasible if not lacks(nodes[name][0])]
     tallies, weights = [], []
     for c, wanted in soft:
-        tally = {nodes[name][0].metadata.labels.get(c.topology_key, ""): 0 for name in kept}
-        size = len(kept) if c.topology_key == HOSTNAME else len(tally)
+        tally = {nodes[name][0].metadata.labels.get(c.topology_key, ""): 0 for name in names}
+        size = len(names) if c.topology_key == HOSTNAME else len(tally)
         for node, pods in cluster:
             value = node.metadata.labels.get(c.topology_key, "")
             if not lacks(node) and eligible(c, pod, node) and value in tally:
@@ -205,15 +205,15 @@ def scored(
         score = 0.0
         for (c, wanted), tally, weight in zip(soft, tallies, weights, strict=True):
             own = node.metadata.labels.get(c.topology_key)
-            if own is not None and name in kept:
+            if own is not None and name in names:
                 here = count(pods, wanted, pod.namespace)
                 number = here if c.topology_key == HOSTNAME else tally[own]
                 score += float(number) * weight + float(c.max_skew - 1)
         raw.append(int(Decimal(score).quantize(Decimal(1), ROUND_HALF_UP)))
-    valid = [score for name, score in zip(feasible, raw, strict=True) if name in kept]
+    valid = [score for name, score in zip(feasible, raw, strict=True) if name in names]
     low, high = min(valid, default=0), max(valid, default=0)
     final = [
-        0 if name not in kept else 100 if high == 0 else 100 * (high + low - score) // high
+        0 if name not in names else 100 if high == 0 else 100 * (high + low - score) // high
         for name, score in zip(feasible, raw, strict=True)
     ]
     return raw, final

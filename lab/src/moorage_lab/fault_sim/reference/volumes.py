@@ -246,14 +246,14 @@ def restrictions(
 
 def attached(pod: Pod, listers: Listers, *, csi_node: bool) -> dict[tuple[str, str], str]:
     """Return the driver of each volume that a pod attaches, by driver and handle."""
-    found: dict[tuple[str, str], str] = {}
+    by_volume: dict[tuple[str, str], str] = {}
     for volume in pod.spec.volumes:
         name = claim_name(pod, volume)
         if name is None:
             if volume.gce_persistent_disk is not None and csi_node:
                 disk = volume.gce_persistent_disk.pd_name
                 handle = f"projects/UNSPECIFIED/zones/UNSPECIFIED/disks/{disk}"
-                found["pd.csi.storage.gke.io", handle] = "pd.csi.storage.gke.io"
+                by_volume["pd.csi.storage.gke.io", handle] = "pd.csi.storage.gke.io"
             continue
         claim = listers.persistent_volume_claims.get(name, pod.namespace)
         if claim is None:
@@ -261,12 +261,14 @@ def attached(pod: Pod, listers: Listers, *, csi_node: bool) -> dict[tuple[str, s
         bound = listers.persistent_volumes.get(claim.spec.volume_name)
         if bound is not None:
             if bound.spec.csi is not None:
-                found[bound.spec.csi.driver, bound.spec.csi.volume_handle] = bound.spec.csi.driver
+                by_volume[bound.spec.csi.driver, bound.spec.csi.volume_handle] = (
+                    bound.spec.csi.driver
+                )
             continue
         of_class = listers.storage_classes.get(claim.spec.storage_class_name or "")
         if of_class is not None:
-            found[of_class.provisioner, f"new-{pod.namespace}/{name}"] = of_class.provisioner
-    return found
+            by_volume[of_class.provisioner, f"new-{pod.namespace}/{name}"] = of_class.provisioner
+    return by_volume
 
 
 def limits(pod: Pod, node: Node, on_node: Sequence[Pod], listers: Listers) -> Verdict:
@@ -278,17 +280,17 @@ def limits(pod: Pod, node: Node, on_node: Sequence[Pod], listers: Listers) -> Ve
     here: dict[tuple[str, str], str] = {}
     for other in on_node:
         here |= attached(other, listers, csi_node=True)
-    counted = list(here.values())
+    drivers = list(here.values())
     extra = set()
     for each in listers.volume_attachments.all():
         name = each.spec.source.persistent_volume_name
         volume = listers.persistent_volumes.get(name or "")
         if each.spec.node_name == node.name and volume is not None and volume.spec.csi is not None:
             extra.add((each.spec.attacher, volume.spec.csi.volume_handle))
-    counted += [driver for driver, handle in extra if (driver, handle) not in here]
+    drivers += [driver for driver, handle in extra if (driver, handle) not in here]
     for driver in csi_node.spec.drivers:
         fresh = sum(1 for key, name in new.items() if name == driver.name and key not in here)
         limit = None if driver.allocatable is None else driver.allocatable.count
-        if limit is not None and fresh and counted.count(driver.name) + fresh > limit:
+        if limit is not None and fresh and drivers.count(driver.name) + fresh > limit:
             return (_RESOLVABLE, ("node(s) exceed max volume count",))
     return None

@@ -133,15 +133,15 @@ class ServiceAddresses:
 
     def _settle_ranges(self) -> None:
         """Let go the ranges that are being deleted and not in use; the others say so."""
-        for found in list(self._world.stored_objects(SERVICE_CIDRS.plural)):
-            if not found["metadata"].get("deletionTimestamp"):
+        for service_cidr in list(self._world.stored_objects(SERVICE_CIDRS.plural)):
+            if not service_cidr["metadata"].get("deletionTimestamp"):
                 continue
             record = self._world.store.shelf(self._ranges.shelf).get(
-                ("", found["metadata"]["name"])
+                ("", service_cidr["metadata"]["name"])
             )
             if record is None or PROTECTION not in record.decode()["metadata"]["finalizers"]:
                 continue
-            if self._in_use(found):
+            if self._in_use(service_cidr):
                 self._tell_terminating(record)
             else:
                 self._let_go(record)

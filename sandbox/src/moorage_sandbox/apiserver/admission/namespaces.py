@@ -118,8 +118,8 @@ class Namespaces:
 
     def remove_if_empty(self, namespace: str) -> None:
         """Remove a terminating namespace if it has no contents and no finalizers."""
-        found = self._world.lookup(NAMESPACES, None, namespace)
-        if found is None or not found["metadata"].get("deletionTimestamp"):
+        stored = self._world.lookup(NAMESPACES, None, namespace)
+        if stored is None or not stored["metadata"].get("deletionTimestamp"):
             return
         if namespace in self._emptying:
             return
@@ -134,8 +134,8 @@ class Namespaces:
         if left:
             self._write_conditions(namespace, left)
             return
-        waits = [each for each in found["spec"].get("finalizers") or () if each != FINALIZER]
-        if waits or found["metadata"].get("finalizers"):
+        waits = [each for each in stored["spec"].get("finalizers") or () if each != FINALIZER]
+        if waits or stored["metadata"].get("finalizers"):
             self._finalized(namespace, waits)
             return
         self._told_ns.pop(namespace, None)
@@ -192,13 +192,13 @@ def _conditions(
     kubernetes v1.36 pkg/controller/namespace/deletion/status_condition_utils.go.
     """
     resources = sorted(
-        f"{each.plural}.{each.group} has {len(found)} resource instances"
-        for each, found in records.items()
+        f"{each.plural}.{each.group} has {len(objects)} resource instances"
+        for each, objects in records.items()
     )
     holders = Counter(
         finalizer
-        for found in records.values()
-        for record in found
+        for objects in records.values()
+        for record in objects
         for finalizer in record.decode()["metadata"].get("finalizers") or ()
     )
     finalizers = sorted(f"{name} in {count} resource instances" for name, count in holders.items())

@@ -106,14 +106,14 @@ class Quotas:
             if served.kind.resource.namespaced
         }
 
-    def _begin(self, record: Record, total: Amounts, counted: Contents) -> None:
+    def _begin(self, record: Record, total: Amounts, contents: Contents) -> None:
         """Use a count from now on, with the writes since the objects in it were read."""
         namespace, name = record.namespace, record.name
         if self._world.store.shelf(QUOTAS).get(record.key) is None:
             return
         quota = record.decode()
         for shelf, now in self._contents(namespace).items():
-            before = counted.get(shelf, [])
+            before = contents.get(shelf, [])
             if len(now) != len(before) or not all(map(operator.is_, now, before)):
                 old, new = ({id(each): each for each in found} for found in (before, now))
                 _count(total, quota, shelf, [old[key] for key in old if key not in new], -1)
@@ -145,12 +145,12 @@ class Quotas:
             quota = self._world.lookup(QUOTAS, namespace, name)
             if quota is None:
                 continue
-            spec, counted = child(quota, "spec"), dict(used)
+            spec, amounts = child(quota, "spec"), dict(used)
             for obj, use, sign in changes:
                 if matches_scopes(spec, served.shelf, obj):
-                    _add(counted, use, sign)
-            if counted != used:
-                self.used[namespace][name] = counted
+                    _add(amounts, use, sign)
+            if amounts != used:
+                self.used[namespace][name] = amounts
                 self._write_status(namespace, name)
 
     def _write_status(self, namespace: str, name: str) -> None:
@@ -159,12 +159,12 @@ class Quotas:
         assert record is not None, "quotas counted for exist"
         quota = record.decode()
         hard, used = child(quota, "spec", "hard"), self.used[namespace][name]
-        told = {
+        status = {
             "hard": dict(hard),
             "used": {each: spelled(used[each], hard[each]) for each in sorted(hard)},
         }
-        if quota.get("status") != told:
-            quota["status"] = told
+        if quota.get("status") != status:
+            quota["status"] = status
             self._world.store_form(self._served, quota)
 
 

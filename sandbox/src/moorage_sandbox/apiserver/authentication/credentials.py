@@ -61,12 +61,12 @@ class Authenticator:
         return found
 
     def _token_user(self, sent: bytes) -> User | None:
-        found = None
+        token_user = None
         for token, user in self._tokens.items():
             # Compared in constant time, so that a token cannot be guessed letter by letter.
             if hmac.compare_digest(token, sent):
-                found = user
-        return found
+                token_user = user
+        return token_user
 
 
 def certificate_user(certificate: Mapping[str, Any] | None) -> User | None:

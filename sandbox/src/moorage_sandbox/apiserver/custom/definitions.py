@@ -139,13 +139,13 @@ class Definitions:
             self._world.remove(self._served, record.key, definition)
 
     def _tell_terminating(self, definition: Obj, left: int) -> None:
-        told = {
+        condition = {
             "message": f"could not remove all objects: {left} left, waiting for finalizers",
             "reason": "InstanceDeletionInProgress",
             "status": "True",
             "type": "Terminating",
         }
-        put_condition(definition["status"], told, rfc3339(self._world.clock.now_ns()))
+        put_condition(definition["status"], condition, rfc3339(self._world.clock.now_ns()))
         self._world.store_form(self._served, definition)
 
 

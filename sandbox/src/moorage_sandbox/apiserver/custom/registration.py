@@ -21,14 +21,14 @@ AUTOMANAGED = "kube-aggregator.kubernetes.io/automanaged"
 _GROUP_PRIORITY, _VERSION_PRIORITY = 1000, 100
 
 
-def api_service(group: str, version: str, kept: str, priorities: tuple[int, int]) -> Obj:
+def api_service(group: str, version: str, managed: str, priorities: tuple[int, int]) -> Obj:
     """Return the APIService of a group that this server serves.
 
     Parameters
     ----------
     group, version
         The API version that it is about.
-    kept
+    managed
         Value of its label `AUTOMANAGED`.
     priorities
         Of the group, and of the version within it.
@@ -37,7 +37,7 @@ def api_service(group: str, version: str, kept: str, priorities: tuple[int, int]
     return {
         "apiVersion": API_SERVICES.api_version,
         "kind": API_SERVICES.kind,
-        "metadata": {"name": f"{version}.{group}", "labels": {AUTOMANAGED: kept}},
+        "metadata": {"name": f"{version}.{group}", "labels": {AUTOMANAGED: managed}},
         "spec": {
             "group": group,
             "version": version,

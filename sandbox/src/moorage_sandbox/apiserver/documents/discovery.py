@@ -39,7 +39,7 @@ class Discovery:
         The served kinds.
     git_version
         The version that is served.
-    asked
+    served
         Kinds that are sent and answered, but never stored.
     computed
         Types that are only read and never stored; no OpenAPI document describes them.
@@ -49,12 +49,12 @@ class Discovery:
         self,
         catalog: Catalog,
         git_version: str,
-        asked: Sequence[ServedKind] = (),
+        served: Sequence[ServedKind] = (),
         computed: Sequence[ResourceType] = (),
     ) -> None:
         self._catalog = catalog
         self._git_version = git_version
-        self._served = tuple(asked)
+        self._served = tuple(served)
         self._computed = tuple(computed)
         self._documents: dict[str, bytes] = {}
         # API version -> its kinds, and their OpenAPI document.
@@ -129,7 +129,7 @@ class Discovery:
         items = []
         for group, listed in versions.items():
             prefix = f"{group}/" if group else ""
-            found = [
+            group_versions = [
                 {
                     "version": version,
                     "resources": [
@@ -143,7 +143,7 @@ class Discovery:
             meta: dict[str, Any] = {"creationTimestamp": None}
             if group:
                 meta["name"] = group
-            items.append({"metadata": meta, "versions": found})
+            items.append({"metadata": meta, "versions": group_versions})
         return {
             "kind": "APIGroupDiscoveryList",
             "apiVersion": "apidiscovery.k8s.io/v2",

@@ -253,16 +253,16 @@ def _gvk(resource: ResourceType, kind: str = "") -> dict[str, str]:
     }
 
 
-def _definition(found: Definition, style: _Style) -> dict[str, Any]:
+def _definition(definition: Definition, style: _Style) -> dict[str, Any]:
     rendered: dict[str, Any] = {"type": "object"}
-    if found.required:
-        rendered["required"] = sorted(found.required)
-    if found.map_type:
-        rendered["x-kubernetes-map-type"] = found.map_type
+    if definition.required:
+        rendered["required"] = sorted(definition.required)
+    if definition.map_type:
+        rendered["x-kubernetes-map-type"] = definition.map_type
     rendered["properties"] = {
-        name: _property(found.fields[name], style) for name in sorted(found.fields)
+        name: _property(definition.fields[name], style) for name in sorted(definition.fields)
     }
-    if found.name == OBJECT_META:
+    if definition.name == OBJECT_META:
         for name, text in _METADATA_FIELDS.items():
             rendered["properties"][name]["description"] = text
     return rendered

@@ -35,12 +35,12 @@ def document_reply(request: Request, body: bytes, media_type: str) -> Reply:
     """
     if media_type != AGGREGATED and not request.path.startswith(_OPENAPI):
         return Reply(status=200, body=body, content_type=media_type)
-    found = digest(body)
-    tag = f'"{found}"'
+    digest_text = digest(body)
+    tag = f'"{digest_text}"'
     headers = [("ETag", tag), ("Vary", "Accept")]
     asked = Query(request.query).text("hash") if request.path.startswith(_OPENAPI_V3) else ""
-    if asked and asked != found:
-        location = f"{request.path}?hash={found}"
+    if asked and asked != digest_text:
+        location = f"{request.path}?hash={digest_text}"
         return Reply(status=301, body=b"", headers=(("Location", location),))
     headers.append(("Cache-Control", _FOREVER if asked else "public"))
     if tag in _tags(request.headers.get("if-none-match", "")):

@@ -78,18 +78,18 @@ class PodLogs:
         left = None if left is None else left - len(shown)
         restarts = (status_of(pod, container) or {}).get("restartCount", 0)
         shelf = self._world.store.shelf(target.served.shelf)
-        key, seen = (target.namespace, target.name), pod
+        key, last = (target.namespace, target.name), pod
         with shelf.log.reading():
             while not self._closing and (left is None or left > 0):
                 record = shelf.get(key)
                 if record is None or record.uid != pod["metadata"]["uid"]:
                     return
-                if record.version != int(seen["metadata"]["resourceVersion"]):
-                    seen = record.decode()
-                    now = status_of(seen, container) or {}
+                if record.version != int(last["metadata"]["resourceVersion"]):
+                    last = record.decode()
+                    now = status_of(last, container) or {}
                     again = now.get("restartCount", 0) != restarts
-                    if again or not _runs(seen, container):
-                        lines = _lines(seen, container, previous=again)
+                    if again or not _runs(last, container):
+                        lines = _lines(last, container, previous=again)
                         yield _written(lines[1:], options)[:left]
                         return
                 await shelf.log.wait_for_change(_WAIT_SECONDS)

@@ -67,12 +67,12 @@ def pod_usage(record: Record) -> dict[str, Usage] | None:
         for each in (*status.init_container_statuses, *status.container_statuses)
         if each.state.running is not None
     }
-    found = {
+    usages = {
         each.name: _usage(pod, each)
         for each in (*pod.spec.containers, *pod.spec.init_containers)
         if each.name in running
     }
-    return found or None
+    return usages or None
 
 
 def added(usages: list[Usage]) -> Usage:

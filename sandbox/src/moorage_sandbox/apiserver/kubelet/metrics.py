@@ -80,39 +80,39 @@ class ResourceMetrics:
             400: a selector cannot be read. 404: no such node, or no running pod of this name.
             405: another method than GET, or a watch.
         """
-        asked = _subject_of(request.path)
-        if asked is None:
+        subject = _subject_of(request.path)
+        if subject is None:
             return None
         query = Query(request.query)
         if request.method != "GET" or query.flag("watch"):
             raise method_not_allowed()
         accept = request.headers.get("accept", "")
         table = negotiate(accept).form is Form.TABLE
-        if asked.name:
-            found = self._one(asked)
+        if subject.name:
+            found = self._one(subject)
             shown = {**_TABLE, "rows": [_row(found)]} if table else found
             return Reply(status=200, body=encode(shown) + b"\n")
         labels, name = _selectors(query)
         chosen = [
             record
-            for record in self._records(asked)
+            for record in self._records(subject)
             if (labels is None or labels.matches(record.labels)) and name in ("", record.name)
         ]
-        return Reply(status=200, body=self._list(asked.resource, chosen, table=table))
+        return Reply(status=200, body=self._list(subject.resource, chosen, table=table))
 
-    def _records(self, asked: _Subject) -> Iterable[Record]:
-        stored = NODES if asked.resource is NODE_METRICS else PODS
-        return self._world.store.shelf(stored.qualified).records(asked.namespace)
+    def _records(self, subject: _Subject) -> Iterable[Record]:
+        stored = NODES if subject.resource is NODE_METRICS else PODS
+        return self._world.store.shelf(stored.qualified).records(subject.namespace)
 
-    def _one(self, asked: _Subject) -> Obj:
-        stored = NODES if asked.resource is NODE_METRICS else PODS
-        record = self._world.store.shelf(stored.qualified).get((asked.namespace, asked.name))
-        if record is not None and asked.resource is NODE_METRICS:
+    def _one(self, subject: _Subject) -> Obj:
+        stored = NODES if subject.resource is NODE_METRICS else PODS
+        record = self._world.store.shelf(stored.qualified).get((subject.namespace, subject.name))
+        if record is not None and subject.resource is NODE_METRICS:
             return self._node(record, [each for each in self._pods() if _is_on(each, record.name)])
         usage = pod_usage(record) if record is not None else None
         if record is None or usage is None:
-            name = f"{asked.namespace}/{asked.name}" if asked.namespace else asked.name
-            raise not_found(asked.resource, name)
+            name = f"{subject.namespace}/{subject.name}" if subject.namespace else subject.name
+            raise not_found(subject.resource, name)
         return self._pod(record, usage)
 
     async def _list(

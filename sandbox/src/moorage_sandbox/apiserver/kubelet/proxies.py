@@ -33,16 +33,16 @@ def refuse_proxy(store: Store, request: Request) -> StatusError | None:
             "namespaces",
             namespace,
             "pods" | "services" as plural,
-            named,
+            node,
             "proxy",
             *_,
         ]:
             resource = _NAMESPACED[plural]
-        case ["api", "v1", "nodes", named, "proxy", *_]:
+        case ["api", "v1", "nodes", node, "proxy", *_]:
             resource, namespace = NODES, ""
         case _:
             return None
-    name = _name(named)
+    name = _name(node)
     if store.shelf(resource.qualified).get((namespace, name)) is None:
         return not_found(resource, name)
     text = (
@@ -52,7 +52,7 @@ def refuse_proxy(store: Store, request: Request) -> StatusError | None:
     return StatusError(503, "ServiceUnavailable", text)
 
 
-def _name(named: str) -> str:
+def _name(node: str) -> str:
     """Return the name in ``NAME``, ``NAME:PORT`` or ``SCHEME:NAME:PORT``."""
-    parts = named.split(":")
+    parts = node.split(":")
     return parts[1] if len(parts) == 3 else parts[0]

@@ -72,12 +72,12 @@ class TypeChecking:
             environment = new_environment(common | dict.fromkeys(_OBJECTS, name), types.pool)
             shown = f"{resource.group}/{resource.version}, Kind={resource.kind}"
             checks.append((shown, environment))
-        found = []
+        warnings = []
         for place, expression in _expressions(spec):
             faults = [(shown, type_fault(each, expression)) for shown, each in checks]
             if told := "\n".join(f"{shown}: {fault}\n" for shown, fault in faults if fault):
-                found.append({"fieldRef": place, "warning": told})
-        return found
+                warnings.append({"fieldRef": place, "warning": told})
+        return warnings
 
     def _params_kind(self, spec: Json) -> ServedKind | None:
         wanted = child(spec, "paramKind")
@@ -86,7 +86,7 @@ class TypeChecking:
 
     def _kinds(self, spec: Json) -> list[ServedKind]:
         """Return the kinds that the rules of a policy name, without those of wildcards."""
-        found = {}
+        kinds = {}
         for rule in objects(spec, "matchConstraints", "resourceRules"):
             groups, versions = strings(rule, "apiGroups"), strings(rule, "apiVersions")
             if "*" in groups or "*" in versions:
@@ -94,8 +94,8 @@ class TypeChecking:
             for group, version, plural in product(groups, versions, strings(rule, "resources")):
                 api_version = f"{group}/{version}" if group else version
                 if served := self._world.catalog.get(api_version, plural):
-                    found[group, version, served.kind.resource.kind] = served.kind
-        return [found[key] for key in sorted(found)][:_KINDS_MAX]
+                    kinds[group, version, served.kind.resource.kind] = served.kind
+        return [kinds[key] for key in sorted(kinds)][:_KINDS_MAX]
 
 
 def _expressions(spec: Json) -> Iterator[tuple[str, Any]]:

@@ -62,20 +62,20 @@ def walk(message: str, data: bytes) -> None:
     open_messages = [(0, len(data), message)]
     while open_messages:
         place, end, name = open_messages.pop()
-        held = _content_of(name)
+        content = _content_of(name)
         while place < end:
             # Most numbers have one byte; a call for each would double the time.
             tag, place = (data[place], place + 1) if data[place] < 0x80 else _varint(data, place)
             fields += 1
             if tag & 7 == _DELIMITED:
                 size, place = _varint(data, place)
-                what = held.get(tag >> 3, _UNKNOWN)
+                what = content.get(tag >> 3, _UNKNOWN)
                 parts += 0 if what is _ONE else size if what is _NUMBERS else 1
                 if what not in _LEAVES:
                     open_messages.append((place, place + size, what))
                 place += size
             else:
-                parts += tag >> 3 not in held
+                parts += tag >> 3 not in content
                 place = _behind_number(data, place, tag & 7)
             if parts > PARTS_MAX:
                 raise ValueError(f"more than {PARTS_MAX} messages, elements and entries")
@@ -114,15 +114,15 @@ def _content_of(name: str) -> Mapping[int, str]:
     if number:
         (field,) = (each for each in facts.fields(full) if each.number == int(number))
         return {1: _ONE, 2: _content_type(facts.value_type(field), package)}
-    held = {}
+    fields = {}
     for field in facts.fields(full):
         what = _content_type(field.type, package)
         if field.how == "m":
             what = f"{full}/{field.number}"
         elif field.how == "r" and what is _ONE:
             what = _TEXT if field.type in ("string", "bytes") else _NUMBERS
-        held[field.number] = what
-    return held
+        fields[field.number] = what
+    return fields
 
 
 def _content_type(type_name: str, package: str) -> str:

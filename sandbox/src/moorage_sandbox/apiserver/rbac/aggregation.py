@@ -140,16 +140,16 @@ def _parts(roles: dict[str, _Role]) -> dict[str, list[str]]:
     for name, role in roles.items():
         if not role.selectors:
             continue
-        found: set[str] = set()
+        names: set[str] = set()
         for labels, selector in role.selectors:
             # A single label leaves few roles to look at.
             candidates: Iterable[_Role] = roles.values()
             if labels:
                 candidates = by_label.get(next(iter(labels.items())), ())
-            found.update(
+            names.update(
                 each.record.name for each in candidates if selector.matches(each.record.labels)
             )
-        parts[name] = sorted(found - {name})
+        parts[name] = sorted(names - {name})
     return parts
 
 
@@ -172,14 +172,14 @@ def _reached(changed: set[str], parts: dict[str, list[str]]) -> list[str]:
 def _collected(name: str, roles: dict[str, _Role], parts: dict[str, list[str]]) -> list[bytes]:
     """Return the rules of all plain roles that a role collects, each once."""
     rules: dict[bytes, None] = {}
-    seen: set[str] = set()
+    known_rules: set[str] = set()
     # A stack of our own, because a chain of roles may be longer than Python's stack allows.
     todo = [name]
     while todo:
         each = todo.pop()
-        if each in seen:
+        if each in known_rules:
             continue
-        seen.add(each)
+        known_rules.add(each)
         rules.update(dict.fromkeys(roles[each].each_rule))
         todo.extend(reversed(parts.get(each, ())))
     return list(rules)

@@ -139,8 +139,8 @@ def _check_target(binding: _Binding, name: str) -> None:
         raise StatusError(422, "Invalid", f'Binding "{name}" is invalid: {text}', details=details)
 
 
-def _check_preconditions(meta: _Meta, target: Target, found: tuple[str, str]) -> None:
-    uid, version = found
+def _check_preconditions(meta: _Meta, target: Target, preconditions: tuple[str, str]) -> None:
+    uid, version = preconditions
     resource = target.served.kind.resource
     if meta.uid and meta.uid != uid:
         why = f"Precondition failed: UID in precondition: {meta.uid}, UID in object meta: {uid}"

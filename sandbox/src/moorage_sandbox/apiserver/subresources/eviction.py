@@ -136,7 +136,7 @@ def _budgets_of(world: World, pod: Obj) -> list[PodDisruptionBudget]:
     """Return the budgets that match a pod; an unreadable budget matches no pod."""
     meta = pod["metadata"]
     labels = meta.get("labels") or {}
-    found = []
+    budgets = []
     for obj in world.stored_objects(POD_DISRUPTION_BUDGETS.plural, meta["namespace"]):
         try:
             budget = from_dict(PodDisruptionBudget, obj)
@@ -144,8 +144,8 @@ def _budgets_of(world: World, pod: Obj) -> list[PodDisruptionBudget]:
         except (DecodeError, ValueError):
             continue
         if selector.matches(labels):
-            found.append(budget)
-    return found
+            budgets.append(budget)
+    return budgets
 
 
 def _does_not_count(pod: Obj, budget: PodDisruptionBudget) -> bool:

@@ -217,15 +217,15 @@ def _merge_by_key(old: list[Any], patch: list[Any], field: Field, place: _Place)
             return _replaced_list(others + ([rest] if rest else []))
         if key not in entry:
             raise PatchError(f"map: {entry} does not contain declared merge key: {key}")
-        found = places.get(entry[key])
+        position = places.get(entry[key])
         if directive == "delete":
             for index in places.pop(entry[key], ()):
                 merged[index] = _GONE
-        elif found is None:
+        elif position is None:
             places[entry[key]] = [len(merged)]
             merged.append(_merge_object({}, entry, definition, work))
         else:
-            merged[found[0]] = _merge_object(merged[found[0]], entry, definition, work)
+            merged[position[0]] = _merge_object(merged[position[0]], entry, definition, work)
     kept = [each for each in patch if each.get(_DIRECTIVE) != "delete"]
     merged = [each for each in merged if each is not _GONE]
     return _ordered(merged, _Order(old, kept, place.order, key))

@@ -132,21 +132,21 @@ class Lister:
                 )
             )
             return filter(selection.selects_record, rest), version
-        kept = self._store.records_at(
+        records = self._store.records_at(
             target.served.shelf, token.version, selection.namespace, after=token.key
         )
-        if kept is None:
+        if records is None:
             raise too_old(token)
-        return filter(selection.selects_record, kept), token.version
+        return filter(selection.selects_record, records), token.version
 
     def _page(
         self,
         selection: Selection,
         renderer: Renderer,
-        found: tuple[Iterable[Record], int, int],
+        records_page: tuple[Iterable[Record], int, int],
     ) -> Body:
         """Cut one page off, and return the token of the next page."""
-        records, version, limit = found
+        records, version, limit = records_page
         list_meta: Obj = {"resourceVersion": str(version)}
         if limit <= 0:
             return renderer.many(list(records), list_meta)
@@ -213,6 +213,6 @@ def _list_errors(query: Query, match: str) -> list[FieldError]:
     return errors
 
 
-def _check_not_ahead(asked: int | None, store: Store) -> None:
-    if asked is not None and asked > store.version:
-        raise version_too_large(asked, store.version)
+def _check_not_ahead(version: int | None, store: Store) -> None:
+    if version is not None and version > store.version:
+        raise version_too_large(version, store.version)

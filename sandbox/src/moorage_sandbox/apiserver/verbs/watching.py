@@ -100,13 +100,13 @@ class Watcher:
 
     def _plan(self, target: Target, query: Query) -> _Plan:
         selection = read_selection(target, query)
-        asked = version_number(query.text("resourceVersion"))
-        if asked is not None and asked > self._store.version:
-            raise version_too_large(asked, self._store.version)
+        version_asked = version_number(query.text("resourceVersion"))
+        if version_asked is not None and version_asked > self._store.version:
+            raise version_too_large(version_asked, self._store.version)
         send_initial = query.flag("sendInitialEvents")
         # Without a version, and at "0", a watch begins with the present objects, unless told not
         # to.
-        from_now = not asked or send_initial
+        from_now = not version_asked or send_initial
         initial, version = None, self._store.version
         if from_now and (send_initial or "sendInitialEvents" not in query):
             found, version = self._lister.present(target, selection)
@@ -115,7 +115,7 @@ class Watcher:
         return _Plan(
             selection=selection,
             initial=initial,
-            since=version if from_now or asked is None else asked,
+            since=version if from_now or version_asked is None else version_asked,
             initial_events_end=send_initial,
             bookmarks=query.flag("allowWatchBookmarks"),
             timeout_seconds=timeout or TIMEOUT_SECONDS_MIN * (1 + self._rng.random()),
@@ -194,13 +194,13 @@ class _SharedChunks:
             return list(_chunks(_lines(changes, selection, renderer)))
         place = (changes[0].version, changes[-1].version)
         key = (renderer.api_version, renderer.form, renderer.media_type, selection, log, *place)
-        found = self._rendered.get(key)
-        if found is None:
-            found = tuple(_chunks(_lines(changes, selection, renderer)))
-            self._rendered[key] = found
+        chunks = self._rendered.get(key)
+        if chunks is None:
+            chunks = tuple(_chunks(_lines(changes, selection, renderer)))
+            self._rendered[key] = chunks
             while len(self._rendered) > _SHARED_MAX:
                 self._rendered.popitem(last=False)
-        return found
+        return chunks
 
 
 def _lines(changes: Iterable[Change], selection: Selection, renderer: Renderer) -> Iterator[bytes]:
@@ -230,13 +230,13 @@ def _as_seen(change: Change, selection: Selection) -> tuple[str, Record] | None:
 
 def _chunks(lines: Iterable[bytes]) -> Iterator[bytes]:
     """Join lines to chunks of about `CHUNK_BYTES`."""
-    held: list[bytes] = []
+    batch: list[bytes] = []
     size = 0
     for line in lines:
-        held.append(line)
+        batch.append(line)
         size += len(line)
         if size >= CHUNK_BYTES:
-            yield b"".join(held)
-            held, size = [], 0
-    if held:
-        yield b"".join(held)
+            yield b"".join(batch)
+            batch, size = [], 0
+    if batch:
+        yield b"".join(batch)

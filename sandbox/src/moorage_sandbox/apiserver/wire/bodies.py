@@ -285,12 +285,12 @@ def _check_declared(obj: Obj, kind: ServedKind) -> None:
     raise StatusError(500, "", text)
 
 
-def _strict(found: list[str], kind: ServedKind) -> list[str]:
+def _strict(faults: list[str], kind: ServedKind) -> list[str]:
     """Raise a 400 for errors in a body's fields; return the empty list without errors."""
-    if found:
-        text = f"strict decoding error: {', '.join(found)}"
+    if faults:
+        text = f"strict decoding error: {', '.join(faults)}"
         raise _cannot_be_handled(kind.resource, text)
-    return found
+    return faults
 
 
 def _cannot_be_handled(resource: ResourceType, why: str) -> StatusError:
@@ -339,12 +339,12 @@ def duplicate_fields(body: bytes, decoded: Any) -> list[str]:
 
 def _repeated_keys(value: Any, path: str) -> Iterator[str]:
     if isinstance(value, _Pairs):
-        seen = set()
+        keys = set()
         for key, member in value:
             where = f"{path}.{key}" if path else key
-            if key in seen:
+            if key in keys:
                 yield where
-            seen.add(key)
+            keys.add(key)
             yield from _repeated_keys(member, where)
     elif isinstance(value, list):
         for index, element in enumerate(value):

@@ -88,13 +88,13 @@ class FlowSchemas:
         user = requested_user(request.headers) or request.user or _STRANGER
         wanted = attributes_of(request)
         schemas = sorted(self._world.stored_objects(SCHEMAS), key=_precedence)
-        found = next((each for each in schemas if _matches(each, user, wanted)), None)
-        if found is None:
+        schema = next((each for each in schemas if _matches(each, user, wanted)), None)
+        if schema is None:
             return ()
-        name = text(found, "spec", "priorityLevelConfiguration", "name")
+        name = text(schema, "spec", "priorityLevelConfiguration", "name")
         level = self._world.lookup(LEVELS, None, name)
         return (
-            ("X-Kubernetes-PF-FlowSchema-UID", found["metadata"]["uid"]),
+            ("X-Kubernetes-PF-FlowSchema-UID", schema["metadata"]["uid"]),
             ("X-Kubernetes-PF-PriorityLevel-UID", level["metadata"]["uid"] if level else ""),
         )
 

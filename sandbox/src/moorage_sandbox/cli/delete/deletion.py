@@ -66,7 +66,9 @@ class _Target(msgspec.Struct, frozen=True):
     name: str
 
 
-async def delete_objects(session: Session, deletion: Deletion, told: DeletionListener) -> None:
+async def delete_objects(
+    session: Session, deletion: Deletion, on_deletion: DeletionListener
+) -> None:
     """Delete objects, print each one, and wait until they are gone if requested.
 
     Raises
@@ -96,7 +98,7 @@ async def delete_objects(session: Session, deletion: Deletion, told: DeletionLis
         except MoorageError as error:
             failures.append(error)
             continue
-        told(target.kind, target.namespace, target.name)
+        on_deletion(target.kind, target.namespace, target.name)
         waiting.append((target, _uid(answer)))
     if deletion.wait:
         for target, uid in waiting:
@@ -108,7 +110,7 @@ async def delete_objects(session: Session, deletion: Deletion, told: DeletionLis
 
 
 async def _targets(session: Session, deletion: Deletion) -> list[_Target]:
-    client, found = session.client, []
+    client, targets = session.client, []
     for manifest in deletion.manifests:
         kind = await manifest_kind(client, manifest)
         own = manifest["metadata"].get("namespace") or session.namespace
@@ -117,19 +119,19 @@ async def _targets(session: Session, deletion: Deletion) -> list[_Target]:
             raise UsageError(
                 f"a {kind.kind} without metadata.name cannot be deleted by its manifest"
             )
-        found.append(_Target(kind, own if kind.namespaced else "", name))
+        targets.append(_Target(kind, own if kind.namespaced else "", name))
     words = deletion.words
     if words and "/" in words[0]:
         for word in words:
             first, _, name = word.partition("/")
             kind = await named_kind(client, first)
-            found.append(_target(session, kind, name))
+            targets.append(_target(session, kind, name))
     elif words:
         kinds = [await named_kind(client, word) for word in words[0].split(",") if word]
         for kind in kinds:
             names = words[1:] or await _all_names(session, kind, deletion.selector)
-            found += [_target(session, kind, name) for name in names]
-    return found
+            targets += [_target(session, kind, name) for name in names]
+    return targets
 
 
 def _target(session: Session, kind: ResourceType, name: str) -> _Target:

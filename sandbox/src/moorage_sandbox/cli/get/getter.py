@@ -153,25 +153,25 @@ class Getter:
     # --- whole objects ----------------------------------------------------------------------
 
     async def _objects(self, wanted: Sequence[tuple[ResourceType, str]]) -> None:
-        found: list[dict[str, Any]] = []
+        objects: list[dict[str, Any]] = []
         missing: list[MoorageError] = []
         for kind, name in wanted:
             try:
-                found += await self._whole(kind, name)
+                objects += await self._whole(kind, name)
             except NotFoundError as error:
                 missing.append(error)
         output = self._query.output
         if output == "name":
-            for obj in found:
+            for obj in objects:
                 click.echo(await self._name(obj))
-        elif found or not missing:
+        elif objects or not missing:
             one = self._query.names_objects and len(wanted) == 1
             value: Any = (
-                found[0]
+                objects[0]
                 if one
                 else {
                     "apiVersion": "v1",
-                    "items": found,
+                    "items": objects,
                     "kind": "List",
                     "metadata": {"resourceVersion": ""},
                 }

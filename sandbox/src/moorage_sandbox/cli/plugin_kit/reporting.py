@@ -31,12 +31,12 @@ def arguments(text: str | None) -> dict[str, Any] | None:
     if text is None:
         return None
     try:
-        found = json.loads(text)
+        values = json.loads(text)
     except ValueError as error:
         raise UsageError(f"--args: not JSON: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(values, dict):
         raise UsageError('--args: expected an object, as {"cpuPercent": 25}')
-    return found
+    return values
 
 
 # The points after a decision; all others are asked by the other checks.

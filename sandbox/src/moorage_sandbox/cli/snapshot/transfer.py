@@ -160,7 +160,7 @@ def read_snapshot(file: Path) -> Content:
         raise UsageError(f"there are no objects in {file}")
     owners = {head.metadata.uid for head in heads}
     content = Content([], [], {}, 0)
-    namespaces, named = set(), set()
+    namespaces, names = set(), set()
     for number, (head, item) in enumerate(zip(heads, items, strict=True), start=1):
         if not head.kind or not head.api_version:
             raise UsageError(f"{file}: item {number} has no kind or apiVersion")
@@ -173,10 +173,10 @@ def read_snapshot(file: Path) -> Content:
         if is_namespace:
             namespaces.add(head.metadata.name)
         elif head.metadata.namespace:
-            named.add(head.metadata.namespace)
+            names.add(head.metadata.namespace)
     content.first += [
         _encode({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-        for name in sorted(named - namespaces)
+        for name in sorted(names - namespaces)
     ]
     return content
 

@@ -63,15 +63,15 @@ def top(
 
     async def work(session: Session) -> None:
         while True:
-            found = await _read(session, resources, by)
+            state = await _read(session, resources, by)
             if watch and output in {"text", "name"}:
                 click.clear()
             sandbox = session.cluster.sandbox
             autoscale = "" if sandbox is None else sandbox.autoscale
-            counted = f"nodes: {found.nodes}, autoscaled {autoscale}\n" if autoscale else ""
-            text = counted + tables(found, by)
-            names = [f"{by[:-1]}/{row.name}" for row in found.rows]
-            show(output, plain(found, autoscale), text=_fitting(text, watch=watch), names=names)
+            counted = f"nodes: {state.nodes}, autoscaled {autoscale}\n" if autoscale else ""
+            text = counted + tables(state, by)
+            names = [f"{by[:-1]}/{row.name}" for row in state.rows]
+            show(output, plain(state, autoscale), text=_fitting(text, watch=watch), names=names)
             if not watch:
                 return
             await aio.sleep(_WATCH_SECONDS)

@@ -87,16 +87,16 @@ def fullness(
         if pod.spec.node_name and pod.status.phase not in _FINISHED
     ]
     on_nodes = _rows(
-        [(pod.spec.node_name, asked) for pod, asked in bound],
+        [(pod.spec.node_name, requests) for pod, requests in bound],
         {node.name: _allocatable(node) for node in nodes},
     )
     offered = sorted({name for row in on_nodes for name in row.allocatable if "/" in name})
     shown = tuple(resources) or (*_BASIC, *offered)
     rows = on_nodes
     if by == "pods":
-        rows = _rows([(pod.full_name, asked) for pod, asked in bound], {})
+        rows = _rows([(pod.full_name, requests) for pod, requests in bound], {})
     elif by == "namespaces":
-        rows = _rows([(pod.namespace, asked) for pod, asked in bound], {})
+        rows = _rows([(pod.namespace, requests) for pod, requests in bound], {})
     return Fullness(
         totals=tuple(_total(name, on_nodes) for name in shown),
         phases=dict(sorted(Counter(pod.status.phase or "Pending" for pod in pods).items())),

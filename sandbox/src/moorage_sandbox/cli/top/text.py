@@ -14,7 +14,7 @@ from moorage_sandbox.cli.top.fullness import Amounts, By, Fullness, Row
 _NANO: Final = 10**9
 
 
-def tables(found: Fullness, by: By) -> str:
+def tables(fullness: Fullness, by: By) -> str:
     """Return totals, pods by phase, and a row for each node, pod or namespace."""
     summary = Columns(["RESOURCE", "USED", "USED%", "FREE", "LARGEST FREE", "STRANDED"])
     lines = summary.lines(
@@ -26,18 +26,18 @@ def tables(found: Fullness, by: By) -> str:
             amount(total.resource, total.largest_free),
             amount(total.resource, total.stranded),
         ]
-        for total in found.totals
+        for total in fullness.totals
     )
-    phases = ", ".join(f"{count} {phase}" for phase, count in found.phases.items())
-    resources = [total.resource for total in found.totals]
+    phases = ", ".join(f"{count} {phase}" for phase, count in fullness.phases.items())
+    resources = [total.resource for total in fullness.totals]
     headings = [by[:-1], "pods"] if by != "pods" else ["pod"]
     for name in resources:
         headings += [name, "%"] if by == "nodes" else [name]
-    rows = Columns(headings).lines([_cells(row, resources, by) for row in found.rows])
+    rows = Columns(headings).lines([_cells(row, resources, by) for row in fullness.rows])
     return "\n".join([*lines, f"pods: {phases or 'none'}", "", *rows])
 
 
-def plain(found: Fullness, autoscale: str = "") -> dict[str, Any]:
+def plain(fullness: Fullness, autoscale: str = "") -> dict[str, Any]:
     """Return the same for JSON: cpu in cores, memory in bytes, other resources counted.
 
     Parameters
@@ -46,16 +46,16 @@ def plain(found: Fullness, autoscale: str = "") -> dict[str, Any]:
         ``MIN:MAX`` where the number of nodes moves by itself.
     """
     return {
-        "nodes": found.nodes,
+        "nodes": fullness.nodes,
         "autoscale": autoscale,
         "resources": [
             {
                 key: value if isinstance(value, str) else value / _NANO
                 for key, value in msgspec.to_builtins(total).items()
             }
-            for total in found.totals
+            for total in fullness.totals
         ],
-        "phases": found.phases,
+        "phases": fullness.phases,
         "rows": [
             {
                 "name": row.name,
@@ -63,7 +63,7 @@ def plain(found: Fullness, autoscale: str = "") -> dict[str, Any]:
                 "used": _plain(row.used),
                 "allocatable": _plain(row.allocatable),
             }
-            for row in found.rows
+            for row in fullness.rows
         ],
     }
 

@@ -179,8 +179,8 @@ def _remove_timeline(settings: ServerSettings) -> None:
         Path(settings.pace.timeline).unlink(missing_ok=True)
 
 
-def _refuse_waiting_for_nobody(asked: bool) -> None:
-    if asked:
+def _refuse_waiting_for_nobody(waits: bool) -> None:
+    if waits:
         raise click.UsageError(
             "--exit-when-settled waits for a scheduler, and --no-scheduler starts none"
         )
@@ -339,10 +339,10 @@ def _loop_parts(settings: ServerSettings, options: SchedulerOptions | None) -> P
     clock = settings.pace.clock()
 
     def scheduler(
-        on_ready: Callable[[], None], told: Callable[[str], None]
+        on_ready: Callable[[], None], on_url: Callable[[str], None]
     ) -> Coroutine[Any, Any, None]:
         assert options is not None, "without options nobody starts a scheduler"
-        return schedule(options, clock, StartListeners(on_ready, told, told))
+        return schedule(options, clock, StartListeners(on_ready, on_url, on_url))
 
     return LoopParts(settings, scheduler, clock=clock)
 

@@ -58,13 +58,13 @@ def life_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def kubeconfig_path(name: str, given: Path | None) -> Path:
+def kubeconfig_path(name: str, path: Path | None) -> Path:
     """Return the path of a sandbox's kubeconfig: as given, else by the sandbox's name."""
     from moorage.base.running_sandboxes import kubeconfig_of
 
     # `down` and the others look for the name, wherever the kubeconfig is.
     by_name = kubeconfig_of(check_name(name))
-    return by_name if given is None else given
+    return by_name if path is None else path
 
 
 def user_kubeconfig() -> Path:

@@ -38,16 +38,16 @@ def main() -> int:
 
 
 async def _schedule(settings: SchedulerSettings, clock: Clock) -> None:
-    told = StartListeners(
+    listeners = StartListeners(
         ready=lambda: send_report(SchedulerReport(ready=True)),
         serving=lambda url: send_report(SchedulerReport(serving=url)),
         page=lambda link: send_report(SchedulerReport(page=link)),
     )
-    await schedule_in_sandbox(settings.options, clock, told)
+    await schedule_in_sandbox(settings.options, clock, listeners)
 
 
 async def schedule_in_sandbox(
-    options: SchedulerOptions, clock: Clock, told: StartListeners
+    options: SchedulerOptions, clock: Clock, listeners: StartListeners
 ) -> None:
     """Schedule the pods of a sandbox until cancelled, also after a lost lease.
 
@@ -59,7 +59,7 @@ async def schedule_in_sandbox(
     Exception
         As `schedule`, apart from a lost lease.
     """
-    first = _First(told)
+    first = _First(listeners)
     while True:
         try:
             await schedule(options, clock, first.telling())
@@ -73,8 +73,8 @@ async def schedule_in_sandbox(
 class _First:
     """Passes on the first report of each sort: the address that it names stays the same."""
 
-    def __init__(self, told: StartListeners) -> None:
-        self._listeners = told
+    def __init__(self, listeners: StartListeners) -> None:
+        self._listeners = listeners
         self.port = 0
 
     def telling(self) -> StartListeners:

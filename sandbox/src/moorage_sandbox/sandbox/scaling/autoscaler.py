@@ -207,12 +207,12 @@ class Autoscaler:
                 self._emit_event(reference(pod), "TriggeredScaleUp", text)
 
     def _tell_refused(self, growth: Growth) -> None:
-        told = {pod.uid: reasons for pod, reasons in growth.refused}
+        reasons_by_uid = {pod.uid: reasons for pod, reasons in growth.refused}
         for pod, reasons in growth.refused:
             if self._last_reasons.get(pod.uid) != reasons:
                 text = f"pod didn't trigger scale-up: {reasons}"
                 self._emit_event(reference(pod), "NotTriggerScaleUp", text)
-        self._last_reasons = told
+        self._last_reasons = reasons_by_uid
 
     def _emit_event(self, regarding: ObjectReference, reason: str, text: str) -> None:
         self._recorder.record_event(

@@ -155,8 +155,8 @@ class GrowthPlan:
             return self._hopeless[kind]
         reasons: Counter[str] = Counter()
         for group in self._by_size():
-            name, found = self._try(pod, group)
-            if not found and self._room > 0:
+            name, refusals = self._try(pod, group)
+            if not refusals and self._room > 0:
                 self._place(pod, name)
                 self._new[name] = NewNode(self._number, group, [pod])
                 self._sizes[group.name] += 1
@@ -164,7 +164,7 @@ class GrowthPlan:
                 self._room -= 1
                 return ""
             self._withdraw(name)
-            reasons.update(found or [MAX_REACHED])
+            reasons.update(refusals or [MAX_REACHED])
         text = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
         self._hopeless[kind] = text
         return text
@@ -205,9 +205,9 @@ class GrowthPlan:
         self._filled.pods.on_update(pod, msgspec.structs.replace(pod, spec=spec))
 
 
-def _daemon_pod(found: Whole, node_name: str) -> Pod:
-    made = pod_of(found, node_name, "")
-    identity = f"{found.name}-{node_name}"
-    made["metadata"] |= {"name": identity, "uid": f"{found.metadata.uid}/{node_name}"}
+def _daemon_pod(daemon_set: Whole, node_name: str) -> Pod:
+    made = pod_of(daemon_set, node_name, "")
+    identity = f"{daemon_set.name}-{node_name}"
+    made["metadata"] |= {"name": identity, "uid": f"{daemon_set.metadata.uid}/{node_name}"}
     made["spec"]["nodeName"] = node_name
     return from_dict(Pod, made)

@@ -79,18 +79,20 @@ class WatchedCluster:
         except ValueError:
             self.objects.drop_pod(_key(pod))
 
-    def _in(self, resource: ResourceType, kind: type[Any], found: dict[Key, Any]) -> Reflector[Any]:
+    def _in(
+        self, resource: ResourceType, kind: type[Any], objects: dict[Key, Any]
+    ) -> Reflector[Any]:
         def seen(obj: Any) -> None:
             self.changes += 1
-            found[_key(obj)] = obj
+            objects[_key(obj)] = obj
 
-        return self._reflector(resource, kind, seen, lambda obj: found.pop(_key(obj), None))
+        return self._reflector(resource, kind, seen, lambda obj: objects.pop(_key(obj), None))
 
     def _reflector(
         self,
         resource: ResourceType,
         kind: type[Any],
-        seen: Callable[[Any], None],
+        on_object: Callable[[Any], None],
         gone: Callable[[Any], object],
         *,
         fields: str = "",
@@ -103,7 +105,7 @@ class WatchedCluster:
             self._transport,
             resource,
             kind,
-            handler=Follower(seen, dropped),
+            handler=Follower(on_object, dropped),
             clock=self._clock,
             rng=self._streams.stream(f"autoscaler/{resource.plural}"),
             field_selector=fields,

@@ -132,7 +132,7 @@ class Journal:
 
     def _open(self, *, served: bool, salvaging: bool) -> None:
         try:
-            kept = load(self._files, served=served)
+            content = load(self._files, served=served)
         except DamagedError as damage:
             if not salvaging:
                 raise
@@ -142,28 +142,28 @@ class Journal:
             salvaged.set_aside(self._files)
             self._clear()
             return
-        if kept is None:
+        if content is None:
             return
         try:
-            self._go_on(kept)
+            self._go_on(content)
         except OSError as error:
-            self._without_room(kept, error)
+            self._without_room(content, error)
         else:
             self._clear()
 
-    def _go_on(self, kept: JournalContent) -> None:
+    def _go_on(self, content: JournalContent) -> None:
         """Open the end of the chain for writing."""
-        if not kept.mark.clean:
+        if not content.mark.clean:
             # Some of the versions set aside may have been given out and lost; no version is given
             # out twice.
-            self._begin(kept, kept.mark.ceiling)
+            self._begin(content, content.mark.ceiling)
             return
-        self._take_over(kept, kept.version)
-        self._log = self._files.open(log_name(kept.mark.log), new=False)
-        self._log_bytes_max = max(LOG_BYTES, kept.snapshot_bytes)
-        self._set_mark(clean=False, ceiling=kept.version + VERSIONS_AHEAD)
+        self._take_over(content, content.version)
+        self._log = self._files.open(log_name(content.mark.log), new=False)
+        self._log_bytes_max = max(LOG_BYTES, content.snapshot_bytes)
+        self._set_mark(clean=False, ceiling=content.version + VERSIONS_AHEAD)
 
-    def _without_room(self, kept: JournalContent, error: OSError) -> None:
+    def _without_room(self, content: JournalContent, error: OSError) -> None:
         """Take over what is kept although the disk is full; writes are refused until it is not.
 
         Raises
@@ -172,21 +172,21 @@ class Journal:
             Something else is wrong.
         """
         self._forget_log()
-        if error.errno not in _NO_ROOM or read_mark(self._files) != kept.mark:
+        if error.errno not in _NO_ROOM or read_mark(self._files) != content.mark:
             raise error
-        self._remove_unnamed(kept.mark)
+        self._remove_unnamed(content.mark)
         if self._give_reserve():
             try:
-                self._go_on(kept)
+                self._go_on(content)
             except OSError as second:
-                self._without_room(kept, second)
+                self._without_room(content, second)
             return
-        self._take_over(kept, kept.version if kept.mark.clean else kept.mark.ceiling)
+        self._take_over(content, content.version if content.mark.clean else content.mark.ceiling)
         _log.error(
             "%s has no room: the cluster is served as it is kept there, and every write is "
             "refused until about %d MiB are free",
             self._files.where,
-            ((kept.snapshot_bytes + kept.log_bytes) >> 20) + 1,
+            ((content.snapshot_bytes + content.log_bytes) >> 20) + 1,
         )
 
     def _forget_log(self) -> None:
@@ -206,14 +206,14 @@ class Journal:
         often = self._refused & (self._refused - 1) == 0 or self._refused % _TRIES_APART == 0
         error: OSError | None = None
         if often:
-            kept, moment_ns = load(self._files, served=True), self._moment_ns
-            assert kept is not None, "a journal was opened"
+            content, moment_ns = load(self._files, served=True), self._moment_ns
+            assert content is not None, "a journal was opened"
             try:
-                self._go_on(kept)
+                self._go_on(content)
             except OSError as problem:
                 error = problem
                 self._forget_log()
-                self._remove_unnamed(kept.mark)
+                self._remove_unnamed(content.mark)
                 if error.errno not in _NO_ROOM:
                     raise _unsure(self._files, error) from error
             self._entries, self._moment_ns = {}, max(moment_ns, self._moment_ns)
@@ -221,16 +221,16 @@ class Journal:
             raise NoRoomError(f"{self._files.where}: {os.strerror(errno.ENOSPC)}") from error
         self._clear()
 
-    def _begin(self, kept: JournalContent, version: int) -> None:
+    def _begin(self, content: JournalContent, version: int) -> None:
         """Write everything again: some of the read data may be in the system's memory only."""
-        self._take_over(kept, version)
-        entries = [entry for _, entry in sorted(kept.entries.items())]
-        self._write_all(kept.mark.log + 1, entries)
+        self._take_over(content, version)
+        entries = [entry for _, entry in sorted(content.entries.items())]
+        self._write_all(content.mark.log + 1, entries)
 
-    def _take_over(self, kept: JournalContent, version: int) -> None:
-        self._mark, self._chain, self._entries = kept.mark, kept.chain, kept.entries
-        self._version, self._moment_ns = version, kept.moment_ns
-        self._log_bytes, self._snapshot_bytes = kept.log_bytes, kept.snapshot_bytes
+    def _take_over(self, content: JournalContent, version: int) -> None:
+        self._mark, self._chain, self._entries = content.mark, content.chain, content.entries
+        self._version, self._moment_ns = version, content.moment_ns
+        self._log_bytes, self._snapshot_bytes = content.log_bytes, content.snapshot_bytes
 
     def version(self) -> int:
         """Return the newest version that may have been given out; 0 for a new journal."""

@@ -101,7 +101,7 @@ def load(files: Files, *, served: bool = False) -> JournalContent | None:
             log_bytes += group.size
             state = _State(Chain(group.sequence, group.digest), group.version, group.moment_ns)
             apply(entries, group)
-    kept = JournalContent(
+    content = JournalContent(
         entries=entries,
         mark=mark,
         version=state.version,
@@ -110,8 +110,8 @@ def load(files: Files, *, served: bool = False) -> JournalContent | None:
         log_bytes=log_bytes,
         snapshot_bytes=reader.size,
     )
-    _check_end(files, kept)
-    return kept
+    _check_end(files, content)
+    return content
 
 
 def apply(entries: Entries, group: Group) -> None:
@@ -256,23 +256,23 @@ def _checked(files: Files, group: Group, name: str) -> Opening:
     return opening
 
 
-def _check_end(files: Files, kept: JournalContent) -> None:
+def _check_end(files: Files, content: JournalContent) -> None:
     """Compare the end of the chain with the mark and the progress."""
-    mark, sequence = kept.mark, kept.chain.sequence
+    mark, sequence = content.mark, content.chain.sequence
     missing = mark.sequence - sequence
     if mark.clean and missing < 0:
         raise DamagedError("mark is older than the log", files.where)
     progress = read_progress(files)
     if progress is not None:
         missing = max(missing, progress.sequence - sequence)
-        if progress.sequence == sequence and progress.digest != kept.chain.digest:
+        if progress.sequence == sequence and progress.digest != content.chain.digest:
             raise DamagedError("progress is of another cluster than the log", files.where)
     if missing > 0:
         raise DamagedError(
             f"{log_name(mark.log)} has lost its end: the last {missing} groups of writes",
             files.where,
         )
-    if kept.version > mark.ceiling:
+    if content.version > mark.ceiling:
         raise DamagedError("mark is older than the log", files.where)
 
 

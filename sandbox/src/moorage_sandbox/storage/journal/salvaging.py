@@ -140,7 +140,7 @@ class _Salvage:
             f"resourceVersions go on above {version}; the damaged files are in "
             f"{self._files.where}/{folder}"
         )
-        kept = JournalContent(
+        content = JournalContent(
             entries=self._entries,
             mark=Mark(
                 format=FORMAT,
@@ -158,7 +158,7 @@ class _Salvage:
             log_bytes=0,
             snapshot_bytes=0,
         )
-        return Salvaged(content=kept, report=self._report, folder=folder, damaged=self._damaged)
+        return Salvaged(content=content, report=self._report, folder=folder, damaged=self._damaged)
 
     def _read_mark(self) -> Mark | None:
         try:
@@ -192,13 +192,13 @@ class _Salvage:
             if isinstance(part, Gap):
                 gap = part
                 continue
-            found = part.entries() if part.kind is GroupKind.WRITES else []
+            entries = part.entries() if part.kind is GroupKind.WRITES else []
             if gap is not None or part.sequence > last + 1:
-                behind = _shown(found[0].key) if found else "the last"
+                behind = _shown(entries[0].key) if entries else "the last"
                 self._report.append(_lost_objects(name, gap, before, behind))
                 gap = None
-            if found:
-                before = _shown(found[-1].key)
+            if entries:
+                before = _shown(entries[-1].key)
             last, ended = part.sequence, part.kind is GroupKind.END
             if part.kind is GroupKind.OPENING:
                 self._last = self._opening(part, name)

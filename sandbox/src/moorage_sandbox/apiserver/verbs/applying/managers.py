@@ -255,14 +255,16 @@ def _managers_of(live: Obj, writing: Writing) -> list[Manager]:
     if entries:
         return read_managers(entries)
     everything = frozenset(fields_of(live, writing.layout)) - _NOBODYS
-    found = Manager(FIRST, UPDATE, writing.api_version, writing.now, "", everything)
+    manager = Manager(FIRST, UPDATE, writing.api_version, writing.now, "", everything)
     by_kubectl = everything & _last_applied(live, writing)
     if not by_kubectl:
-        return [found]
+        return [manager]
     # kubectl takes over all fields of the manager in its annotation, so only its own entry counts.
     return [
-        msgspec.structs.replace(found, name=CLIENT_SIDE, fields=by_kubectl | {_LAST_APPLIED_PATH}),
-        msgspec.structs.replace(found, fields=everything - by_kubectl - {_LAST_APPLIED_PATH}),
+        msgspec.structs.replace(
+            manager, name=CLIENT_SIDE, fields=by_kubectl | {_LAST_APPLIED_PATH}
+        ),
+        msgspec.structs.replace(manager, fields=everything - by_kubectl - {_LAST_APPLIED_PATH}),
     ]
 
 
@@ -371,13 +373,13 @@ def track(old: Obj, new: Obj, sent: Any, writing: Writing) -> list[Obj] | None:
     writing
         Manager and version of the write.
     """
-    kept = old["metadata"].get("managedFields")
+    stored = old["metadata"].get("managedFields")
     if sent == [{}]:
         return None
     try:
-        managers = read_managers(sent or kept)
+        managers = read_managers(sent or stored)
     except (ValueError, AttributeError):
-        managers = read_managers(kept)
+        managers = read_managers(stored)
     if not managers:
         return None
     change = Comparison(old, new, writing.version, writing.find)

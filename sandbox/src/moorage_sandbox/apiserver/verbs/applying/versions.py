@@ -88,7 +88,7 @@ def pruned(
     new: Obj,
     version: Version,
     dropped: tuple[FieldSet, Version],
-    kept: Mapping[str, AbstractSet[Path]],
+    paths_by_version: Mapping[str, AbstractSet[Path]],
     find: Find,
 ) -> Obj:
     """Return an object without the fields that a manager dropped and no other manager owns.
@@ -101,22 +101,22 @@ def pruned(
         Version of the object.
     dropped
         Fields that the manager owned until now, and the version in which they are named.
-    kept
+    paths_by_version
         Fields that all managers own from now on, by version.
     find
         Returns the other versions.
     """
     fields, there = dropped
     whole = there.convert_object(new, version)
-    staying = prefixes(kept.get(there.name, ()))
+    staying = prefixes(paths_by_version.get(there.name, ()))
     left: Obj = without(whole, there.layout, set(fields) - staying, staying)
     # A field owned in another version comes back there; the caller's own version is the last.
-    for name in [*sorted(set(kept) - {there.name, version.name}), version.name]:
+    for name in [*sorted(set(paths_by_version) - {there.name, version.name}), version.name]:
         after = version if name == version.name else find(name)
         if after is None or after.name == there.name:
             continue
         whole, left = after.convert_object(whole, there), after.convert_object(left, there)
-        staying = prefixes(kept.get(name, ()))
+        staying = prefixes(paths_by_version.get(name, ()))
         lost = fields_of(whole, after.layout) - fields_of(left, after.layout)
         left = without(whole, after.layout, lost - staying, staying)
         there = after
