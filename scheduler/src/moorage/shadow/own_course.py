@@ -7,11 +7,12 @@ appear and end, nodes and all other objects. Only bindings and evictions are its
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
-from moorage.api.pod import Pod
+from moorage.api.pod import Pod, PodSpec
 from moorage.base.clock import NS_PER_SECOND
 from moorage.shadow.fullness import Fullness, fullness_of
 from moorage.state.lifecycle import PodState
@@ -89,38 +90,36 @@ class ShadowCluster(Rehearsal):
         self.add_pod(msgspec.structs.replace(pod, status=status))
 
     def change(self, old: Pod, new: Pod) -> None:
-        """Take in a change of a live pod that its binding does not explain."""
+        """Take in a change of a live pod.
+
+        The node of a pod that another scheduler places is the live one. The node of any other pod
+        is decided here: its labels, its deletion and the rest of its spec are taken over, and its
+        node stays. A change of anything else decides nothing.
+        """
         current = self.current(new)
         if current is None:
-            return
+            return  # the pod has left here
         if not self._decides(new) and new.spec.node_name != current.spec.node_name:
-            self.update_pod(new)  # another scheduler bound it
-            return
-        before = old.metadata, msgspec.structs.replace(old.spec, node_name="")
-        after = new.metadata, msgspec.structs.replace(new.spec, node_name="")
-        same = (
-            before[0].labels == after[0].labels
-            and before[0].deletion_timestamp == after[0].deletion_timestamp
-            and before[1] == after[1]
-        )
-        if same:
-            return
-        spec = msgspec.structs.replace(new.spec, node_name=current.spec.node_name)
-        self.update_pod(msgspec.structs.replace(current, metadata=new.metadata, spec=spec))
+            self.update_pod(new)
+        elif _what_counts(old) != _what_counts(new):
+            spec = msgspec.structs.replace(new.spec, node_name=current.spec.node_name)
+            self.update_pod(msgspec.structs.replace(current, metadata=new.metadata, spec=spec))
 
     def end_pod(self, pod: Pod) -> None:
-        """Remove a pod that is gone from the live cluster, or the pod that was made instead."""
+        """Remove a pod that is gone from the live cluster.
+
+        A pod that was evicted here has left already. Its owner made another one here, which may
+        have been evicted in its turn: the last one of them ends.
+        """
         uid = pod.uid
         while uid in self.evictions:
             uid = self.evictions.pop(uid).successor
         self.bound.pop(pod.uid, None)
-        current = self.objects.pods.get(pod.key)
-        if uid != pod.uid:
-            current = next((each for each in self.objects.pods.values() if each.uid == uid), None)
-        elif current is not None and current.uid != uid:
-            current = None
-        if current is not None:
-            self.drop_pod(current)
+        last = self.objects.pods.get(pod.key)
+        if uid != pod.uid:  # a pod that an owner made may have another name
+            last = next((each for each in self.objects.pods.values() if each.uid == uid), None)
+        if last is not None and last.uid == uid:
+            self.drop_pod(last)
 
     def fullness(self) -> Fullness:
         """Return how full the cluster is in this course."""
@@ -131,3 +130,9 @@ class ShadowCluster(Rehearsal):
 
     def _decides(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self.filled.core.profiles
+
+
+def _what_counts(pod: Pod) -> tuple[Mapping[str, str], str | None, PodSpec]:
+    """Return what decisions read of a pod, apart from its node."""
+    spec = msgspec.structs.replace(pod.spec, node_name="")
+    return pod.metadata.labels, pod.metadata.deletion_timestamp, spec

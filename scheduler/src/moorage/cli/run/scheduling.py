@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 import msgspec
@@ -41,16 +41,19 @@ from moorage.config.types import KubeSchedulerConfiguration
 from moorage.config.written import documents
 from moorage.framework.containment import Containment
 from moorage.observe.calls import CallFacts
-from moorage.plugins.from_outside import with_plugins
+from moorage.plugins.from_outside import WithPlugins, with_plugins
 from moorage.service.assembly import assemble
 from moorage.service.health import HealthServer, Listening
-from moorage.service.leader import elector_of
+from moorage.service.leader import Elector, elector_of
 from moorage.service.loop_stalls import watch_loop
 from moorage.service.loop_watch import LoopWatch
 from moorage.service.metered import MeteredTransport
 from moorage.service.metrics import exposition_of
 from moorage.service.plugin_watch import PluginWatch
 from moorage.service.scheduler import Scheduler
+
+Page: TypeAlias = Callable[[Callable[[str], None] | None], Coroutine[Any, Any, None]]
+"""Serves the page until cancelled; reports its login link to a function, if there is one."""
 
 
 async def schedule(
@@ -70,6 +73,7 @@ async def schedule(
     ApiError, TransportError
         The server cannot be reached or refuses our credentials.
     """
+    # 1. Read the options. A mistake ends here, before anything is connected.
     files = watched_files(options.config, options.plugins)  # seen before they are read
     config, streams = configured(options), Streams(options.seed)
     recording = Recording(options, config.own.tracing, clock)
@@ -80,20 +84,14 @@ async def schedule(
     known = with_plugins(config, options.plugins, containment=containment)
     for note in known.notes:
         show_note(note)
+    # 2. Open connections. Nothing is sent yet.
     host, server_url = socket.gethostname(), without_user(access.server)
     calls = CallFacts(urlsplit(server_url).netloc)
-    # Lease renewals must not wait behind a thousand bindings, so they have separate connections.
-    lease_transport = open_transport(
-        access, clock=clock, user_agent="moorage-scheduler/leader-election"
-    )
-    # Not from the seed: replicas may have the same seed, but never the same name.
-    identity = f"{host}_{new_uid(Streams().stream('identity'))}"
-    elector = elector_of(
-        known.config.scheduler, lease_transport, identity=identity, clock=clock, streams=streams
-    )
+    lease_transport, elector = _lease_keeper(known, access, host, clock=clock, streams=streams)
     guard = None if elector is None else WriteGuard(elector.check_lease)
     transport = scheduler_transport(config.scheduler, access, clock, guard, listener=calls)
     try:
+        # 3. Assemble the scheduler, once the server has answered and taken the credentials.
         await look_at_server(transport, streams, clock)
         scheduler = assemble(
             known.config,
@@ -105,6 +103,7 @@ async def schedule(
             elector=elector,
             recorder=recording.recorder,
         )
+        # 4. Prepare what the port serves: metrics, health checks, questions.
         metrics = exposition_of(
             scheduler,
             calls=calls,
@@ -115,21 +114,39 @@ async def schedule(
         )
         pages, begun = metric_pages(scheduler, metrics), Begun(scheduler, config, options.plugins)
         server = health_server(port, begun, clock, pages, flags=_in_force(options, port.listening))
+        # 5. Run it, with everything that goes on next to it.
         line = tell_start(
             scheduler, server_url, known, seed=streams.seed, records=recording.description
         )
         with watch, LoopWatch(SystemClock(), lambda: watch.label), recording.sent:
-            shown = partial(
-                _shown, options, begun, clock=clock, where=(server_url, transport), server=server
+            where = server_url, transport
+            page = partial(_show_page, options, begun, clock=clock, where=where, server=server)
+            reloads = _reload_when_due(options, files, begun, containment)
+            await _run_and_serve(
+                scheduler, server, (line, recording.run(), reloads), page, listeners
             )
-            reloaded = _reloaded(options, files, begun, containment)
-            await _served(scheduler, server, (line, recording.run(), reloaded), shown, listeners)
     finally:
         await transport.close()
         await lease_transport.close()
 
 
-async def _reloaded(
+def _lease_keeper(
+    known: WithPlugins, access: ServerAccess, host: str, *, clock: Clock, streams: Streams
+) -> tuple[Transport, Elector | None]:
+    """Return what keeps the lease, with connections of its own; None without an election.
+
+    Lease renewals must not wait behind a thousand bindings.
+    """
+    transport = open_transport(access, clock=clock, user_agent="moorage-scheduler/leader-election")
+    # Not from the seed: replicas may have the same seed, but never the same name.
+    identity = f"{host}_{new_uid(Streams().stream('identity'))}"
+    elector = elector_of(
+        known.config.scheduler, transport, identity=identity, clock=clock, streams=streams
+    )
+    return transport, elector
+
+
+async def _reload_when_due(
     options: SchedulerOptions, files: WatchedFiles, begun: Begun, containment: Containment
 ) -> None:
     """Reload the configuration and the plugins whenever that is due, until cancelled."""
@@ -157,27 +174,33 @@ def _in_force(options: SchedulerOptions, listening: Listening) -> dict[str, str]
     )
 
 
-async def _served(
+async def _run_and_serve(
     scheduler: Scheduler,
     server: HealthServer | None,
-    beside: Sequence[Coroutine[Any, Any, None]],
-    shown: Callable[[Callable[[str], None] | None], Coroutine[Any, Any, None]],
+    work_next_to_it: Sequence[Coroutine[Any, Any, None]],
+    page: Page,
     listeners: StartListeners,
 ) -> None:
-    """Run a scheduler, do other work beside it, and serve its port while it runs."""
+    """Run a scheduler with other work next to it, and serve its port and page meanwhile.
+
+    A scheduler in a cluster serves its port before it starts: probes get answers during a long
+    start. In a sandbox the parent listens for reports, and pods in good time matter more than
+    probes. There the order is pods, port, page, and each is reported once it is there.
+    """
     # kube-scheduler's own debugging signal: compare the cache with the API and log differences.
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, scheduler.compare)
     tasks = TaskOwner()
-    for work in beside:
-        tasks.spawn(work, name="beside the scheduler")
-    watched = watch_loop(scheduler.parts.clock, scheduler.facts.loop_stalls.observe)
-    tasks.spawn(watched, name="stalls of the loop")
-    late = None if listeners.serving is None else server
-    if listeners.ready is not None:
-        tasks.spawn(_tell(scheduler, late, shown, listeners), name="tell that it schedules")
+    for work in work_next_to_it:
+        tasks.spawn(work, name="next to the scheduler")
+    stalls = watch_loop(scheduler.parts.clock, scheduler.facts.loop_stalls.observe)
+    tasks.spawn(stalls, name="stalls of the loop")
+    serves_late = listeners.serving is not None
+    if listeners.ready is None:
+        tasks.spawn(page(None), name="page")
     else:
-        tasks.spawn(shown(None), name="page")
-    if server is not None and late is None:
+        late = server if serves_late else None
+        tasks.spawn(_report_start(scheduler, late, page, listeners), name="report the start")
+    if server is not None and not serves_late:
         await server.start()
     try:
         await scheduler.run()
@@ -187,22 +210,20 @@ async def _served(
             await server.close()
 
 
-async def _tell(
-    scheduler: Scheduler,
-    server: HealthServer | None,
-    shown: Callable[[Callable[[str], None] | None], Coroutine[Any, Any, None]],
-    listeners: StartListeners,
+async def _report_start(
+    scheduler: Scheduler, server: HealthServer | None, page: Page, listeners: StartListeners
 ) -> None:
+    """Report that pods are scheduled; then serve and report the port, and then the page."""
     await scheduler.ready.wait()
     if listeners.ready is not None:
         listeners.ready()
     if server is not None and listeners.serving is not None:
         await server.start()
         listeners.serving(server.url)
-    await shown(listeners.page)
+    await page(listeners.page)
 
 
-async def _shown(
+async def _show_page(
     options: SchedulerOptions,
     begun: Begun,
     on_page: Callable[[str], None] | None,
