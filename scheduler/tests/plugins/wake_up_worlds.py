@@ -240,11 +240,23 @@ class World:
         held = self.after[kind].get(name)
         if held is None:
             self.after[kind][name] = self._draw(kind, name)
-        elif self._one_in(3):
+        elif self._one_in(3) and not self._protected(kind, name):
             del self.after[kind][name]
         else:
             self.after[kind][name] = self._updated(kind, name, held)
         return kind, name
+
+    def _protected(self, kind: str, name: str) -> bool:
+        """Whether a finalizer keeps the object: a claim that a pod on a node uses."""
+        if kind != "persistentvolumeclaims":
+            return False
+        pods = [pod["spec"] for pod in self.before["pods"].values()]
+        return any(
+            volume.get("persistentVolumeClaim", {}).get("claimName") == name
+            for spec in pods
+            if spec.get("nodeName")
+            for volume in spec.get("volumes", ())
+        )
 
     def _updated(self, kind: str, name: str, held: Json) -> Json:
         """Return another version; of a pod, a part that may change."""
@@ -252,6 +264,8 @@ class World:
         if kind == "csistoragecapacities":
             return {**held, "capacity": drawn["capacity"]}  # the rest is immutable
         if kind == "persistentvolumeclaims":
+            if "volumeName" in held["spec"]:  # a bound claim stays bound, and may only grow
+                return {**held, "spec": held["spec"] | {"resources": drawn["spec"]["resources"]}}
             drawn["spec"]["accessModes"] = held["spec"]["accessModes"]  # immutable
         if kind != "pods":
             return drawn
