@@ -184,6 +184,12 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         why="the CEL runtime counts nothing and cannot be interrupted",
     ),
     Deviation(
+        subject="Text of an error in a selector of devices",
+        upstream="that of cel-go, for example `got 'types.Int', expected iterable type`",
+        here="that of another CEL runtime, for example `no such overload`",
+        why="the runtime is another one; the same selectors fail",
+    ),
+    Deviation(
         subject="Text of a pod preempted in PreBind",
         upstream='`running PreBind plugin "X": preempted by DefaultPreemption`',
         here="`preempted by DefaultPreemption`",

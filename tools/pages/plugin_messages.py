@@ -394,6 +394,9 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
         'waiting for pods\'s pod group "<name>" to appear in scheduling queue': (
             "Create the PodGroup that `spec.schedulingGroup` names, in the pod's namespace."
         ),
+        'waiting for pod\'s pod group "<name>" to appear in scheduling queue': (
+            "Create the PodGroup that `spec.schedulingGroup` names, in the pod's namespace."
+        ),
         "waiting for minCount pods from a gang to appear in scheduling queue": (
             "Create more pods of the group, or lower `schedulingPolicy.gang.minCount`; pods that "
             "run already are counted."

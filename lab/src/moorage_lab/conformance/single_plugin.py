@@ -24,13 +24,14 @@ from moorage.framework.points import EventsToRegister
 from moorage.framework.preemption import PreemptionReport
 from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
+from moorage.framework.runner import run_pre_enqueue
 from moorage.framework.status import Code, ReasonTable, Status
 from moorage.snapshot.pod_info import PodInfo
 from moorage_lab.conformance.devices import allocations_on
 from moorage_lab.conformance.hints import change_of, could_concern
 from moorage_lab.conformance.needs import gates_of
 from moorage_lab.conformance.recordings import Json, Scenario
-from moorage_lab.conformance.world import build_snapshot
+from moorage_lab.conformance.world import build_snapshot, count_groups
 
 
 def run_plugin(scenario: Scenario, registry: Registry) -> Json:
@@ -39,6 +40,9 @@ def run_plugin(scenario: Scenario, registry: Registry) -> Json:
     assert vector is not None, "the reader refuses the mode without it"
     profile = _profile(scenario, registry)
     info = PodInfo(scenario.pending[0])
+    if "preEnqueue" in vector.points:
+        gate = run_pre_enqueue(profile, info.pod)
+        return {"preEnqueue": {} if gate.ok else {"status": _listed(gate)}}
     if "hint" in vector.points:
         return {"hint": _hint(scenario, profile, info)}
     if _PREEMPTION.intersection(vector.points):
@@ -69,9 +73,11 @@ def _profile(scenario: Scenario, registry: Registry) -> Profile:
         for point in POINTS
         if (plugins := tuple(each for each in names if registry.extends(each, point)))
     }
+    snapshot = build_snapshot(scenario.objects)
+    count_groups(snapshot, scenario)
     handle = Handle(
         profile_name="default-scheduler",
-        snapshot=build_snapshot(scenario.objects),
+        snapshot=snapshot,
         reasons=ReasonTable(),
         clock=ManualClock(),
         streams=Streams(0),

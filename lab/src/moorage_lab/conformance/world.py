@@ -60,7 +60,7 @@ class World:
         self._nominate()
         gates = gates_of(scenario)
         if gates(GENERIC_WORKLOAD):
-            self._count_groups(scenario)
+            count_groups(self.snapshot, scenario)
         reasons, streams = ReasonTable(), Streams(0)
         self.profiles: dict[str, Profile] = {}
         for name, spec in specs.items():
@@ -92,13 +92,6 @@ class World:
             self._nominated[info.uid] = info, node_name
         self._nominate()
 
-    def _count_groups(self, scenario: Scenario) -> None:
-        """Count the members of pod groups, bound and unbound."""
-        self.snapshot.groups = PodGroups(ApiGroups(self.snapshot.listers.pod_groups))
-        for pod in (*scenario.objects.pods, *scenario.pending):
-            if pod.status.phase not in ("Succeeded", "Failed"):
-                self.snapshot.groups.put_pod(pod)
-
     def profile(self, pod: Pod) -> Profile | None:
         """Return the profile a pod names, or None."""
         return self.profiles.get(pod.spec.scheduler_name)
@@ -124,6 +117,14 @@ class World:
         status = run_reserve(profile, decision.state, info, decision.node_name)
         assert status.ok, f"Reserve of {info.key} on {decision.node_name}: {status.message}"
         publish(decision.state, info, self.snapshot)
+
+
+def count_groups(snapshot: Snapshot, scenario: Scenario) -> None:
+    """Count the members of pod groups, bound and unbound."""
+    snapshot.groups = PodGroups(ApiGroups(snapshot.listers.pod_groups))
+    for pod in (*scenario.objects.pods, *scenario.pending):
+        if pod.status.phase not in ("Succeeded", "Failed"):
+            snapshot.groups.put_pod(pod)
 
 
 def build_snapshot(objects: RecordedObjects) -> Snapshot:

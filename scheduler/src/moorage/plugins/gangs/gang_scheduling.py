@@ -14,6 +14,7 @@ from typing import Final
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod
 from moorage.api.pod_group import PodGroup
+from moorage.config.gate_table import V1_36
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.group import CARRIED_OUT, GROUP_PHASE
 from moorage.framework.handle import Handle
@@ -35,6 +36,7 @@ class GangScheduling:
         del args
         self._snapshot = handle.snapshot
         self._effects = handle.effects
+        self._of_1_37 = handle.gates.version != V1_36
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Accept a member when its group exists and has enough pods, running pods included."""
@@ -44,6 +46,10 @@ class GangScheduling:
             return SUCCESS
         terms = groups.source.terms_of(key)
         if terms is None:
+            if self._of_1_37:
+                return unresolvable(
+                    f'waiting for pod\'s pod group "{key.name}" to appear in scheduling queue'
+                )
             # The text, and its grammar, are upstream's.
             return unresolvable(
                 f'waiting for pods\'s pod group "{key.name}" to appear in scheduling queue'
@@ -82,10 +88,11 @@ class GangScheduling:
         return SUCCESS, 0.0
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Register new pods of the group and the new group."""
+        """Register new pods of the group, the new group, and from 1.37 on a lower minimum."""
         source = self._snapshot.groups
         pod = ClusterEvent(Resource.POD, Action.ADD)
-        group = ClusterEvent(Resource.POD_GROUP, Action.ADD)
+        actions = Action.ADD | Action.UPDATE if self._of_1_37 else Action.ADD
+        group = ClusterEvent(Resource.POD_GROUP, actions)
 
         def member_came(waiting: Pod, old: object | None, new: object | None) -> bool:
             return _member_hint(source.source, waiting, new)
@@ -118,9 +125,15 @@ def _member_hint(source: GroupSource, waiting: Pod, new: object | None) -> bool:
 
 
 def _group_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
-    del old
     if not isinstance(new, PodGroup):
         return True
+    if isinstance(old, PodGroup) and _minimum(new) >= _minimum(old):
+        return False
     named = waiting.spec.scheduling_group
     mine = None if named is None else GroupKey(waiting.metadata.namespace, named.pod_group_name)
     return mine == GroupKey(new.metadata.namespace, new.metadata.name)
+
+
+def _minimum(group: PodGroup) -> int:
+    gang = group.spec.scheduling_policy.gang
+    return 0 if gang is None else gang.min_count

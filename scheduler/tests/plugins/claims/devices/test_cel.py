@@ -70,6 +70,10 @@ def kind(manifest=None) -> DeviceKind:
         ),
         pytest.param('"A,b".lowerAscii().split(",").join("") == "ab"', id="strings"),
         pytest.param(f'{OWN}.model.matches("^a[0-9]+$")', id="regular expressions"),
+        pytest.param(f'{OWN}.model.find("[0-9]+") == "100"', id="the part that matches"),
+        pytest.param(f'{OWN}.model.findAll("[0-9]").size() == 3', id="all parts that match"),
+        pytest.param(f'sets.contains(["t4", "a100"], [{OWN}.model])', id="sets"),
+        pytest.param('isIP("10.0.0.1") && !isCIDR("10.0.0.1")', id="addresses"),
         pytest.param(f'{OWN}.model in ["t4", "a100"]', id="lists"),
         pytest.param(f'{MEMORY}.compareTo(quantity("40Gi")) == 0', id="quantities are compared"),
         pytest.param(

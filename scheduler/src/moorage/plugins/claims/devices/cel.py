@@ -20,7 +20,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from moorage.cel.bounds import Known
-from moorage.cel.functions import cel_functions
+from moorage.cel.rule_functions import rule_functions
 from moorage.cel.runtime import cel_types, environment_over, plain_message
 from moorage.cel.selector_cost import (
     SELECTOR_COST_MAX,
@@ -184,7 +184,7 @@ def _compiled(expression: str) -> _Selector | SelectorFault:
 
 @cache
 def _environment() -> cel.Env:
-    return environment_over({"device": cel_types().DYN}, tuple(cel_functions()))
+    return environment_over({"device": cel_types().DYN}, tuple(rule_functions()))
 
 
 def _runtime_message(text: str) -> str:
