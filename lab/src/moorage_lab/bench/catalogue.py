@@ -148,7 +148,7 @@ def _mixed(size: Size) -> tuple[Op, ...]:
 
 
 def _volumes(size: Size) -> tuple[Op, ...]:
-    def made(prefix: str, count: int) -> tuple[Op, ...]:
+    def operations(prefix: str, count: int) -> tuple[Op, ...]:
         return (
             CreateObjects(count, m.bound_volume(prefix)),
             CreateObjects(count, m.bound_claim(prefix)),
@@ -158,7 +158,7 @@ def _volumes(size: Size) -> tuple[Op, ...]:
         )
 
     nodes = (CreateNodes(size.nodes, default_node), CreateObjects(size.nodes, m.csi_node))
-    return (*nodes, *made("init", size.init_pods), *made("measured", size.pods))
+    return (*nodes, *operations("init", size.init_pods), *operations("measured", size.pods))
 
 
 def _wave(size: Size) -> tuple[Op, ...]:

@@ -98,12 +98,12 @@ def _disks(prefix: str) -> Template:
 
 
 def _spec(*, volumes: bool = False, **spec: object) -> Callable[[str], Template]:
-    def made(prefix: str) -> Template:
+    def template_of(prefix: str) -> Template:
         template = _small(prefix, dict(spec))
         claims = (f"{prefix}-bound", f"{prefix}-waiting") if volumes else ()
         return m.with_claims(template, *claims) if volumes else template
 
-    return made
+    return template_of
 
 
 _TOLERATIONS: Final = [{"key": "guarded", "operator": "Exists"}]

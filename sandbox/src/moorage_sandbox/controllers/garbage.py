@@ -132,25 +132,25 @@ class GarbageCollector:
                 self._follow(resource)
 
     def _follow(self, resource: ResourceType) -> None:
-        def seen(obj: ApiObject) -> None:
+        def put_object(obj: ApiObject) -> None:
             self._add(self._graph.put_object(item_of(resource, obj)))
 
-        def told(old: ApiObject | None, new: ApiObject | None) -> None:
+        def object_changed(old: ApiObject | None, new: ApiObject | None) -> None:
             if new is not None:
-                seen(new)
+                put_object(new)
             elif old is not None:
                 self._object_gone(old)
 
         view = self._views.known(resource)
         if view is None:
-            self._watch(resource, seen)
+            self._watch(resource, put_object)
             return
         for obj in view.objects.values():
-            seen(obj)
+            put_object(obj)
         self._followed[resource] = (view.objects, None)
         if resource not in self._told_by:
             self._told_by.add(resource)
-            view.tell(told)
+            view.tell(object_changed)
 
     def _watch(self, resource: ResourceType, on_object: Callable[[ApiObject], None]) -> None:
         reflector = Reflector(

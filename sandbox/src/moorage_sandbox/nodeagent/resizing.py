@@ -59,14 +59,14 @@ class ResourcesInForce:
         if not self.resized:
             return pod
 
-        def given(container: Container) -> Container:
+        def in_force(container: Container) -> Container:
             resources = self.resources.get(container.name, container.resources)
             return msgspec.structs.replace(container, resources=resources)
 
         spec = msgspec.structs.replace(
             pod.spec,
-            containers=[given(each) for each in pod.spec.containers],
-            init_containers=[given(each) for each in pod.spec.init_containers],
+            containers=[in_force(each) for each in pod.spec.containers],
+            init_containers=[in_force(each) for each in pod.spec.init_containers],
         )
         return msgspec.structs.replace(pod, spec=spec)
 

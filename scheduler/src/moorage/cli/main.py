@@ -137,13 +137,15 @@ def _report_usage(error: click.ClickException) -> Exception:
 
 def _one_line(error: click.ClickException) -> str:
     """Return click's message in one line, with the command whose help says what is right."""
-    told = " ".join(error.format_message().split()).removesuffix(".")
-    told = told[:1].lower() + told[1:]
+    text_of_error = " ".join(error.format_message().split()).removesuffix(".")
+    text_of_error = text_of_error[:1].lower() + text_of_error[1:]
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is None:
-        return told
+        return text_of_error
     see = f"see {context.command_path} --help"
-    return f"{told} S{see[1:]}" if told.endswith("?") else f"{told}; {see}"
+    return (
+        f"{text_of_error} S{see[1:]}" if text_of_error.endswith("?") else f"{text_of_error}; {see}"
+    )
 
 
 @click.group(cls=Commands, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})

@@ -278,7 +278,7 @@ def find_server(
     """
     variables = os.environ if environ is None else environ
 
-    def found(source: ServerSource, *paths: Path) -> ServerChoice | None:
+    def first_present(source: ServerSource, *paths: Path) -> ServerChoice | None:
         present = tuple(path for path in paths if path.exists())
         return required(source, *present) if present else None
 
@@ -290,7 +290,7 @@ def find_server(
     if kubeconfig:
         return required(ServerSource.FLAG, Path(kubeconfig).expanduser())
     listed = [Path(part) for part in variables.get("KUBECONFIG", "").split(os.pathsep) if part]
-    named = found(ServerSource.VARIABLE, *listed)
+    named = first_present(ServerSource.VARIABLE, *listed)
     if named is not None:
         return named
     local = None if listed else sandbox()
@@ -305,7 +305,7 @@ def find_server(
             "unset it, or give --kubeconfig FILE"
         )
     home = Path(variables.get("HOME", "~")).expanduser() / ".kube" / "config"
-    default = found(ServerSource.HOME, home)
+    default = first_present(ServerSource.HOME, home)
     if default is not None:
         return default
     raise KubeconfigError(

@@ -52,13 +52,13 @@ def device_facts(rejection: Rejection) -> str:
     if not len(rejection.rows):
         return " and ".join(_without_class(rejection, claims))
     rejection = msgspec.structs.replace(rejection, rows=rejection.rows[:_ROWS_MOST])
-    found = [(claim, pod) for claim in claims]
+    lines = [(claim, pod) for claim in claims]
     if len(claims) > 1:
-        found = _rejected_alone(rejection, claims) or found
-        if rejection.never and len(found) == len(claims) and found[0][1] is pod:
+        lines = _rejected_alone(rejection, claims) or lines
+        if rejection.never and len(lines) == len(claims) and lines[0][1] is pod:
             names = [claim.name for claim in claims if claim.status.allocation is None]
             return f"its resource claims {joined(names)}, for all of which no node has devices"
-    return " and ".join(_fact(rejection, claim, wanting=wanting) for claim, wanting in found)
+    return " and ".join(_fact(rejection, claim, wanting=wanting) for claim, wanting in lines)
 
 
 def _rejected_alone(

@@ -49,7 +49,7 @@ def ports_fact(rejection: Rejection) -> str:
 def _with_ports(pod: Pod, ports: Sequence[HostPort]) -> Pod:
     """Return a pod that takes some host ports only."""
 
-    def kept(container: Container) -> Container:
+    def with_ports_only(container: Container) -> Container:
         own = [
             each
             for each in container.ports
@@ -59,8 +59,8 @@ def _with_ports(pod: Pod, ports: Sequence[HostPort]) -> Pod:
 
     return with_spec(
         pod,
-        containers=[kept(each) for each in pod.spec.containers],
-        init_containers=[kept(each) for each in pod.spec.init_containers],
+        containers=[with_ports_only(each) for each in pod.spec.containers],
+        init_containers=[with_ports_only(each) for each in pod.spec.init_containers],
     )
 
 

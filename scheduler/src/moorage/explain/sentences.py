@@ -105,10 +105,12 @@ def group_sentence(group: Together, feasible: int, *, rows_most: int) -> str:
     return f"{text}: {why}" if why else text
 
 
-def _domain(group: Together, found: GroupDecision) -> str:
+def _domain(group: Together, decision: GroupDecision) -> str:
     """Return in which topology domain a group was tried that no domain takes; "" for none."""
     key = group.terms.topology_key
-    return f" in {found.placement}, the best domain of {key}" if key and found.placement else ""
+    return (
+        f" in {decision.placement}, the best domain of {key}" if key and decision.placement else ""
+    )
 
 
 def turned_away_sentence(name: str, terms: GroupTerms, why: str, *, feasible: int | None) -> str:

@@ -209,7 +209,7 @@ def sources_of_plugins(profiles: Collection[Profile]) -> dict[str, Source]:
     The plugins are looked up for each sample, because a reload may replace them.
     """
 
-    def told() -> list[PluginMetrics]:
+    def own_metrics() -> list[PluginMetrics]:
         return [
             found.own_metrics
             for profile in profiles
@@ -217,8 +217,12 @@ def sources_of_plugins(profiles: Collection[Profile]) -> dict[str, Source]:
             if found.own_metrics is not None
         ]
 
-    counters = {name: _counter(name, told) for each in told() for name in each.counters}
-    histograms = {name: _histogram(name, told) for each in told() for name in each.observations}
+    counters = {
+        name: _counter(name, own_metrics) for each in own_metrics() for name in each.counters
+    }
+    histograms = {
+        name: _histogram(name, own_metrics) for each in own_metrics() for name in each.observations
+    }
     return {**counters, **histograms}
 
 

@@ -259,7 +259,7 @@ class ArrivalRun:
         promises, around = Promises(), list[_Bindings]()
         facts = Facts(clock, group_attempts=_Watched(clock, promises.check_books))
 
-        def counted(inner: Transport) -> Transport:
+        def with_bindings(inner: Transport) -> Transport:
             around.append(_Bindings(inner, promises.check_books, clock))
             return around[0]
 
@@ -271,7 +271,7 @@ class ArrivalRun:
             clock,
             nodes=nodes,
             config=config,
-            around=counted,
+            around=with_bindings,
             renew_seconds=_RENEW_SECONDS,
             facts=facts,
         ) as cluster:

@@ -83,7 +83,7 @@ def delete(  # noqa: PLR0913 - one parameter an option
 
     deleted: list[dict[str, str]] = []
 
-    def told(kind: ResourceType, namespace: str, name: str) -> None:
+    def show_deleted(kind: ResourceType, namespace: str, name: str) -> None:
         singular = f"{kind.singular}.{kind.group}" if kind.group else kind.singular
         head = {"apiVersion": kind.api_version, "kind": kind.kind}
         deleted.append({**head, "namespace": namespace, "name": name})
@@ -94,7 +94,7 @@ def delete(  # noqa: PLR0913 - one parameter an option
             click.echo(f'{singular} "{name}"{forced} deleted')
 
     async def work(session: Session) -> None:
-        await delete_objects(session, deletion, told)
+        await delete_objects(session, deletion, show_deleted)
 
     try:
         run_session(work, kubeconfig=kubeconfig, context=context, namespace=namespace, writes=True)

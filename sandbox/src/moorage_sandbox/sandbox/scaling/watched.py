@@ -82,11 +82,11 @@ class WatchedCluster:
     def _in(
         self, resource: ResourceType, kind: type[Any], objects: dict[Key, Any]
     ) -> Reflector[Any]:
-        def seen(obj: Any) -> None:
+        def put_object(obj: Any) -> None:
             self.changes += 1
             objects[_key(obj)] = obj
 
-        return self._reflector(resource, kind, seen, lambda obj: objects.pop(_key(obj), None))
+        return self._reflector(resource, kind, put_object, lambda obj: objects.pop(_key(obj), None))
 
     def _reflector(
         self,

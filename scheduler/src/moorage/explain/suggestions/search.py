@@ -61,12 +61,12 @@ def find_suggestions(trying: Trying, *, preempts: bool, pair_nodes_most: int) ->
         How many nodes are asked about for pairs, at most.
     """
     kinds = [kind for kind in _KINDS if not (preempts and kind is priorities)]
-    found = [each for kind in kinds for each in kind(trying)]
+    suggestions = [each for kind in kinds for each in kind(trying)]
     if trying.group is not None:
-        found = [each for each in found if _group_fits(trying.group, trying.pod, each)]
-        found += room_for_group(trying.group, trying.inquiry)
-    if found:
-        return Suggestions(_chosen(found), _untried(trying))
+        suggestions = [each for each in suggestions if _group_fits(trying.group, trying.pod, each)]
+        suggestions += room_for_group(trying.group, trying.inquiry)
+    if suggestions:
+        return Suggestions(_chosen(suggestions), _untried(trying))
     if preempts:
         return Suggestions((), _untried(trying))
     pairs = find_pairs(trying, kinds, nodes_most=pair_nodes_most)

@@ -193,13 +193,13 @@ class _KindEntry(msgspec.Struct, frozen=True):
 @cache
 def definitions() -> Mapping[str, Definition]:
     """Return every definition by its full name, ``io.k8s.api.core.v1.Pod``; they have no names."""
-    found: dict[str, Definition] = _decode("schema", dict[str, Definition])
+    by_name: dict[str, Definition] = _decode("schema", dict[str, Definition])
     changed = Path(__file__).with_name("groups_of_1_37.json").read_bytes()
     for version in _GROUP_VERSIONS:
-        same = _renamed(found, _GROUPS, ("v1alpha2", version), dict[str, Definition])
+        same = _renamed(by_name, _GROUPS, ("v1alpha2", version), dict[str, Definition])
         own = changed.replace(b"VERSION", version.encode())
-        found |= same | msgspec.json.decode(own, type=dict[str, Definition])
-    return found | _renamed(found, _RULES, ("v1beta2", "v1"), dict[str, Definition])
+        by_name |= same | msgspec.json.decode(own, type=dict[str, Definition])
+    return by_name | _renamed(by_name, _RULES, ("v1beta2", "v1"), dict[str, Definition])
 
 
 @cache
@@ -234,10 +234,10 @@ _GROUPS = "io.k8s.api.scheduling.v1alpha2."
 
 
 def _renamed(
-    found: Mapping[str, T], prefix: str, versions: tuple[str, str], form: type[dict[str, T]]
+    facts_by_name: Mapping[str, T], prefix: str, versions: tuple[str, str], form: type[dict[str, T]]
 ) -> dict[str, T]:
     """Return the facts whose names begin so, with the second version in place of the first."""
-    older = {name: fact for name, fact in found.items() if name.startswith(prefix)}
+    older = {name: fact for name, fact in facts_by_name.items() if name.startswith(prefix)}
     before, now = (version.encode() for version in versions)
     return msgspec.json.decode(msgspec.json.encode(older).replace(before, now), type=form)
 

@@ -84,21 +84,21 @@ _group = rules(
     ("preemptionPolicy", _gated("PodGroupPreemptionPolicy")),
 )
 _reference = rules(("workloadName", needed()), ("templateName", needed()))
-_KEPT = "schedulingConstraints resourceClaims disruptionMode priorityClassName priority"
+_UNCHANGING = "schedulingConstraints resourceClaims disruptionMode priorityClassName priority"
 
 
 def _change(new: Json, old: Json, where: str, more: str = "") -> list[FieldError]:
     """Return the errors of a group or template: only the minimum of a gang may change."""
-    paths = (*_KEPT.split(), *more.split(), "schedulingPolicy.basic")
-    found = [
+    paths = (*_UNCHANGING.split(), *more.split(), "schedulingPolicy.basic")
+    changed = [
         immutable(f"{where}.{path}", value_at(new, path.split(".")))
         for path in paths
         if value_at(new, path.split(".")) != value_at(old, path.split("."))
     ]
     gangs = [child(each, "schedulingPolicy").get("gang") for each in (new, old)]
     if (gangs[0] is None) != (gangs[1] is None):
-        found.append(immutable(f"{where}.schedulingPolicy.gang", gangs[0]))
-    return found
+        changed.append(immutable(f"{where}.schedulingPolicy.gang", gangs[0]))
+    return changed
 
 
 def _changed_group(new: Obj, old: Obj) -> list[FieldError]:
@@ -108,18 +108,18 @@ def _changed_group(new: Obj, old: Obj) -> list[FieldError]:
 
 def _changed_workload(new: Obj, old: Obj) -> list[FieldError]:
     where = "spec.podGroupTemplates"
-    found = unchanging("spec.controllerRef")(new, old)
+    changed = unchanging("spec.controllerRef")(new, old)
     before = {text(each, "name"): each for each in objects(old, "spec", "podGroupTemplates")}
     names = list[str]()
     for index, template in enumerate(objects(new, "spec", "podGroupTemplates")):
         name = text(template, "name")
         names.append(name)
         if name in before:
-            found += _change(template, before[name], f"{where}[{index}]")
+            changed += _change(template, before[name], f"{where}[{index}]")
         else:
-            found.append(forbidden(f"{where}[{index}]", "item may not be added"))
+            changed.append(forbidden(f"{where}[{index}]", "item may not be added"))
     gone = [name for name in before if name not in names]
-    return found + [forbidden(where, f"item {name} may not be removed") for name in gone]
+    return changed + [forbidden(where, f"item {name} may not be removed") for name in gone]
 
 
 def _templates(spec: Any, where: str) -> list[FieldError]:
@@ -135,40 +135,40 @@ def _templates(spec: Any, where: str) -> list[FieldError]:
 
 
 def _group_to_stored(spec: Json) -> Json:
-    found = dict(spec)
-    mode, origin = found.pop("disruptionMode", None), found.pop("workloadRef", None)
+    stored = dict(spec)
+    mode, origin = stored.pop("disruptionMode", None), stored.pop("workloadRef", None)
     if mode:
-        found["disruptionMode"] = _STORED_MODES["all" if "all" in mode else "single"]
+        stored["disruptionMode"] = _STORED_MODES["all" if "all" in mode else "single"]
     if origin:
         names = {"workloadName": "workloadName", "templateName": "podGroupTemplateName"}
         workload = {names[key]: value for key, value in origin.items() if key in names}
-        found["podGroupTemplateRef"] = {"workload": workload}
-    return found
+        stored["podGroupTemplateRef"] = {"workload": workload}
+    return stored
 
 
 def _group_from_stored(spec: Json) -> Json:
-    found = dict(spec)
-    mode, origin = found.pop("disruptionMode", None), found.pop("podGroupTemplateRef", None)
+    served = dict(spec)
+    mode, origin = served.pop("disruptionMode", None), served.pop("podGroupTemplateRef", None)
     if mode:
-        found["disruptionMode"] = {_MODES[mode]: {}}
+        served["disruptionMode"] = {_MODES[mode]: {}}
     if origin:
         names = {"workloadName": "workloadName", "podGroupTemplateName": "templateName"}
         workload = child(origin, "workload")
-        found["workloadRef"] = {names[key]: value for key, value in workload.items()}
-    return found
+        served["workloadRef"] = {names[key]: value for key, value in workload.items()}
+    return served
 
 
 def _converted(obj: Obj, api_version: str, *, stored: bool) -> Obj:
     """Return an object in another version; it shares what is the same."""
     convert = _group_to_stored if stored else _group_from_stored
-    spec, found = child(obj, "spec"), dict(obj) | {"apiVersion": api_version}
+    spec, converted = child(obj, "spec"), dict(obj) | {"apiVersion": api_version}
     if "podGroupTemplates" in spec:
-        found["spec"] = spec | {
+        converted["spec"] = spec | {
             "podGroupTemplates": [convert(each) for each in objects(spec, "podGroupTemplates")]
         }
     elif spec:
-        found["spec"] = convert(spec)
-    return found
+        converted["spec"] = convert(spec)
+    return converted
 
 
 def _translation(stored: ResourceType, version: str) -> Translation:

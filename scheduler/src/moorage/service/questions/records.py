@@ -49,7 +49,7 @@ class RecordsAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
 
     Parameters
     ----------
-    held
+    in_memory
         What the scheduler holds altogether.
     attempts
         The pod's attempts, oldest first; only the one that was asked for, if one was. Without a
@@ -57,7 +57,7 @@ class RecordsAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
     """
 
     kind: str = "AttemptRecords"
-    held: RecordsInMemory
+    in_memory: RecordsInMemory = msgspec.field(name="held")
     attempts: tuple[ShownAttempt, ...]
 
 
@@ -122,7 +122,7 @@ def records_answer(
     return RecordsAnswer(
         time=rfc3339_micro(now_ns),
         scheduling=scheduling,
-        held=RecordsInMemory(
+        in_memory=RecordsInMemory(
             records=len(ring),
             dropped=ring.dropped,
             used_bytes=ring.nbytes,

@@ -130,7 +130,7 @@ class Rights:
             async with limit:
                 return await self.may_read(objects)
 
-        async def seen(kind: Readable) -> frozenset[tuple[str, str]]:
+        async def readable_objects(kind: Readable) -> frozenset[tuple[str, str]]:
             """Return the objects of one kind that may be read, by namespace."""
             doubted = sorted(space for name, space in doubts.objects if name == kind.resource)
             if doubted and await readable(kind):
@@ -142,7 +142,7 @@ class Rights:
                 if may
             )
 
-        objects = frozenset().union(*[await seen(kind) for kind in _KINDS])
+        objects = frozenset().union(*[await readable_objects(kind) for kind in _KINDS])
         spaces = [
             Readable("namespaces", name=each)
             for each in sorted(doubts.namespaces)
