@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping, Sequence
+from graphlib import TopologicalSorter
 
 from tests import packages
 
@@ -16,6 +17,9 @@ AMBIGUOUS_MOST = 0.25
 
 MODULES_MOST = 15
 """Modules that lie side by side in one room."""
+
+LONGEST_CHAINS = {"moorage": 51, "moorage_sandbox": 18, "moorage_lab": 13}
+"""Modules in the longest chain of imports at the head of modules, by package. Only ever shorter."""
 
 # Rooms with more modules side by side. Only ever made smaller.
 LARGE_ROOMS = {
@@ -98,3 +102,36 @@ def test_no_room_gets_more_modules_side_by_side() -> None:
     )
     large = {room: count for room, count in modules.items() if count > MODULES_MOST}
     assert large == LARGE_ROOMS
+
+
+def longest_chain(imports: Mapping[str, Sequence[str]]) -> int:
+    """Return the number of modules in the longest chain of imports."""
+    lengths: dict[str, int] = {}
+    for module in TopologicalSorter(imports).static_order():
+        lengths[module] = 1 + max((lengths[each] for each in imports.get(module, ())), default=0)
+    return max(lengths.values(), default=0)
+
+
+def _imports(text: str, modules: Container[str]) -> Iterator[str]:
+    """Yield the modules that a module imports at its head."""
+    for node in ast.parse(text).body:
+        for each in node.body if isinstance(node, ast.With) else [node]:
+            if isinstance(each, ast.ImportFrom) and each.module:
+                for alias in each.names:
+                    # The imported name is a module itself, or one that a module defines.
+                    name = f"{each.module}.{alias.name}"
+                    module = name if name in modules else each.module
+                    if module in modules:
+                        yield module
+
+
+def test_no_chain_of_imports_gets_longer() -> None:
+    modules = packages.modules()
+    for package, most in LONGEST_CHAINS.items():
+        own = {name: path for name, path in modules.items() if name.split(".")[0] == package}
+        imports = {name: [*_imports(path.read_text(), own)] for name, path in own.items()}
+        assert longest_chain(imports) <= most, package
+
+
+def test_a_chain_counts_every_module_from_its_head_to_its_end() -> None:
+    assert longest_chain({"a": ["b", "c"], "b": ["c"], "c": [], "d": ["c"]}) == 3
