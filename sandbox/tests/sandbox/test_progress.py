@@ -9,6 +9,7 @@ import pytest
 
 from moorage.api.codec import from_dict
 from moorage.api.event import Event
+from moorage.api.meta import ObjectMeta, ObjectReference
 from moorage.api.pod import Pod
 from moorage.base.clock import ManualClock
 from moorage_sandbox.sandbox.lines import JsonView, LinesView, Started
@@ -129,6 +130,23 @@ def test_decisions_per_second_cover_the_last_seconds_only() -> None:
     progress.decisions_per_second()
     clock.advance(1)
     assert progress.decisions_per_second() == 0
+
+
+def test_what_is_said_of_groups_that_no_plugin_schedules_is_listed_once() -> None:
+    progress = Progress(ManualClock(), lambda _change: None)
+    said = {"type": "moorage.dev/GroupScheduling", "status": "False", "message": "group g is off"}
+    progress.pod_seen(with_status("a", conditions=[said]))
+    for uid, note in (("1", "group g is off"), ("2", "group h is off")):
+        event = Event(
+            metadata=ObjectMeta(name=uid, uid=uid),
+            reason="GroupsNotScheduled",
+            regarding=ObjectReference(kind="PodGroup", namespace="default", name="g"),
+            note=note,
+        )
+        progress.event_seen(event)
+    assert progress.disabled_groups == ["group g is off", "group h is off"]
+    progress.event_gone(event)
+    assert progress.disabled_groups == ["group g is off"]
 
 
 def _some_progress(on_change: Any) -> Progress:

@@ -48,7 +48,7 @@ def status(*, output: Form, name: str, kubeconfig: Path | None) -> None:
 
 
 def _lines(status: dict[str, Any]) -> Iterator[str]:
-    waiting = status.pop("waiting")
+    waiting, groups = status.pop("waiting"), status.pop("groups")
     pods = ", ".join(f"{count} {state}" for state, count in status.pop("pods").items())
     if scaled := status.pop("autoscale"):
         status["nodes"] = f"{status['nodes']}, autoscaled {scaled}"
@@ -61,6 +61,8 @@ def _lines(status: dict[str, Any]) -> Iterator[str]:
             yield f"{key + ':':<12}{value}"
     for each in waiting:
         yield f"  {each['pod']}  {each['state']}: {each['message'] or 'not decided yet'}"
+    for text in groups:
+        yield f"  {text}"
 
 
 async def _described(record: SandboxRecord) -> dict[str, Any]:
@@ -70,7 +72,8 @@ async def _described(record: SandboxRecord) -> dict[str, Any]:
     from moorage.base.clock import SystemClock
     from moorage_sandbox.sandbox.watching import watched
 
-    described: dict[str, Any] = {**msgspec.to_builtins(record), "pods": {}, "waiting": []}
+    described: dict[str, Any] = {**msgspec.to_builtins(record)}
+    described |= {"pods": {}, "waiting": [], "groups": []}
     if not record.url:
         return described
     try:
@@ -85,4 +88,8 @@ async def _described(record: SandboxRecord) -> dict[str, Any]:
 
 def _pods(progress: Progress) -> dict[str, Any]:
     counts = {state.value: count for state, count in progress.counts.items() if count}
-    return {"pods": dict(sorted(counts.items())), "waiting": msgspec.to_builtins(progress.waiting)}
+    return {
+        "pods": dict(sorted(counts.items())),
+        "waiting": msgspec.to_builtins(progress.waiting),
+        "groups": progress.disabled_groups,
+    }

@@ -13,6 +13,7 @@ import msgspec
 
 from moorage.api.event import Event
 from moorage.api.pod import Pod
+from moorage.api.pod_group import GROUP_SCHEDULING, GROUPS_NOT_SCHEDULED
 from moorage.base.clock import NS_PER_SECOND, Clock
 
 _RECENT = 200
@@ -118,6 +119,13 @@ class Progress:
         self.nodes = 0
         """Number of nodes when they were last counted; 0 before."""
         self._decided: dict[str, None] = {}
+        # What is said of groups that no plugin schedules, by the uid of the Event or pod.
+        self._groups: dict[str, str] = {}
+
+    @property
+    def disabled_groups(self) -> list[str]:
+        """What is said of each group that no plugin schedules as a group, sorted."""
+        return sorted(set(self._groups.values()))
 
     @property
     def total(self) -> int:
@@ -159,6 +167,7 @@ class Progress:
 
     def pod_seen(self, pod: Pod) -> None:
         """Record the newest version of a pod."""
+        self._note_group(pod)
         state, message = state_of(pod, self._served)
         change = Change(pod.full_name, state, pod.spec.node_name, message)
         before = self._pods.get(pod.uid)
@@ -180,6 +189,7 @@ class Progress:
 
     def pod_gone(self, pod: Pod) -> None:
         """Record that a pod has been removed."""
+        self._groups.pop(pod.uid, None)
         before = self._pods.pop(pod.uid, None)
         if before is not None:
             pending = self.counts[PodState.PENDING]
@@ -188,6 +198,8 @@ class Progress:
 
     def event_seen(self, event: Event) -> None:
         """Count the failed attempts that an Event reports."""
+        if event.reason == GROUPS_NOT_SCHEDULED and event.regarding.kind != "Pod":
+            self._groups[event.metadata.uid] = event.note
         if event.reason != _FAILED:
             return
         count = event.series.count if event.series else max(1, event.deprecated_count)
@@ -198,6 +210,13 @@ class Progress:
     def event_gone(self, event: Event) -> None:
         """Forget an Event."""
         self._attempts.pop(event.metadata.uid, None)
+        self._groups.pop(event.metadata.uid, None)
+
+    def _note_group(self, pod: Pod) -> None:
+        self._groups.pop(pod.uid, None)
+        for each in pod.status.conditions:
+            if each.type == GROUP_SCHEDULING and each.status == "False":
+                self._groups[pod.uid] = each.message
 
     def _note_decision(self, uid: str) -> None:
         self._decided.pop(uid, None)

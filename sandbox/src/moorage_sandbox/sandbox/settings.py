@@ -67,7 +67,7 @@ class AutoscalerSettings(msgspec.Struct, frozen=True, kw_only=True):
         The cluster.
     bounds, idle, shapes
         Least and most nodes; when an empty node is removed; the shapes of new nodes.
-    config, plugins
+    config, plugins, groups
         The scheduler's configuration, whose Filters say whether a pod fits.
     seed
         Seed of all random choices; None draws a seed.
@@ -82,6 +82,7 @@ class AutoscalerSettings(msgspec.Struct, frozen=True, kw_only=True):
     shapes: tuple[str, ...] = ()
     config: Path | None = None
     plugins: tuple[str, ...] = ()
+    groups: bool = False
     seed: int | None = None
     pace: Pace = Pace()
 

@@ -8,10 +8,17 @@ reads, v1beta1 changed ``disruptionMode`` only. Workload, the template of groups
 # ruff: noqa: RUF012  (the codec library gives every struct its own copy of [] and {})
 from __future__ import annotations
 
+from typing import Final
+
 from moorage.api.meta import ApiObject, ApiStruct, Condition
 
 DISRUPTED_WHOLE = "PodGroup"
 """The ``disruptionMode`` of v1alpha2 of groups whose pods are evicted together or not at all."""
+
+GROUP_SCHEDULING: Final = "moorage.dev/GroupScheduling"
+"""Condition of a pod, and of a PodGroup of scheduling.x-k8s.io: whether groups are scheduled."""
+GROUPS_NOT_SCHEDULED: Final = "GroupsNotScheduled"
+"""Reason of conditions and Events while the configuration does not schedule a group as one."""
 
 
 class WorkloadPodGroupTemplateReference(ApiStruct, frozen=True, kw_only=True):

@@ -192,6 +192,16 @@ def plugin_option(function: F) -> F:
     )(function)
 
 
+def groups_option(function: F) -> F:
+    """Add ``--groups``, for `moorage.config.own.with_groups`."""
+    return click.option(
+        "--groups",
+        is_flag=True,
+        help="Schedule pod groups of every form: the plugin Coscheduling in every profile, and the "
+        "gates GenericWorkload and GangScheduling.",
+    )(function)
+
+
 def log_formatter(name: str, *, klog: bool = False) -> logging.Formatter:
     """Return the formatter of log lines: ``text`` or ``json``.
 

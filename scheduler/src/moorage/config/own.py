@@ -18,9 +18,15 @@ from moorage.api.naming import json_name
 from moorage.base.errors import ConfigError
 from moorage.config.defaults import default_config
 from moorage.config.emulation import DEFAULT_VERSION, emulation_faults, version_of
-from moorage.config.feature_gates import DEFAULT_GATES, FeatureGates, parse_feature_gates
+from moorage.config.feature_gates import (
+    DEFAULT_GATES,
+    FeatureGates,
+    feature_gates,
+    parse_feature_gates,
+)
+from moorage.config.gate_table import BY_NAME, GANG_SCHEDULING, GENERIC_WORKLOAD
 from moorage.config.strict import invalid, quoted
-from moorage.config.types import KubeSchedulerConfiguration
+from moorage.config.types import KubeSchedulerConfiguration, PluginRef, PluginSet, Profile
 
 OWN_API_VERSION: Final = "moorage.dev/v1alpha1"
 OWN_KIND: Final = "MoorageConfiguration"
@@ -28,6 +34,9 @@ OWN_KIND: Final = "MoorageConfiguration"
 _ORDERS_MAX: Final = 100
 """A guess: after a few orders almost none is found that fits."""
 
+_GROUP_GATES: Final = (GENERIC_WORKLOAD, GANG_SCHEDULING)
+_COSCHEDULING: Final = "Coscheduling"
+_PRIORITY_SORT: Final = "PrioritySort"
 _MILLION: Final = 1_000_000
 
 QueueCompat: TypeAlias = Literal["v1.36", "v1.20"]
@@ -170,6 +179,41 @@ def emulating(
         ),
         gates=parse_feature_gates(gates, emulated, compatible),
     )
+
+
+def with_groups(config: LoadedConfiguration) -> LoadedConfiguration:
+    """Return the configuration with pod groups of every form switched on.
+
+    Coscheduling orders the queue of every profile, in place of PrioritySort. Gates that the user
+    switched stay as they are.
+
+    Raises
+    ------
+    ConfigError
+        A gate needs another one that the user switched off.
+    """
+    profiles = [_with_coscheduling(each) for each in config.scheduler.profiles]
+    gates, version = config.gates, config.gates.version
+    on = {name: True for name in _GROUP_GATES if version in BY_NAME[name].states}
+    return msgspec.structs.replace(
+        config,
+        scheduler=msgspec.structs.replace(config.scheduler, profiles=profiles),
+        gates=feature_gates({**on, **gates.switched}, version, gates.min_compatibility),
+    )
+
+
+def _with_coscheduling(profile: Profile) -> Profile:
+    plugins = profile.plugins
+    both = plugins.multi_point
+    named = {each.name for each in (*both.enabled, *both.disabled, *plugins.permit.enabled)}
+    if _COSCHEDULING in named:
+        return profile
+    multi_point = PluginSet(
+        enabled=[*both.enabled, PluginRef(name=_COSCHEDULING)],
+        disabled=[*both.disabled, PluginRef(name=_PRIORITY_SORT)],
+    )
+    plugins = msgspec.structs.replace(plugins, multi_point=multi_point)
+    return msgspec.structs.replace(profile, plugins=plugins)
 
 
 def own_faults(

@@ -105,6 +105,15 @@ def explain(core: Core, pod: Pod, effort: Effort = QUICK) -> Explanation:
     effort
         Bounds of the number of trials.
     """
+    explanation = _explained(core, pod, effort)
+    reason = core.disabled_groups.reason_for(pod)
+    if not reason or explanation.where is Where.FINISHED:
+        return explanation
+    return msgspec.structs.replace(explanation, notes=(f"{reason}.", *explanation.notes))
+
+
+def _explained(core: Core, pod: Pod, effort: Effort) -> Explanation:
+    """Explain a pod without regard to groups that no plugin schedules."""
     position = standing(core, pod)  # None: the pod is to get a node
     profile = core.profiles.get(pod.spec.scheduler_name)
     # 1. The pod is past the search for a node, or held before it: that is the answer.

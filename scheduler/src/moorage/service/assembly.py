@@ -40,6 +40,8 @@ from moorage.service.binding_cycle import BindingCycles
 from moorage.service.catching_up import CatchUp
 from moorage.service.confirmations import Confirmations
 from moorage.service.core import Core, CoreInputs, build_core
+from moorage.service.disabled_groups.objects import GroupObjects
+from moorage.service.disabled_groups.reports import DisabledGroupReports
 from moorage.service.evictions import Evictor
 from moorage.service.extended_attempts import ExtendedAttempts
 from moorage.service.extenders import Connect, OpenExtenders
@@ -103,6 +105,7 @@ def assemble(  # noqa: PLR0913 - one keyword for each part it is given
     facts: Facts | None = None,
     recorder: Recorder | None = None,
     connect: Connect | None = None,
+    watches_group_objects: bool = False,
 ) -> Scheduler:
     """Return a scheduler, ready to run.
 
@@ -120,6 +123,8 @@ def assemble(  # noqa: PLR0913 - one keyword for each part it is given
         Running totals, and the keeper of records; None for new totals, and for no records.
     connect
         Opens the connection to each extender; over HTTP when not given.
+    watches_group_objects
+        Whether groups are reported that nothing schedules and that no pod names yet.
 
     Raises
     ------
@@ -139,13 +144,8 @@ def assemble(  # noqa: PLR0913 - one keyword for each part it is given
         traces=None if recorder is None else recorder.traces,
         connect=connect,
     )
-    core = build_core(
-        config,
-        registry,
-        clock=clock,
-        streams=streams,
-        surroundings=_surroundings(edge, store, ready, recorder),
-    )
+    around = _surroundings(edge, store, ready, recorder)
+    core = build_core(config, registry, clock=clock, streams=streams, surroundings=around)
     (nodes, others), reports = (
         _reflectors(core, edge, config.gates),
         _group_reports(core, edge, config.gates),
@@ -170,6 +170,8 @@ def assemble(  # noqa: PLR0913 - one keyword for each part it is given
             slots=edge.slots,
             reload=_reload(core, config, edge, pump, reports),
             incomplete_groups=_incomplete_groups(core, reports),
+            disabled_groups=_disabled_groups(core, edge),
+            group_objects=_group_objects(core, edge) if watches_group_objects else None,
         )
     )
 
@@ -346,6 +348,30 @@ def _incomplete_groups(core: Core, reports: GroupReports) -> IncompleteGroups | 
     if not core.snapshot.groups.has_source:
         return None
     return IncompleteGroups(core, reports, one_by_one=holders_at_permit(core.profiles))
+
+
+def _disabled_groups(core: Core, edge: _Edge) -> DisabledGroupReports:
+    """Return what reports the groups that no plugin schedules."""
+    return DisabledGroupReports(
+        core.disabled_groups,
+        edge.client,
+        writes=edge.writes,
+        recorder=edge.recorder,
+        clock=edge.clock,
+        tasks=edge.tasks,
+    )
+
+
+def _group_objects(core: Core, edge: _Edge) -> GroupObjects:
+    """Return the watches of the objects of groups that no plugin schedules."""
+    return GroupObjects(
+        edge.transport,
+        clock=edge.clock,
+        streams=edge.streams,
+        is_scheduled=lambda source: any(
+            source in profile.group_holders for profile in core.profiles.values()
+        ),
+    )
 
 
 def _group_reasons(core: Core, reports: GroupReports) -> PermitReasons | None:

@@ -29,6 +29,7 @@ from moorage.framework.status import ReasonTable
 from moorage.observe.plugin_facts import PluginFacts
 from moorage.observe.queue_facts import QueueFacts
 from moorage.observe.records.recorder import Recorder
+from moorage.service.disabled_groups.index import DisabledGroups
 from moorage.service.evictions import EvictionLedger
 from moorage.service.nominations import Nominations
 from moorage.service.plugin_effects import ApiEffects, LivePluginEffects
@@ -160,6 +161,8 @@ class Core(msgspec.Struct, frozen=True):
         Makes the profiles and cycles of another configuration.
     hold_back_after_seconds
         Wait of a group before room is held back for it, by profile with this setting.
+    disabled_groups
+        The groups that pods name and that no plugin schedules.
     recorder
         Keeps the records of attempts; None where none are kept.
     """
@@ -177,6 +180,7 @@ class Core(msgspec.Struct, frozen=True):
     effects: LivePluginEffects
     queue_facts: QueueFacts
     plugin_facts: PluginFacts
+    disabled_groups: DisabledGroups
     hold_back_after_seconds: Mapping[str, float] = {}
     recorder: Recorder | None = None
 
@@ -275,8 +279,7 @@ def build_core(
         effects=effects,
         gates=config.gates,
     )
-    draw = tie_break or seeded(streams.stream("tie-break"))
-    maker = _maker(shared, draw, reuse=reuse, noted=around.recorder is not None)
+    maker = _maker(shared, tie_break, reuse=reuse, noted=around.recorder is not None)
     plugin_facts, deciding = maker.facts, maker.make(config, registry, around.extenders)
     queue_facts = QueueFacts(plugin_facts)
     queue = build_queue(
@@ -303,16 +306,17 @@ def build_core(
         effects=effects,
         queue_facts=queue_facts,
         plugin_facts=plugin_facts,
+        disabled_groups=DisabledGroups(around.store, snapshot.groups, deciding.profiles),
         hold_back_after_seconds=_is_delayed(config, deciding.profiles),
         recorder=around.recorder,
     )
 
 
-def _maker(shared: Handle, draw: TieBreak, *, reuse: bool, noted: bool) -> Maker:
+def _maker(shared: Handle, tie_break: TieBreak | None, *, reuse: bool, noted: bool) -> Maker:
     draw_sample = shared.streams.stream("plugin-metrics").random
     return Maker(
         shared=shared,
-        draw=draw,
+        draw=tie_break or seeded(shared.streams.stream("tie-break")),
         facts=PluginFacts(shared.clock.monotonic_ns, draw_sample),
         rotation=Rotation(),
         reuse=reuse,

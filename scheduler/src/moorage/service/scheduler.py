@@ -24,6 +24,8 @@ from moorage.client.events import EventRecorder
 from moorage.client.reflector import Reflector
 from moorage.service.catching_up import CatchUp
 from moorage.service.core import Core
+from moorage.service.disabled_groups.objects import GroupObjects
+from moorage.service.disabled_groups.reports import DisabledGroupReports
 from moorage.service.extenders import OpenExtenders
 from moorage.service.facts import Facts
 from moorage.service.first_failure import FirstFailure
@@ -75,6 +77,10 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         Takes another configuration over.
     incomplete_groups
         Tells groups of Kubernetes that lack pods; None where there are no such groups.
+    disabled_groups
+        Reports groups that no plugin schedules.
+    group_objects
+        Watches the objects of such groups; None where only groups with pods are reported.
     """
 
     clock: Clock
@@ -94,6 +100,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     slots: BindingSlots
     reload: Reload
     incomplete_groups: IncompleteGroups | None
+    disabled_groups: DisabledGroupReports
+    group_objects: GroupObjects | None
 
     @property
     def pump(self) -> Pump:
@@ -276,6 +284,10 @@ class Scheduler:
         self._pumping = self._start_essential(parts.pump.run(), "pump")
         if parts.incomplete_groups is not None:
             self._start_essential(parts.incomplete_groups.run(), "incomplete groups")
+        self._start_essential(parts.disabled_groups.run(), "disabled groups")
+        if parts.group_objects is not None:
+            watch = parts.group_objects.run(parts.disabled_groups.take_object)
+            parts.tasks.spawn(watch, name="group objects")
         _log.info(
             "scheduling started: %d nodes, %d pods",
             core.snapshot.num_nodes,

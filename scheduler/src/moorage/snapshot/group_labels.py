@@ -169,6 +169,22 @@ class SeveralSources:
         return None if terms is None else self._succeeded.missing(terms)
 
 
+def named_group(pod: Pod) -> GroupKey | None:
+    """Return the group that a pod names in any form, whether groups of this form are scheduled."""
+    named = pod.spec.scheduling_group
+    if named is not None and named.pod_group_name:
+        return GroupKey(pod.metadata.namespace, named.pod_group_name)
+    labels = pod.metadata.labels
+    if not labels:
+        return None
+    if name := labels.get(GROUP_LABEL) or labels.get(OLD_GROUP_LABEL):
+        return GroupKey(pod.metadata.namespace, name, CUSTOM_SOURCE)
+    name = labels.get(NAME_LABEL)
+    if not name or minimum_of(pod) is None:
+        return None
+    return GroupKey(pod.metadata.namespace, name, LABEL_SOURCE)
+
+
 def minimum_of(pod: Pod) -> int | None:
     """Return the number the label ``min-available`` says; None without a number of at least 1."""
     text = pod.metadata.labels.get(MIN_AVAILABLE_LABEL, "")

@@ -8,6 +8,7 @@ import click
 
 from moorage.cli.options import (
     config_option,
+    groups_option,
     kubeconfig_option,
     plugin_option,
     seed_option,
@@ -42,6 +43,7 @@ cluster-autoscaler.kubernetes.io/scale-down-disabled: "true" stays.
     help="How long a node has to be empty before it is removed, in the cluster's time.",
 )
 @config_option("The scheduler's KubeSchedulerConfiguration: its Filters say whether a pod fits.")
+@groups_option
 @plugin_option
 @seed_option
 @verbose_option
@@ -52,6 +54,7 @@ def auto(  # noqa: PLR0913 - one parameter an option
     shapes: tuple[str, ...],
     idle: str,
     config: Path | None,
+    groups: bool,
     plugins: tuple[str, ...],
     seed: int | None,
     verbose: int,
@@ -76,6 +79,7 @@ def auto(  # noqa: PLR0913 - one parameter an option
         shapes=shapes,
         config=config,
         plugins=plugins,
+        groups=groups,
         seed=seed,
     )
 

@@ -16,6 +16,7 @@ from moorage.cli.options import start_logging
 from moorage.cli.render import error_text
 from moorage.client.http_transport import HttpTransport
 from moorage.client.writes import Client
+from moorage.config.own import with_groups
 from moorage.plugins.from_outside import with_plugins
 from moorage_sandbox.cli.scale.server import check_server_is_sandbox
 from moorage_sandbox.sandbox.processes.child_process import run_child
@@ -38,7 +39,8 @@ async def autoscale(settings: AutoscalerSettings, clock: Clock) -> None:
     UsageError
         A setting cannot be used, or the server is no sandbox.
     """
-    loaded = with_plugins(check_config(settings.config, settings.plugins), settings.plugins)
+    config = check_config(settings.config, settings.plugins)
+    loaded = with_plugins(with_groups(config) if settings.groups else config, settings.plugins)
     rules = Rules(
         bounds=parse_bounds(settings.bounds),
         groups=groups_of(settings.shapes),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -11,7 +12,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from moorage.cli.options import config_option, emulation_options, plugin_option, seed_option
+from moorage.cli.options import (
+    config_option,
+    emulation_options,
+    groups_option,
+    plugin_option,
+    seed_option,
+)
 from moorage.config.emulation import DEFAULT_VERSION
 from moorage_sandbox.cli.up.life import live_through
 from moorage_sandbox.cli.up.life_options import LifeOptions, kubeconfig_path, life_options
@@ -51,6 +58,7 @@ Examples:
   moorage up --autoscale 3:50          between 3 and 50 nodes, as many as pending pods need
   moorage up --config scheduler.yaml   with a KubeSchedulerConfiguration
   moorage up --plugin mine.py:prefer   with a plugin of yours
+  moorage up --groups                  pods of a group start together, or none of them
   moorage up --exit-when-settled       for scripts: 0 when every pod is bound or explained
   moorage up --no-scheduler            to run another scheduler against it
   moorage up --speed 60                a minute passes in a second
@@ -74,6 +82,7 @@ memory.
 @click.command(epilog=_EPILOG)
 @node_options
 @config_option("The scheduler's KubeSchedulerConfiguration.")
+@groups_option
 @click.option("--no-scheduler", is_flag=True, help="Start server and nodes only.")
 @click.option("--no-dashboard", is_flag=True, help="Serve no page for people.")
 @click.option("--empty", is_flag=True, help="Do not create the first thirty pods.")
@@ -127,7 +136,7 @@ def up(  # noqa: PLR0913 - one parameter an option
     """
     _refuse_waiting_for_nobody(no_scheduler and exit_when_settled and not empty)
     page = not (no_scheduler or no_dashboard or exit_when_settled)
-    emulation = _emulation(others)
+    groups, emulation = others.pop("groups"), _emulation(others)
     life, wanted, server = _split(others)
     kubeconfig = kubeconfig_path(life["name"], life["kubeconfig_out"])
     # First of all: a process with threads, as libraries start them, should not fork.
@@ -137,9 +146,9 @@ def up(  # noqa: PLR0913 - one parameter an option
     from moorage_sandbox.sandbox.up import UpPlan
 
     served, server["version"] = _checked(config, plugins, emulation)
-    chosen_seed = Streams(seed).seed if seed is None else seed
+    seed = Streams().seed if seed is None else seed
     nodes = templates_of(wanted)
-    settings = server_settings(server, nodes, chosen_seed, default_nodes=are_default(wanted))
+    settings = server_settings(server, nodes, seed, default_nodes=are_default(wanted))
     own = _scheduler_kubeconfig(kubeconfig) if settings.rbac else None
     plan = UpPlan(
         kubeconfig=kubeconfig,
@@ -148,7 +157,7 @@ def up(  # noqa: PLR0913 - one parameter an option
         scheduler=not no_scheduler,
         page=page,
         until_settled=exit_when_settled,
-        seed=chosen_seed,
+        seed=seed,
         watch=output != "quiet" and detached is None,
         served=None if no_scheduler else served,
         autoscale=wanted["autoscale"],
@@ -158,8 +167,9 @@ def up(  # noqa: PLR0913 - one parameter an option
     options = SchedulerOptions(
         kubeconfig=str(own or kubeconfig),
         config=config,
-        seed=chosen_seed,
+        seed=seed,
         plugins=plugins,
+        groups=groups,
         flags=_flags(settings, emulation, own),
         free_port=True,
         page=_PAGE if page else "",
@@ -168,15 +178,17 @@ def up(  # noqa: PLR0913 - one parameter an option
     scaling = _scaling(wanted, kubeconfig, options, settings.pace, single=single_process)
     scheduler = None if no_scheduler else options
     parts = _parts(settings, scheduler, scaling=scaling, single=single_process, view=view)
-    try:
+    with _without_timeline_afterwards(settings):
         live_through(plan, parts, view, life)
+
+
+@contextmanager
+def _without_timeline_afterwards(settings: ServerSettings) -> Iterator[None]:
+    try:
+        yield
     finally:
-        _remove_timeline(settings)
-
-
-def _remove_timeline(settings: ServerSettings) -> None:
-    if settings.pace.timeline:
-        Path(settings.pace.timeline).unlink(missing_ok=True)
+        if settings.pace.timeline:
+            Path(settings.pace.timeline).unlink(missing_ok=True)
 
 
 def _refuse_waiting_for_nobody(waits: bool) -> None:
@@ -299,6 +311,7 @@ def _scaling(
         shapes=tuple(wanted["shapes"]),
         config=options.config,
         plugins=options.plugins,
+        groups=options.groups,
         seed=options.seed,
         pace=pace,
     )

@@ -12,6 +12,7 @@ from moorage.base.importing import without_collecting
 from moorage.base.verbosity import level_of
 from moorage.cli.options import (
     config_option,
+    groups_option,
     kubeconfig_option,
     log_from,
     plugin_option,
@@ -42,6 +43,7 @@ schedulerName of its own to run next to kube-scheduler.
 @kubeconfig_option
 @config_option("KubeSchedulerConfiguration, the same file kube-scheduler reads.")
 @plugin_option
+@groups_option
 @seed_option
 @click.option(
     "-v",
@@ -95,7 +97,7 @@ def run(
         from moorage.base.process import Ending, run_loop, until_ended
         from moorage.cli.run.scheduling import schedule, write_config
 
-    own = {name: flags.pop(name) for name in ("records_bytes", "record", "page")}
+    own = {name: flags.pop(name) for name in ("groups", "records_bytes", "record", "page")}
     values = flags_of(flags)
     log_format = values.get("logging-format", "text")
     log_from(level_of(verbose), log_format=log_format, klog=True)

@@ -53,6 +53,8 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
         Seed of all random choices; None draws a seed.
     plugins
         Plugins from outside, as ``--plugin`` names them.
+    groups
+        Whether pod groups of every form are scheduled as groups.
     flags
         Flags of kube-scheduler that were given, by name.
     verbosity
@@ -75,6 +77,7 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     config: Path | None = None
     seed: int | None = None
     plugins: tuple[str, ...] = ()
+    groups: bool = False
     flags: Mapping[str, Any] = {}
     verbosity: int = 0
     free_port: bool = False

@@ -36,7 +36,7 @@ from moorage.client.kubeconfig import find_access
 from moorage.client.transport import CallListener, Transport
 from moorage.client.writes import Client
 from moorage.config.load import load_config
-from moorage.config.own import LoadedConfiguration
+from moorage.config.own import LoadedConfiguration, with_groups
 from moorage.config.types import KubeSchedulerConfiguration
 from moorage.config.written import documents
 from moorage.framework.containment import Containment
@@ -102,6 +102,7 @@ async def schedule(
             host=host,
             elector=elector,
             recorder=recording.recorder,
+            watches_group_objects=True,
         )
         # 4. Prepare what the port serves: metrics, health checks, questions.
         metrics = exposition_of(
@@ -258,13 +259,15 @@ def configured(options: SchedulerOptions) -> LoadedConfiguration:
         The file or a flag has faults.
     """
     if options.config is None:
-        return with_flags(LoadedConfiguration(), options.flags, has_config=False)
+        defaults = with_flags(LoadedConfiguration(), options.flags, has_config=False)
+        return with_groups(defaults) if options.groups else defaults
     try:
         config = load_config(options.config)
     except ConfigError:
         check_config(options.config, options.plugins)  # tells the faults of the plugins as well
         raise
-    return with_flags(config, options.flags, has_config=True)
+    config = with_flags(config, options.flags, has_config=True)
+    return with_groups(config) if options.groups else config
 
 
 def write_config(options: SchedulerOptions, path: Path) -> None:

@@ -15,6 +15,7 @@ from moorage.explain.answer import Suggestion
 from moorage.explain.suggestions.budgets import eviction_text, is_protected
 from moorage.explain.suggestions.ranked import AGAINST_BUDGET, EVICT, WAIT, RankedSuggestion
 from moorage.explain.trying import Trying
+from moorage.snapshot.group_labels import named_group
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
 
@@ -96,14 +97,20 @@ def _leaving(inquiry: Inquiry, rows: Rows) -> list[Placed]:
 
 
 def _staying(inquiry: Inquiry, rows: Rows) -> list[Placed]:
-    """Return pods that may be evicted, the least important of each row first."""
+    """Return pods that may be evicted, the least important of each row first.
+
+    A pod of the same group is none of them, whether the group is scheduled as one: the group needs
+    all its pods.
+    """
     staying: list[Placed] = []
+    group = named_group(inquiry.attempt.pod.pod)
     for row in rows.tolist():
         here = sorted(inquiry.snapshot.pods(row), key=lambda pod: (pod.priority, pod.key))
         staying += [
             (row, pod)
             for pod in here
             if _may_be_evicted(pod, inquiry.attempt.pod.priority)
+            and (group is None or named_group(pod.pod) != group)
             and _frees_enough(inquiry, row, pod)
         ]
         if len(staying) >= _LOOKED_AT_MOST:

@@ -96,7 +96,7 @@ class QueuedPod(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_
 
 
 class QueuedGroup(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A pod group of which not every member is bound.
+    """A pod group of which not every member is bound, or that no plugin schedules as a group.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class QueuedGroup(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         Where the group is defined: empty for the API's PodGroup.
     minimum
         How many members must have a place before any member is bound; null while the group's
-        object does not exist.
+        object does not exist, and where no plugin schedules the group.
     succeeded
         How many members that have succeeded count towards the minimum; they are not members.
     members
@@ -166,7 +166,8 @@ class QueueAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
         The first pods of each place: active in the order in which they will be tried, backoff by
         the end of the backoff, every other place in the order of arrival.
     groups
-        The pod groups of which not every member is bound, by name.
+        The pod groups of which not every member is bound, by name; then those that no plugin
+        schedules.
     """
 
     kind: str = "SchedulingQueue"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from moorage.service.core import Core
 from moorage.service.incomplete_groups import lack_of
@@ -41,4 +41,25 @@ def incomplete_groups(core: Core, *, waiting_uids: Iterable[str] = ()) -> tuple[
                 or ("" if terms is None else terms.succeeded_note.removeprefix(", ")),
             )
         )
-    return tuple(groups_waiting)
+    return (*groups_waiting, *_disabled_groups(core))
+
+
+def _disabled_groups(core: Core) -> Iterator[QueuedGroup]:
+    """Yield the groups that no plugin schedules; they need no members together."""
+    index = core.disabled_groups
+    index.update()
+    for key, (reason, pods) in index.members().items():
+        placed = [pod.uid for pod in pods if pod.spec.node_name or core.cache.is_assumed(pod.uid)]
+        waiting = [pod for pod in pods if pod.uid not in placed]
+        yield QueuedGroup(
+            namespace=key.namespace,
+            name=key.name,
+            source=key.source,
+            minimum=None,
+            members=len(pods),
+            placed=len(placed),
+            waiting=len(waiting),
+            gated=sum(bool(pod.spec.scheduling_gates) for pod in waiting),
+            at_permit=0,
+            message=reason,
+        )
