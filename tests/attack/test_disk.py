@@ -15,9 +15,9 @@ import msgspec
 import pytest
 
 from moorage.base.errors import UsageError
-from moorage_sandbox.storage.journal import kept as kept_module
+from moorage_sandbox.storage.journal import journal as journal_module
 from moorage_sandbox.storage.journal.faults import DamagedError, NoRoomError, UnsureError
-from moorage_sandbox.storage.journal.kept import Journal
+from moorage_sandbox.storage.journal.journal import Journal
 from moorage_sandbox.storage.record import Record
 from moorage_sandbox.storage.store import Store, Write
 from moorage_sandbox.testing.disk import Fault, FaultyDisk, KilledError
@@ -58,9 +58,9 @@ class Run(msgspec.Struct):
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
     """Let a short history have several logs and marks."""
-    monkeypatch.setattr(kept_module, "LOG_BYTES", 3000)
-    monkeypatch.setattr(kept_module, "RESERVE_BYTES", 600)
-    monkeypatch.setattr(kept_module, "VERSIONS_AHEAD", 5)
+    monkeypatch.setattr(journal_module, "LOG_BYTES", 3000)
+    monkeypatch.setattr(journal_module, "RESERVE_BYTES", 600)
+    monkeypatch.setattr(journal_module, "VERSIONS_AHEAD", 5)
 
 
 class _Cluster:
@@ -339,7 +339,7 @@ def test_no_resource_version_is_reused_when_a_disk_loses_synced_writes(
     surviving, calls, monkeypatch
 ):
     # Half of these are more than what is written within so many calls.
-    monkeypatch.setattr(kept_module, "VERSIONS_AHEAD", 60)
+    monkeypatch.setattr(journal_module, "VERSIONS_AHEAD", 60)
     outcomes = set()
     for step in _steps():
         fault = Fault(step, "lie", calls=calls)
@@ -364,7 +364,7 @@ def test_a_full_disk_is_read_only_until_there_is_room(
     ended: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
     """No object is lost; writes are refused until there is room, and then none comes twice."""
-    monkeypatch.setattr(kept_module, "_TRIES_APART", 2)
+    monkeypatch.setattr(journal_module, "_TRIES_APART", 2)
     run = Run(FaultyDisk(), [])
     cluster = _Cluster(run)
     for number in range(4):
@@ -393,7 +393,7 @@ def test_a_full_disk_is_read_only_until_there_is_room(
 def test_a_full_disk_is_opened_with_the_room_that_was_set_aside(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    monkeypatch.setattr(kept_module, "RESERVE_BYTES", 20_000)
+    monkeypatch.setattr(journal_module, "RESERVE_BYTES", 20_000)
     run = Run(FaultyDisk(), [])
     cluster = _Cluster(run)
     cluster.commit(1)

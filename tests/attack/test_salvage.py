@@ -14,10 +14,10 @@ import msgspec
 import pytest
 
 from moorage.base.errors import UsageError
-from moorage_sandbox.storage.journal import kept as kept_module
+from moorage_sandbox.storage.journal import journal as journal_module
 from moorage_sandbox.storage.journal.files import Directory
 from moorage_sandbox.storage.journal.groups import Group, read_groups
-from moorage_sandbox.storage.journal.kept import Journal
+from moorage_sandbox.storage.journal.journal import Journal
 from moorage_sandbox.storage.journal.mark import _checksum
 from moorage_sandbox.storage.store import Store, Write
 
@@ -155,8 +155,8 @@ def test_salvaging_reports_lost_records_and_restores_no_old_ones(
 
 @pytest.fixture
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_module, "LOG_BYTES", 2500)
-    monkeypatch.setattr(kept_module, "VERSIONS_AHEAD", 4)
+    monkeypatch.setattr(journal_module, "LOG_BYTES", 2500)
+    monkeypatch.setattr(journal_module, "VERSIONS_AHEAD", 4)
 
 
 @pytest.mark.usefixtures("_small")

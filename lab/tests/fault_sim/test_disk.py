@@ -10,7 +10,7 @@ import pytest
 from moorage_lab.fault_sim import acts
 from moorage_lab.fault_sim.acts import Script
 from moorage_lab.fault_sim.fault_run import Outcome, play
-from moorage_sandbox.storage.journal.kept import Journal
+from moorage_sandbox.storage.journal.journal import Journal
 from moorage_sandbox.storage.store import Write
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 

@@ -24,7 +24,7 @@ from moorage.base.errors import MoorageError, UsageError
 from moorage.kinds.values.packed_fields import PackedFields
 from moorage_sandbox.storage.journal.faults import DamagedError, NoRoomError, UnsureError
 from moorage_sandbox.storage.journal.files import Directory
-from moorage_sandbox.storage.journal.kept import Journal
+from moorage_sandbox.storage.journal.journal import Journal
 from moorage_sandbox.storage.journal.reading import load, newest_moment
 from moorage_sandbox.storage.store import Store, Write
 from sandbox.tests.apiserver.crd import definition

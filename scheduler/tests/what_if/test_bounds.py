@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from moorage.base.errors import UsageError
-from moorage.what_if.asked import capacity_kinds
+from moorage.what_if.answers import capacity_kinds
 from moorage.what_if.capacity import Kind, room_for, room_in
 from moorage.what_if.change import Apply, Change, Delete, Drain, Scale
 from moorage.what_if.course import scene_of, try_steps

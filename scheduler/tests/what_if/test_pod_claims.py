@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.api.resources import DEVICE_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_SLICES
-from moorage.what_if.asked import capacity_kinds
+from moorage.what_if.answers import capacity_kinds
 from moorage.what_if.capacity import room_in
 from moorage.what_if.change import Change, Drain, Scale
 from moorage.what_if.course import scene_of, try_steps

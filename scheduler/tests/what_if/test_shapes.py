@@ -14,7 +14,7 @@ from moorage.cli.capacity.text import report
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
 from moorage.plugins.from_outside import with_plugins
-from moorage.what_if.asked import capacity
+from moorage.what_if.answers import capacity
 from moorage.what_if.limits import Limits
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.shapes import SHAPES_MOST, shapes_to_try

@@ -11,7 +11,7 @@ from moorage.cli.explain.recorded import record_text
 from moorage.engine.notes.attempt_note import NOTHING_FOUND
 from moorage.engine.notes.extender_answers import ExtenderAnswer
 from moorage.observe.records.record import Failure, Step
-from moorage.observe.records.told import shown_attempt
+from moorage.observe.records.shown_attempt import shown_attempt
 from scheduler.tests.observe.records.build import record
 
 _HEAD = "pod default/p, attempt 1, 1970-01-01T00:00:00.000000Z"

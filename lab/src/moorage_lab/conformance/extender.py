@@ -24,7 +24,7 @@ from moorage.config.extenders import Extender
 from moorage.engine.answers import Answers, Rows
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.extenders.cycle import ExtendedCycle
-from moorage.engine.extenders.heard import ExtenderReplies
+from moorage.engine.extenders.replies import ExtenderReplies
 from moorage.engine.search import Search
 from moorage.engine.select_node import smallest_name
 from moorage.framework.extender import in_order

@@ -17,7 +17,7 @@ from moorage.base.rng import Random
 from moorage_sandbox.apiserver.server import ApiServer
 from moorage_sandbox.apiserver.wire.requests import Reply, Request
 from moorage_sandbox.cluster.assembly import ClusterSettings, open_server
-from moorage_sandbox.storage.journal.kept import Journal
+from moorage_sandbox.storage.journal.journal import Journal
 from moorage_sandbox.storage.persistence import Persistence
 from moorage_sandbox.storage.store import Key, Store, Write
 from moorage_sandbox.testing.disk import FaultyDisk, KilledError

@@ -47,7 +47,7 @@ from moorage_sandbox.apiserver.verbs.writing import Writer
 from moorage_sandbox.apiserver.wire.render import status_reply
 from moorage_sandbox.apiserver.wire.requests import Reply, Request
 from moorage_sandbox.apiserver.world import GIT_VERSION, World
-from moorage_sandbox.storage.journal.kept import Journal
+from moorage_sandbox.storage.journal.journal import Journal
 from moorage_sandbox.storage.persistence import Persistence
 from moorage_sandbox.storage.record import Record
 from moorage_sandbox.storage.store import Store, Write

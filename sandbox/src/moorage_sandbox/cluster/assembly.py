@@ -43,7 +43,7 @@ from moorage_sandbox.apiserver.world import GIT_VERSION, GIT_VERSION_1_37
 from moorage_sandbox.cluster.in_process import Handling, InProcessTransport
 from moorage_sandbox.controllers.cluster import ALL, ClusterControllers, MakePart
 from moorage_sandbox.nodeagent.agents import NodeAgents
-from moorage_sandbox.storage.journal.kept import Journal
+from moorage_sandbox.storage.journal.journal import Journal
 from moorage_sandbox.storage.persistence import Persistence
 
 CONTROLLERS: Final = "controllers"

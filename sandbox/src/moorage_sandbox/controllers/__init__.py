@@ -13,5 +13,5 @@ and write:
   ``expectations`` and ``event_budget``.
 - ``volumes`` binds and makes volumes, and protects those in use (``claim_users``). ``disruption``
   keeps the status of budgets, ``pod_groups`` that of pod groups. The first two work in rounds over
-  what has changed (``seen``).
+  what has changed (``changed_objects``).
 """

@@ -29,9 +29,9 @@ from moorage.workloads.disruption_steps import (
     stale_target_ns,
 )
 from moorage.workloads.objects import ViewedPod, Whole
+from moorage_sandbox.controllers.changed_objects import ChangedObjects
 from moorage_sandbox.controllers.controller import ControllerInputs
 from moorage_sandbox.controllers.scales import Scales
-from moorage_sandbox.controllers.seen import ChangedObjects
 
 _log = logging.getLogger(__name__)
 

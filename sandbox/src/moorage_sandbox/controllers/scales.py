@@ -25,7 +25,7 @@ from moorage.client.objects import Key
 from moorage.client.writes import Client
 from moorage.workloads.disruption_steps import BudgetError, Scale
 from moorage.workloads.objects import Whole
-from moorage_sandbox.controllers.seen import ChangedObjects
+from moorage_sandbox.controllers.changed_objects import ChangedObjects
 from moorage_sandbox.controllers.views import Views
 
 

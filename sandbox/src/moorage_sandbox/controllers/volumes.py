@@ -45,9 +45,9 @@ from moorage.workloads.volume_steps import (
     pod_steps,
     volume_step,
 )
+from moorage_sandbox.controllers.changed_objects import ChangedObjects
 from moorage_sandbox.controllers.claim_users import VolumeClaimUsers, claims_in_use
 from moorage_sandbox.controllers.controller import ControllerInputs
-from moorage_sandbox.controllers.seen import ChangedObjects
 
 _log = logging.getLogger(__name__)
 

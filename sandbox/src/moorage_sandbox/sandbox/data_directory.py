@@ -19,7 +19,7 @@ from moorage.base.certificates import Authority, KeyPair
 from moorage.base.clock import Clock, SystemClock
 from moorage.base.errors import UsageError
 from moorage_sandbox.storage.journal.files import Directory, put
-from moorage_sandbox.storage.journal.kept import Journal
+from moorage_sandbox.storage.journal.journal import Journal
 from moorage_sandbox.storage.journal.mark import MARK
 from moorage_sandbox.storage.journal.reading import newest_moment as moment_in
 

@@ -19,7 +19,7 @@ from moorage.base.aio import TaskOwner
 from moorage.base.errors import MoorageError
 from moorage.kinds.status import StatusError
 from moorage_sandbox.storage.journal.faults import NoRoomError, UnsureError
-from moorage_sandbox.storage.journal.kept import Journal
+from moorage_sandbox.storage.journal.journal import Journal
 from moorage_sandbox.storage.store import Store, Write
 
 _log = logging.getLogger(__name__)

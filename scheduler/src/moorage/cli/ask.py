@@ -26,8 +26,8 @@ from moorage.base.errors import (
 )
 from moorage.base.files import read_file
 from moorage.base.process import run_loop
-from moorage.cli.asked_scheduler import QuestionTarget
 from moorage.cli.cluster_choice import choose_cluster
+from moorage.cli.question_target import QuestionTarget
 from moorage.cli.render import show_note
 from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bearer
 from moorage.client.http_transport import HttpTransport

@@ -16,8 +16,8 @@ from moorage.api.codec import decode_untyped
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339
 from moorage.base.errors import KubeconfigError, MoorageError, TransportError, UsageError
 from moorage.cli.ask import SchedulerLink, is_sandbox, proxy_path, run_asking
-from moorage.cli.asked_scheduler import QuestionTarget
 from moorage.cli.cluster_choice import choose_cluster
+from moorage.cli.question_target import QuestionTarget
 from moorage.cli.session import Session, run_session
 from moorage.client.transport import Call
 from moorage.config.own import LoadedConfiguration

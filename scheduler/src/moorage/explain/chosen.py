@@ -8,7 +8,7 @@ from typing import Final
 from moorage.api.pod import Pod
 from moorage.explain.answer import NodeAnswer
 from moorage.observe.records.record import AttemptRecord
-from moorage.observe.records.told import shown_attempt
+from moorage.observe.records.shown_attempt import shown_attempt
 from moorage.service.core import Core
 
 _PARTS_NAMED: Final = 3

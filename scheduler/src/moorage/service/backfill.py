@@ -3,8 +3,8 @@
 `GroupAttempts` reports the outcome of each group's attempt. A group that has been rejected for the
 configured time becomes the head, if it would fit once running pods with a known end have ended.
 Pods and groups that come after it in rank are then decided about within the nodes that
-`moorage.engine.groups.held_room` leaves open. They are tried again when the head has started, or
-when it can no longer start.
+`moorage.engine.groups.reserved_room` leaves open. They are tried again when the head has started,
+or when it can no longer start.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupOutcome
-from moorage.engine.groups.held_room import Head, HeldRoom, Rank, Reservation
+from moorage.engine.groups.reserved_room import Head, Rank, Reservation, ReservedRoom
 from moorage.service.core import Core
 from moorage.service.known_ends import known_end_ns
 from moorage.snapshot.pod_groups import GroupKey
@@ -64,7 +64,7 @@ class Backfill:
         self._cycles = {name: GroupCycle(cycle) for name, cycle in core.cycles.items()}
         self._after_seconds = after_seconds
         self._clock = clock
-        self._room = HeldRoom(core.snapshot, self._end_of)
+        self._room = ReservedRoom(core.snapshot, self._end_of)
         # Since when a group has been rejected, and when it may next become the head; monotonic ns.
         self._since_ns: dict[GroupKey, int] = {}
         self._not_before_ns: dict[GroupKey, int] = {}

@@ -14,8 +14,8 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.base.clock import Clock, rfc3339_micro
 from moorage.base.errors import DecodeError
-from moorage.shadow.beside import DecisionComparer
 from moorage.shadow.comparison import Comparison
+from moorage.shadow.decision_comparer import DecisionComparer
 from moorage.shadow.fullness import Fullness, fullness_of
 from moorage.shadow.left_pending import LeftPending
 from moorage.shadow.moments import Binding

@@ -15,8 +15,8 @@ from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND, rfc3339_micro
 from moorage.engine.decision import Decision
 from moorage.engine.decision import Outcome as Decided
-from moorage.shadow.beside import DecisionComparer, OnComparison
 from moorage.shadow.comparison import Comparison, Outcome
+from moorage.shadow.decision_comparer import DecisionComparer, OnComparison
 
 WAIT_SECONDS: Final = 30
 """Time that a pod is pending before it is looked at: a guess, three times the longest backoff

@@ -14,7 +14,7 @@ reads no file and calls no server.
   are the owners of pods, `admission` the rules of new objects (of `kinds`).
 - `course` compares before and after: `consequences`, and how full nodes are (`fullness`).
 - `capacity` counts what fits; its answers are in `room`.
-- `wire` has both questions as they go over HTTP, `asked` computes their answers.
+- `wire` has both questions as they go over HTTP, `answers` computes their answers.
 - A running scheduler has them answered by another process: `question` asks it, `process` is its
   program. `mirrored_state` tells it what has changed (`messages`), and `mirror` takes that in.
 """

@@ -19,7 +19,7 @@ from moorage.base.errors import MoorageError
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.service.questions.answering import HEAD_BYTES
-from moorage.what_if.asked import capacity, what_if
+from moorage.what_if.answers import capacity, what_if
 from moorage.what_if.body_names import names_in
 from moorage.what_if.change import AddNode, Apply, Drain
 from moorage.what_if.course import Step, try_steps

@@ -19,7 +19,7 @@ from moorage.api.pod import Pod
 from moorage.base.errors import ExtenderError, ExtenderSilentError
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.extenders.cycle import ExtendedCycle
-from moorage.engine.extenders.heard import ExtenderReplies
+from moorage.engine.extenders.replies import ExtenderReplies
 from moorage.engine.sampling import Rotation
 from moorage.engine.select_node import smallest_name
 from moorage.framework.capabilities import Reads

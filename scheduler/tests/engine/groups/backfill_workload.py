@@ -2,7 +2,7 @@
 
 Decisions are those of the engine; the queue is a list that is tried in random order at each event,
 so that nothing depends on who is tried first. `Workload.run` plays one random workload and checks
-every promise of `moorage.engine.groups.held_room` against numbers of its own.
+every promise of `moorage.engine.groups.reserved_room` against numbers of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from moorage.engine.attempt import Scope
 from moorage.engine.decision import Outcome
 from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupOutcome
-from moorage.engine.groups.held_room import Head, HeldRoom
+from moorage.engine.groups.reserved_room import Head, ReservedRoom
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.core import Core, build_core
 from moorage.snapshot.pod_info import PodInfo, info_of
@@ -101,7 +101,7 @@ class Workload:
         )
         self._cycle = self._core.cycles["default-scheduler"]
         self._groups = GroupCycle(self._cycle)
-        self._room = HeldRoom(self._core.snapshot, self._end_of)
+        self._room = ReservedRoom(self._core.snapshot, self._end_of)
         for index, cpu in enumerate(nodes):
             self._core.snapshot.table.add_node(node(f"n{index}", cpu=str(cpu), memory="64Gi"))
         self._now = 0

@@ -12,7 +12,7 @@ import pytest
 from moorage.base.errors import UsageError
 from moorage.observe.records.file import RecordFile, read_records
 from moorage.observe.records.record import Failure
-from moorage.observe.records.told import shown_attempt
+from moorage.observe.records.shown_attempt import shown_attempt
 from scheduler.tests.observe.records.build import record
 
 

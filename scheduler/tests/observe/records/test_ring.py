@@ -12,7 +12,7 @@ from moorage.engine.notes.filtered_nodes import MoreRejections
 from moorage.engine.notes.score_log import CHANGES_MAX, ScoreLog
 from moorage.observe.records.record import Failure
 from moorage.observe.records.ring import RecordRing
-from moorage.observe.records.told import shown_attempt
+from moorage.observe.records.shown_attempt import shown_attempt
 from scheduler.tests.observe.records.build import (
     answered,
     filtered,

@@ -29,7 +29,7 @@ from moorage.service.questions.question import BodyQuestion, Question
 from moorage.service.serving.authorization import Authorizer, Decision
 from moorage.service.serving.callers import Caller
 from moorage.service.serving.rights import Rights
-from moorage.what_if.asked import capacity, what_if
+from moorage.what_if.answers import capacity, what_if
 from moorage.what_if.body_names import names_in
 from moorage.what_if.limits import Limits
 from moorage.what_if.messages import First, QuestionFrame, Reply, Update

@@ -16,8 +16,8 @@ from moorage.base.clock import NS_PER_SECOND, Clock, parse_rfc3339
 from moorage.base.errors import UsageError
 from moorage.cli.kinds import named_kind
 from moorage.cli.render import Columns, yaml_text
+from moorage.cli.reported_events import events_about, reported_event
 from moorage.cli.session import Session
-from moorage.cli.told_events import events_about, reported_event
 from moorage.client.requests import Selection
 from moorage_sandbox.cli.apply.patch import LAST_APPLIED
 

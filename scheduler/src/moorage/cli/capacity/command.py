@@ -64,7 +64,7 @@ def capacity(
 ) -> None:
     """Count how many more pods fit, and the nodes that would place the pods that wait."""
     from moorage.base.errors import UsageError
-    from moorage.cli.capacity.asked import answer_capacity, body_of, title_of
+    from moorage.cli.capacity.answer import answer_capacity, body_of, title_of
     from moorage.cli.capacity.text import report
     from moorage.cli.render import show
     from moorage.cli.what_if.source import source_of

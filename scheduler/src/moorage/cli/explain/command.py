@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moorage.cli.asked_scheduler import QuestionTarget, scheduler_options
 from moorage.cli.command_group import CommandGroup
 from moorage.cli.completing import complete_objects
 from moorage.cli.options import (
@@ -18,6 +17,7 @@ from moorage.cli.options import (
     output_option,
     plugin_option,
 )
+from moorage.cli.question_target import QuestionTarget, scheduler_options
 
 if TYPE_CHECKING:
     from moorage.cli.render import Form

@@ -10,10 +10,10 @@ import msgspec
 
 from moorage.base.errors import MoorageError, UsageError
 from moorage.cli.render import Columns
-from moorage.observe.records.told import ShownAttempt, ShownNode
+from moorage.observe.records.shown_attempt import ShownAttempt, ShownNode
 
 if TYPE_CHECKING:
-    from moorage.cli.asked_scheduler import QuestionTarget
+    from moorage.cli.question_target import QuestionTarget
 
 _NODES_MAX: Final = 10
 

@@ -24,8 +24,8 @@ from moorage.base.errors import (
 )
 from moorage.base.files import DATA_BYTES_MAX, read_file, read_stream
 from moorage.cli.ask import SchedulerLink, is_sandbox, run_asking
-from moorage.cli.asked_scheduler import QuestionTarget
 from moorage.cli.cluster_choice import choose_cluster
+from moorage.cli.question_target import QuestionTarget
 from moorage.cli.render import show_note
 from moorage.cli.served_configuration import (
     ServedConfiguration,

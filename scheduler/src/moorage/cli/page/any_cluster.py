@@ -15,12 +15,12 @@ from moorage.base.errors import KubeconfigError, UsageError
 from moorage.base.process import Ending, run_loop, until_ended
 from moorage.base.rng import Streams
 from moorage.cli.ask import find_scheduler, is_sandbox
-from moorage.cli.asked_scheduler import QuestionTarget
 from moorage.cli.cluster_choice import choose_cluster
 from moorage.cli.page.objects import WithObjects
 from moorage.cli.page.remote import Remote, by_lease
 from moorage.cli.page.serving import plan_of, serve_page
 from moorage.cli.page.watching import watch_and_serve
+from moorage.cli.question_target import QuestionTarget
 from moorage.cli.render import show_note
 from moorage.cli.served_configuration import check_same_cluster
 from moorage.client.auth import ServerAccess

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from moorage.cli.asked_scheduler import QuestionTarget, scheduler_options
 from moorage.cli.options import config_option, kubeconfig_option, log_from, plugin_option
+from moorage.cli.question_target import QuestionTarget, scheduler_options
 from moorage.cli.run.scheduler_options import PAGE
 
 _EPILOG = """

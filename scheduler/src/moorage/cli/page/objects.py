@@ -10,7 +10,7 @@ import msgspec
 from moorage.api.quantity import parse_quantity
 from moorage.api.resources import ELASTIC_QUOTAS, RESOURCE_QUOTAS
 from moorage.base.errors import ApiError, NotFoundError, UsageError
-from moorage.cli.told_events import ReportedEvent, events_about, reported_event
+from moorage.cli.reported_events import ReportedEvent, events_about, reported_event
 from moorage.client.writes import Client
 from moorage.dashboard.source import Answered, Source
 

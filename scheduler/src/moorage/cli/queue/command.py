@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moorage.cli.asked_scheduler import QuestionTarget, scheduler_options
 from moorage.cli.options import kubeconfig_option, output_option
+from moorage.cli.question_target import QuestionTarget, scheduler_options
 
 if TYPE_CHECKING:
     from moorage.cli.ask import SchedulerLink

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
-from moorage.cli.asked_scheduler import scheduler_options
 from moorage.cli.options import dump_option, kubeconfig_option, namespace_option
+from moorage.cli.question_target import scheduler_options
 
 F = TypeVar("F", bound=Callable[..., Any])
 

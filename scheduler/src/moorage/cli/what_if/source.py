@@ -17,7 +17,6 @@ from moorage.api.codec import decode_untyped
 from moorage.api.resources import ResourceType
 from moorage.base.errors import ApiError, MoorageError, UsageError
 from moorage.cli.ask import SchedulerLink, is_sandbox, run_asking
-from moorage.cli.asked_scheduler import QuestionTarget
 from moorage.cli.explain.source import (
     namespace_of,
     objects_of_file,
@@ -25,6 +24,7 @@ from moorage.cli.explain.source import (
     take_kinds,
     world_over,
 )
+from moorage.cli.question_target import QuestionTarget
 from moorage.cli.render import show_note
 from moorage.cli.served_configuration import (
     ServedConfiguration,

@@ -27,7 +27,7 @@ from moorage.engine.answers import Rejection, Rows
 from moorage.engine.attempt import WHOLE, Attempt, CycleError, Scope
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, failed
-from moorage.engine.extenders.heard import ExtenderReplies
+from moorage.engine.extenders.replies import ExtenderReplies
 from moorage.engine.notes.attempt_note import NOTHING_FOUND
 from moorage.engine.search import Search, diagnose
 from moorage.framework.diagnosis import NO_NODES

@@ -8,5 +8,5 @@
 - `decision`: the outcome for each member.
 - `whole_gangs`: adds to victims the rest of their gangs.
 - `room`: bounds how many members could have a place.
-- `held_room`: room held back for one group that waits.
+- `reserved_room`: room reserved for one group that waits.
 """

@@ -11,7 +11,7 @@ import msgspec
 
 from moorage.base.errors import UsageError
 from moorage.observe.records.record import AttemptRecord
-from moorage.observe.records.told import ShownAttempt, shown_attempt
+from moorage.observe.records.shown_attempt import ShownAttempt, shown_attempt
 
 _log = logging.getLogger(__name__)
 

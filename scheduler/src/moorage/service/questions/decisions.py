@@ -9,7 +9,7 @@ from moorage.api.mentions import NodeName, Prose
 from moorage.base.clock import Clock, rfc3339_micro
 from moorage.observe.records.record import AttemptRecord
 from moorage.observe.records.recorder import Recorder
-from moorage.observe.records.told import AttemptHead, ShownStep, head_of, steps_of
+from moorage.observe.records.shown_attempt import AttemptHead, ShownStep, head_of, steps_of
 from moorage.service.questions.question import (
     Answer,
     Parameter,

@@ -10,7 +10,7 @@ from moorage.base.clock import Clock, rfc3339_micro
 from moorage.base.errors import NotFoundError, UsageError
 from moorage.observe.records.record import AttemptRecord
 from moorage.observe.records.recorder import Recorder
-from moorage.observe.records.told import ShownAttempt, shown_attempt
+from moorage.observe.records.shown_attempt import ShownAttempt, shown_attempt
 from moorage.service.questions.question import (
     Answer,
     Parameter,

@@ -14,7 +14,7 @@ from moorage.cli.manifests import read_manifests
 from moorage.cli.render import show_note
 from moorage.cli.what_if.source import Source, ask_scheduler, load
 from moorage.nodeshapes.shapes import parse_shape, shaped_nodes
-from moorage.what_if.asked import capacity
+from moorage.what_if.answers import capacity
 from moorage.what_if.limits import Limits
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.wire import CAPACITY, Capacity, CapacityAnswer, CapacityBody, Shape

@@ -1,10 +1,10 @@
 """Room held back for one pod group that waits: backfill that never delays the group (EASY).
 
 The *head* is a group that does not fit now, but would fit once running pods with a known end have
-ended. `HeldRoom.reserve` finds the earliest such moment and the nodes that the members would get.
-Until the head starts, another pod may take a reserved node only if the pod ends by that moment, or
-if it fits beside the head at that moment. All other nodes stay open, so work goes on around the
-head.
+ended. `ReservedRoom.reserve` finds the earliest such moment and the nodes that the members would
+get. Until the head starts, another pod may take a reserved node only if the pod ends by that
+moment, or if it fits beside the head at that moment. All other nodes stay open, so work goes on
+around the head.
 
 Room means resources and the number of pods. The head is placed by its ordinary attempt when the
 moment comes; the reservation keeps room, not node names. Rules: EASY backfill as of Lifka, "The
@@ -70,7 +70,7 @@ class Reservation(msgspec.Struct, frozen=True):
     places: tuple[tuple[PodInfo, str], ...]
 
 
-class HeldRoom:
+class ReservedRoom:
     """Holds room for at most one group at a time.
 
     Parameters
