@@ -6,7 +6,6 @@ Mirrors kubernetes v1.36 pkg/apis/core/validation (ValidateConfigMap, ValidateSe
 from __future__ import annotations
 
 import base64
-import re
 from typing import Any
 
 import msgspec
@@ -17,22 +16,15 @@ from moorage.kinds.fields import Rule, defaults, rules, selectable, unchanging
 from moorage.kinds.kind import FieldError, Obj, forbidden, invalid, required
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, attach, child, items, text
+from moorage.kinds.values.name_rules import config_key
 from moorage.kinds.values.warnings import of_annotations
 
-_KEY = re.compile("[-._a-zA-Z0-9]+")
-_KEY_DETAIL = (
-    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' "
-    "(e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is "
-    "'[-._a-zA-Z0-9]+')"
-)
 _LIMIT_BYTES = 1024 * 1024
 
 
 def _keys(data: Json | None, field: str) -> list[FieldError]:
     return [
-        invalid(f"{field}[{key}]", key, _KEY_DETAIL)
-        for key in data or {}
-        if not _KEY.fullmatch(key) or key in (".", "..")
+        invalid(f"{field}[{key}]", key, fault) for key in data or {} for fault in config_key(key)
     ]
 
 

@@ -13,13 +13,14 @@ from moorage.kinds.fields import (
     name_rule,
     one_of,
     rules,
-    sole,
-    within,
 )
 from moorage.kinds.kind import FieldError, duplicate, forbidden, invalid, required
+from moorage.kinds.pod.environment import check_env_from, check_variable
+from moorage.kinds.pod.handlers import check_handlers, forbid_handlers
+from moorage.kinds.pod.security import check_security_context
 from moorage.kinds.pod.volumes import check_mounts
 from moorage.kinds.tree import Json, child, number, objects, text
-from moorage.kinds.values.name_rules import env_name, port_name, port_number
+from moorage.kinds.values.name_rules import port_name, port_number
 from moorage.kinds.values.quantities import (
     Amounts,
     add,
@@ -34,22 +35,6 @@ RESTART_POLICIES = ("Always", "Never", "OnFailure")
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 
 _label = name_rule(dns_label_faults, empty="required")
-_HANDLER = ("must specify a handler type", "may not specify more than 1 handler type")
-_probe = rules(
-    sole(("exec", "grpc", "httpGet", "tcpSocket"), *_HANDLER),
-    (
-        "initialDelaySeconds timeoutSeconds periodSeconds successThreshold failureThreshold",
-        within(0),
-    ),
-)
-_probe_once = rules(_probe, ("successThreshold", within(1, 1, "must be 1")))
-_handler = sole(("exec", "httpGet", "sleep", "tcpSocket"), *_HANDLER)
-_probes = rules(
-    ("livenessProbe", if_present(_probe_once)),
-    ("readinessProbe", if_present(_probe)),
-    ("startupProbe", if_present(_probe_once)),
-    ("lifecycle.postStart lifecycle.preStop", if_present(_handler)),
-)
 
 
 def check_containers(spec: Json, field: str) -> list[FieldError]:
@@ -69,10 +54,11 @@ def check_containers(spec: Json, field: str) -> list[FieldError]:
             names.add(name)
             errors += _container(container, where)
             errors += _mounts(container, where, spec)
+            errors += _context(container, where, spec)
             errors += check_container_resources(container, where, claims)
             sidecar = text(container, "restartPolicy") == "Always"
             lasting = which == "containers" or sidecar
-            errors += (_probes if lasting else _forbid_probes)(container, where)
+            errors += _handlers(container, where, spec, lasting=lasting)
             policies = container.get("resizePolicy")
             if lasting:
                 never = text(spec, "restartPolicy") == "Never"
@@ -128,6 +114,7 @@ def check_ephemeral_containers(spec: Json, field: str) -> list[FieldError]:
         names.add(name)
         errors += _container(container, where)
         errors += _mounts(container, where, spec)
+        errors += _context(container, where, spec)
         target = text(container, "targetContainerName")
         if target and target not in targets:
             errors.append(FieldError("FieldValueNotFound", f"{where}.targetContainerName", target))
@@ -152,34 +139,13 @@ def _image(image: str | None, field: str) -> list[FieldError]:
     return [] if image == image.strip() else [invalid(field, image, detail)]
 
 
-def _variable(variable: Json, field: str) -> list[FieldError]:
-    name = text(variable, "name")
-    if not name:
-        return [required(f"{field}.name")]
-    errors = [invalid(f"{field}.name", name, fault) for fault in env_name(name)]
-    source = variable.get("valueFrom")
-    if source is None:
-        return errors
-    sources = [key for key, value in source.items() if value is not None]
-    detail = ""
-    if not sources:
-        detail = (
-            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, "
-            "`secretKeyRef` or `fileKeyRef`"
-        )
-    elif text(variable, "value"):
-        detail = "may not be specified when `value` is not empty"
-    elif len(sources) > 1:
-        detail = "may not have more than one field specified at a time"
-    return [*errors, invalid(f"{field}.valueFrom", "", detail)] if detail else errors
-
-
 _container = rules(
     ("image", _image),
     ("imagePullPolicy", one_of(*PULL_POLICIES, empty="accepted")),
     ("terminationMessagePolicy", one_of("FallbackToLogsOnError", "File", empty="accepted")),
     ("restartPolicy", one_of(*RESTART_POLICIES, empty="accepted")),
-    ("env", each(_variable)),
+    ("env", each(check_variable)),
+    ("envFrom", if_present(check_env_from)),
 )
 
 
@@ -189,13 +155,23 @@ def _mounts(container: Json, field: str, spec: Json) -> list[FieldError]:
     return []
 
 
-def _forbid_probes(container: Json, field: str) -> list[FieldError]:
-    detail = "may not be set for init containers without restartPolicy=Always"
-    return [
-        forbidden(f"{field}.{name}", detail)
-        for name in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
-        if container.get(name) is not None
-    ]
+_HANDLERS = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
+
+
+def _handlers(container: Json, field: str, spec: Json, *, lasting: bool) -> list[FieldError]:
+    if not any(container.get(name) is not None for name in _HANDLERS):
+        return []
+    if lasting:
+        return check_handlers(container, field, spec)
+    return forbid_handlers(container, field)
+
+
+def _context(container: Json, field: str, spec: Json) -> list[FieldError]:
+    context = container.get("securityContext")
+    if not context:
+        return []
+    host_users = spec.get("hostUsers") is not False
+    return check_security_context(context, f"{field}.securityContext", host_users=host_users)
 
 
 _resized = one_of("cpu", "memory", empty="required")

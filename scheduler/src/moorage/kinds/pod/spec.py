@@ -29,8 +29,9 @@ from moorage.kinds.pod.containers import (
     check_containers,
     check_pod_level_resources,
 )
+from moorage.kinds.pod.security import check_pod_security
 from moorage.kinds.pod.volumes import check_made_claims, check_volumes
-from moorage.kinds.tree import Json, child, objects, strings, text
+from moorage.kinds.tree import Json, child, containers, objects, strings, text
 from moorage.kinds.values.quantities import NOT_ZERO, check_limits
 from moorage.kinds.values.selectors import (
     TAINT_EFFECTS,
@@ -234,6 +235,18 @@ _claim_name = name_rule(dns_label_faults, empty="required")
 _subdomain = name_rule(dns_subdomain_faults, empty="refused")
 
 
+_SHARED = ("securityContext", "hostPID", "hostIPC", "shareProcessNamespace")
+
+
+def _security(spec: Json, field: str) -> list[FieldError]:
+    """Check what concerns security, which most pods say nothing of."""
+    said = spec.get("os") is not None or spec.get("hostUsers") is False
+    said = said or any(spec.get(name) for name in _SHARED)
+    if said or any(container.get("securityContext") for container in containers(spec)):
+        return check_pod_security(spec, field)
+    return []
+
+
 check_pod_spec = rules(
     ("volumes", check_volumes),
     check_containers,
@@ -256,6 +269,7 @@ check_pod_spec = rules(
     ("topologySpreadConstraints", check_spread),
     ("schedulingGates", check_gates),
     ("readinessGates", each(rules(("conditionType", label_name)))),
+    _security,
     check_pod_level_resources,
     ("overhead", check_limits),
     ("resourceClaims", each(_claim, unique="name", key=_claim_name)),

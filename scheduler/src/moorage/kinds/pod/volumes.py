@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from moorage.api.names import dns_label_faults, dns_subdomain_faults
-from moorage.kinds.fields import driver_name, each, if_present, name_rule, needed, rules, sole
-from moorage.kinds.kind import FieldError, Obj, invalid, required
+from moorage.kinds.fields import each, name_rule, one_of
+from moorage.kinds.kind import FieldError, Obj, forbidden, invalid, required
+from moorage.kinds.pod.volume_sources import check_source, path_inside
 from moorage.kinds.tree import Json, child, objects, text
-from moorage.kinds.values.quantities import check_quantity
-from moorage.kinds.volumes.volume_rules import check_claim_template, host_path, nfs_share
 
 _UNIQUE = "must be unique"
+_propagation = one_of("Bidirectional", "HostToContainer", "None")
+_recursive = one_of("Disabled", "Enabled", "IfPossible")
 _name = name_rule(dns_label_faults, empty="required")
 
 
@@ -44,6 +45,7 @@ def check_mounts(container: Json, field: str, spec: Json) -> list[FieldError]:
     volumes = _mountable_volumes(spec)
     mounts, devices = objects(container, "volumeMounts"), objects(container, "volumeDevices")
     used = {text(each, "name"): text(each, "devicePath") for each in devices}
+    privileged = child(container, "securityContext").get("privileged") is True
     errors, paths = [], set[str]()
     for index, mount in enumerate(mounts):
         where, path = f"{field}.volumeMounts[{index}]", text(mount, "mountPath")
@@ -55,6 +57,7 @@ def check_mounts(container: Json, field: str, spec: Json) -> list[FieldError]:
         paths.add(path)
         errors += _check_overlap(mount, where, ("mountPath", used, "volumeDevices"))
         errors += _check_sub_paths(mount, field, where)
+        errors += _check_propagation(mount, field, privileged=privileged)
     mounted = {text(each, "name"): text(each, "mountPath") for each in mounts}
     return errors + _check_devices(devices, f"{field}.volumeDevices", volumes, mounted)
 
@@ -86,13 +89,30 @@ def _check_sub_paths(mount: Json, field: str, where: str) -> list[FieldError]:
     if whole and expression:
         detail = "subPathExpr and subPath are mutually exclusive"
         errors.append(invalid(f"{where}.subPathExpr", expression, detail))
-    for key, path in (("subPath", whole), ("subPathExpr", expression)):
-        # The path of the error is upstream's.
-        place = f"{field}.volumeMounts.{key}"
-        if path.startswith("/"):
-            errors.append(invalid(place, path, "must be a relative path"))
-        if ".." in path.split("/"):
-            errors.append(invalid(place, path, "must not contain '..'"))
+    # The paths of these errors are upstream's.
+    errors += path_inside(whole, f"{field}.volumeMounts.subPath")
+    return errors + path_inside(expression, f"{field}.volumeMounts.subPathExpr")
+
+
+def _check_propagation(mount: Json, field: str, *, privileged: bool) -> list[FieldError]:
+    """Check how mounts spread; the paths of the errors are upstream's."""
+    spreads, recursive = mount.get("mountPropagation"), mount.get("recursiveReadOnly")
+    place, errors = f"{field}.volumeMounts.mountPropagation", []
+    if spreads is not None:
+        errors += _propagation(spreads, place)
+        if spreads == "Bidirectional" and not privileged:
+            detail = "Bidirectional mount propagation is available only to privileged containers"
+            errors.append(forbidden(place, detail))
+    if recursive in (None, "Disabled"):
+        return errors
+    place = f"{field}.volumeMounts.recursiveReadOnly"
+    if recursive not in ("Enabled", "IfPossible"):
+        return errors + _recursive(recursive, place)
+    if mount.get("readOnly") is not True:
+        errors.append(forbidden(place, "may only be specified when readOnly is true"))
+    if spreads not in (None, "None"):
+        detail = "may only be specified when mountPropagation is None or not specified"
+        errors.append(forbidden(place, detail))
     return errors
 
 
@@ -122,41 +142,7 @@ def _check_devices(
     return errors
 
 
-# Volume source -> its required field.
-_NEEDED = {
-    "persistentVolumeClaim": "claimName",
-    "configMap": "name",
-    "secret": "secretName",
-    "gcePersistentDisk": "pdName",
-    "awsElasticBlockStore": "volumeID",
-    "ephemeral": "volumeClaimTemplate",
-}
-
-
-def _first_source(volume: Json, field: str) -> list[FieldError]:
-    source = next((key for key in volume if key != "name" and volume[key] is not None), "")
-    name = _NEEDED.get(source)
-    return needed()(volume[source].get(name), f"{field}.{source}.{name}") if name else []
-
-
-check_volumes = each(
-    rules(
-        sole(
-            None,
-            "must specify a volume type",
-            "may not specify more than 1 volume type",
-            skipped=("name",),
-        ),
-        _first_source,
-        ("emptyDir.sizeLimit", if_present(check_quantity)),
-        ("ephemeral.volumeClaimTemplate", if_present(check_claim_template)),
-        ("csi", if_present(rules(("driver", driver_name)))),
-        ("hostPath", if_present(host_path)),
-        ("nfs", if_present(nfs_share)),
-    ),
-    unique="name",
-    key=_name,
-)
+check_volumes = each(check_source, unique="name", key=_name)
 """Check the volumes of a pod: names unique, one source each."""
 
 

@@ -15,6 +15,8 @@ NameRule = Callable[[str], list[str]]
 """A rule for a name: the errors found, empty when the name is valid."""
 
 _LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_CONFIG_KEY_LENGTH_MAX = 253
+_CONFIG_KEY = re.compile("[-._a-zA-Z0-9]+")
 _PORT_NAME = re.compile("[-a-z0-9]+")
 _ENV_NAME = re.compile(r"[ -<>-~]+")
 
@@ -66,6 +68,24 @@ def env_name(name: str) -> list[str]:
         "a valid environment variable name must consist only of printable ASCII characters "
         "other than '='"
     ]
+
+
+def config_key(key: str) -> list[str]:
+    """Key of a ConfigMap or a Secret."""
+    faults = []
+    if len(key) > _CONFIG_KEY_LENGTH_MAX:
+        faults.append(f"must be no more than {_CONFIG_KEY_LENGTH_MAX} characters")
+    if not _CONFIG_KEY.fullmatch(key):
+        faults.append(
+            "a valid config key must consist of alphanumeric characters, '-', '_' or '.' "
+            "(e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is "
+            "'[-._a-zA-Z0-9]+')"
+        )
+    if key in (".", ".."):
+        faults.append(f"must not be '{key}'")
+    elif key.startswith(".."):
+        faults.append("must not start with '..'")
+    return faults
 
 
 def port_number(port: int) -> list[str]:
