@@ -21,8 +21,7 @@ from moorage_lab.fault_sim.users.groups import (
 )
 from moorage_lab.fault_sim.users.neighbours import NEIGHBOURS, NEIGHBOURS_ALONE
 from moorage_lab.fault_sim.users.newcomers import NEWCOMERS, NEWCOMERS_ALONE
-from moorage_lab.fault_sim.users.nodes import NODES
-from moorage_lab.fault_sim.users.operations import OPERATIONS
+from moorage_lab.fault_sim.users.operations import NODES, OPERATIONS
 from moorage_lab.fault_sim.users.plot import Maker, Mix, Plot
 from moorage_lab.fault_sim.users.pods import PODS
 from moorage_lab.fault_sim.users.provided import PROVIDED, PROVIDED_DELAYED_STEPS, PROVIDED_TROUBLE
