@@ -351,6 +351,10 @@ ALLOWED = {
     "a node that was told": refusal("n1"),
     "a refusal at once": refusal("", wait_seconds=0.5),
     "a member, which is tried with its group": refusal("", labels={GROUP_LABEL: "g"}),
+    "a claim of one pod, where the node of its user is gone": binding(
+        a_pod("p", "n1", volumes=using("a")),
+        with_volumes(a_pod("q", "n9", volumes=using("a")), mode="ReadWriteOncePod"),
+    ),
     "a node by its name": binding(a_pod("p", "n1", affinity=named("n1")), history()),
 }
 

@@ -20,18 +20,29 @@ from moorage_sandbox.testing.builders import Manifest
 from moorage_sandbox.testing.builders import pod as typed_pod
 
 
-@pytest.mark.parametrize("called_off", [False, True])
-def test_a_gang_may_lack_a_member_whose_place_was_taken_before_it_was_bound(
-    called_off: bool,
+@pytest.mark.parametrize(
+    ("called_off", "report"),
+    [
+        pytest.param(False, {}, id="nothing happened"),
+        pytest.param(False, {"reason": "FailedScheduling", "message": "0/1 nodes"}, id="no room"),
+        pytest.param(True, {"reason": "Preempted"}, id="its place was taken before it was bound"),
+        pytest.param(
+            True,
+            {"message": 'running PreBind plugin "VolumeBinding": Operation cannot be fulfilled'},
+            id="its claim was bound for another member at the same time",
+        ),
+    ],
+)
+def test_a_gang_may_lack_a_member_that_failed_after_the_group_was_decided(
+    called_off: bool, report: dict[str, str]
 ) -> None:
     member: dict[str, Any] = {"schedulingGroup": {"podGroupName": "g"}}
     past = history(a_pod("p", "n1", **member), a_pod("q", **member))
     past.excused_groups = set()
     group = of_default("g", spec={"schedulingPolicy": {"gang": {"minCount": 2}}})
     stored(past, "podgroups.scheduling.k8s.io", group)
-    if called_off:
-        preemption = {"reason": "Preempted", "involvedObject": {"uid": "q"}}
-        stored(past, "events", of_default("e", **preemption))
+    if report:
+        stored(past, "events", of_default("e", involvedObject={"uid": "q"}, **report))
     (gangs,) = [each for each in WAITING if each.name == "gangs"]
     broken = [] if called_off else ["group default/g: 1 of 2 pods have a node"]
     cluster: Any = SimpleNamespace(plugin_faults=SimpleNamespace(spoiled=set()), history=past)

@@ -17,10 +17,12 @@ _NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
 def claims_of(pod: Obj) -> Iterator[str]:
-    """Yield the names of the volume claims of a pod."""
+    """Yield the names of the volume claims of a pod, those that are made for it included."""
     for volume in pod["spec"].get("volumes") or ():
         if "persistentVolumeClaim" in volume:
             yield str(volume["persistentVolumeClaim"]["claimName"])
+        elif "ephemeral" in volume:
+            yield f"{pod['metadata']['name']}-{volume['name']}"
 
 
 def _volumes(case: WriteCase) -> Iterable[str]:
@@ -149,6 +151,10 @@ def _disks_of(pod: Obj) -> Iterator[tuple[str, bool]]:
 
 
 def _single_user(case: WriteCase) -> Iterable[str]:
+    """Look for two pods with a claim of one pod; a pod counts until its node is gone, as upstream.
+
+    kube-scheduler counts the users of a claim on the nodes of its snapshot (snapshot.go).
+    """
     claims = case.history.server_objects("persistentvolumeclaims")
     namespace = case.pod["metadata"]["namespace"]
     mine = {
@@ -157,6 +163,8 @@ def _single_user(case: WriteCase) -> Iterable[str]:
         if SINGLE in claims.get((namespace, name), {}).get("spec", {}).get("accessModes", ())
     }
     for other in case.others() if mine else ():
+        if node_of(other) not in case.history.nodes:
+            continue
         if other["metadata"]["namespace"] == namespace and mine & set(claims_of(other)):
             yield f"{name_of(case.pod)} and {name_of(other)} use a claim of one pod"
 

@@ -44,6 +44,7 @@ from moorage_lab.fault_sim.setups import configuration, without_extenders
 _UNREAD = (CORE_EVENTS, EVENTS, LEASES)
 _CUSTOM = (ELASTIC_QUOTAS, COSCHEDULING_POD_GROUPS)
 
+_FAILED_LATE = 'running PreBind plugin "VolumeBinding"'
 # A broken connection hides a change from a scheduler for so long: see
 # `moorage_lab.fault_sim.network_faults`.
 _HIDDEN_NS = 60 * NS_PER_SECOND
@@ -310,14 +311,15 @@ def _gangs(cluster: SimCluster) -> Iterable[str]:
     """Look for a gang that has never been whole and has a pod on a node.
 
     A pod of higher priority may take the place of one member before that member is bound. A plugin
-    may fail one member at Permit or in PreBind when others are let go, and a pod takes its place. A
-    member that ends frees its room, also while a finalizer keeps it.
+    may fail one member at Permit or in PreBind when others are let go, and a pod takes its place:
+    so does VolumeBinding where two members share a claim that was not bound. A member that ends
+    frees its room, also while a finalizer keeps it.
     """
     history = cluster.history
     called_off = {
         each["involvedObject"].get("uid")
         for each in history.server_objects(CORE_EVENTS.qualified).values()
-        if each.get("reason") == "Preempted"
+        if each.get("reason") == "Preempted" or _FAILED_LATE in each.get("message", "")
     }
     for (namespace, name), group in history.server_objects(POD_GROUPS.qualified).items():
         least = group["spec"].get("schedulingPolicy", {}).get("gang", {}).get("minCount", 0)
