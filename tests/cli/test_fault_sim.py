@@ -142,8 +142,8 @@ def test_a_script_is_kept_while_the_hunt_goes_on_and_then_made_shorter(
     [
         (
             ["run", "--scenario", "storm"],
-            "error: no scenario 'storm'; there are calm, waits, few, late, wire, leaders, "
-            "quotas, operations, extenders, disk, mixed",
+            "error: no scenario 'storm'; there are calm, waits, few, combined, late, wire, "
+            "leaders, quotas, operations, extenders, disk, mixed",
         ),
         (
             ["run", "--faults", "wire,rain"],

@@ -10,6 +10,7 @@ import msgspec
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
 from moorage_lab.fault_sim.acts import Script
+from moorage_lab.fault_sim.users.combined import COMBINED, create_offers
 from moorage_lab.fault_sim.users.faults import FAULT_KINDS
 from moorage_lab.fault_sim.users.groups import (
     GANGS_IN_VAIN,
@@ -44,6 +45,7 @@ USERS: Mapping[str, tuple[Maker, ...]] = MappingProxyType(
         "quotas": (*_PLAIN, *QUOTAS),
         "broken plugin": (*_PLAIN, *GROUPS),
         "delayed step": (*_PLAIN, *GROUPS),
+        "scores": (*_PLAIN, *GROUPS),
         "extender": _PLAIN,
         "extenders": _PLAIN,
     }
@@ -68,6 +70,7 @@ ALL_WAITS: Mapping[str, tuple[SatisfiedWait, ...]] = MappingProxyType(
         "coscheduling": (*_USUAL_WAITS, *TEAM_WAITS, *TROUBLE),
         "delayed step": (*_USUAL_WAITS, *TROUBLE, *_ALL_DELAYED_STEPS, *_ALL_DELAYED_STEPS),
         "unscored": (*_USUAL_WAITS, *STORED, nodes_in_turn),
+        "scores": (*_USUAL_WAITS, *STORED, *PROVIDED),
         "quotas": (*_USUAL_WAITS, *QUOTA_WAITS),
         "broken plugin": (*_USUAL_WAITS, *STORED, *GROUP_WAITS),
         "extender": (*_USUAL_WAITS, *STORED),
@@ -151,6 +154,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         Configurations of the schedulers, one of which is drawn.
     more
         What users do besides.
+    founders
+        What is done once, before everything else.
     rest_seconds
         Time without acts at the end.
     """
@@ -166,6 +171,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     rate: float = 0.0
     setups: tuple[str, ...] = ("default", "broken plugin", "default", "coscheduling")
     more: tuple[Maker, ...] = ()
+    founders: tuple[Maker, ...] = ()
     rest_seconds: float = 150.0
 
     def script(self, seed: int) -> Script:
@@ -184,7 +190,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
             waits=self.waits,
             looks=self.looks and (self.few or seed % 5 > 0),
             wait_kinds=waits,
-            founders=FOUNDERS.get(setup, ()),
+            founders=(*FOUNDERS.get(setup, ()), *self.founders),
             setup=setup,
             rest_seconds=self.rest_seconds,
         )
@@ -218,6 +224,15 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
             looks=True,
             few=True,
             rest_seconds=40.0,
+        ),
+        "combined": Scenario(
+            summary="One scheduler, no faults; pods combine volumes, devices, places and groups.",
+            nodes=4,
+            steps=40,
+            setups=("default", "scores", "default", "delayed step", "broken plugin"),
+            more=COMBINED * 4,
+            founders=(create_offers,),
+            rest_seconds=60.0,
         ),
         "late": Scenario(
             summary="Two schedulers, every fault; pods wait for one thing each, and get it.",
@@ -287,13 +302,17 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
 
 _LONG = (
     "calm",
+    "combined",
     "waits",
     "late",
+    "combined",
     "waits",
     "wire",
+    "combined",
     "waits",
     "leaders",
     "late",
+    "combined",
     "mixed",
     "waits",
     "quotas",

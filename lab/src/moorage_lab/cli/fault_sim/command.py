@@ -60,8 +60,8 @@ def _scenario_option(default: str) -> Callable[[Callable[..., None]], Callable[.
         default=default,
         show_default=True,
         metavar="NAME",
-        help="Users and faults to draw: calm, waits, few, late, wire, leaders, quotas, "
-        f"operations, extenders, disk or mixed{more}.",
+        help="Users and faults to draw: calm, waits, few, combined, late, wire, leaders, "
+        f"quotas, operations, extenders, disk or mixed{more}.",
     )
 
 
