@@ -10,7 +10,16 @@ import ast
 
 import pytest
 
-from lab.tests.fault_sim.mutations import SOURCE, drawn, interval, mutated, mutations_of, summary
+from lab.tests.fault_sim.mutations import (
+    SOURCE,
+    Mutation,
+    drawn,
+    interval,
+    mutated,
+    mutations_of,
+    summary,
+)
+from lab.tests.fault_sim.reach import report
 
 
 @pytest.mark.parametrize(
@@ -75,4 +84,19 @@ def test_changes_that_are_judged_equal_are_told_apart() -> None:
     assert summary(results).splitlines() == [
         "1 of 3, all: 33% (6% to 79%)",
         "1 of 2, those that can be observed: 50% (9% to 91%)",
+    ]
+
+
+def test_the_reach_of_runs_is_the_share_of_changes_on_lines_that_they_ran() -> None:
+    changes = [
+        Mutation("engine/cycle.py", 1, "result", 0, 1, "x"),
+        Mutation("engine/cycle.py", 2, "result", 2, 3, "x"),
+        Mutation("plugins/claims/devices/pools.py", 7, "result", 0, 1, "x"),
+        Mutation("state/queue.py", 5, "result", 0, 1, "x"),
+    ]
+    assert report(changes, {"engine/cycle.py": {1}, "state/queue.py": {5, 6}}).splitlines() == [
+        "all: 2 of 4, 50%",
+        "engine: 1 of 2, 50%",
+        "plugins/claims: 0 of 1, 0%",
+        "state: 1 of 1, 100%",
     ]
