@@ -1,7 +1,7 @@
 """Room held back for a group that waits (``holdBackAfterSeconds``), on a live scheduler.
 
 Single pods that run for 20 s keep coming, so that two nodes are never free at once. That the group
-is never delayed is told by ``scheduler/tests/engine/groups/test_held_room.py``.
+is never delayed is told by ``scheduler/tests/engine/groups/test_reserved_room.py``.
 """
 
 from __future__ import annotations
