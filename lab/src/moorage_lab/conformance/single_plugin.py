@@ -130,6 +130,13 @@ def _devices(row: Json) -> Json:
     names = ("request", "driver", "pool", "device")
     results = sorted([each[name] for name in names] for each in row["results"])
     answer: Json = {"claim": row["claim"], "devices": results}
+    consumed = [
+        [each["request"], each["device"], each["consumedCapacity"]]
+        for each in row["results"]
+        if each.get("consumedCapacity")
+    ]
+    if consumed:
+        answer["consumed"] = sorted(consumed, key=lambda each: (each[0], each[1]))
     if any(each.get("adminAccess") for each in row["results"]):
         answer["adminAccess"] = True
     return answer | {key: row[key] for key in ("nodeSelector",) if key in row}
