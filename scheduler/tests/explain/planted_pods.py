@@ -137,6 +137,35 @@ def port_of_another_protocol(plan: Plan) -> tuple[str, str]:
     return "would fit on", "the host port 53/UDP"
 
 
+def requests_of_the_pod(plan: Plan) -> tuple[str, str]:
+    plan.pod["resources"] = {"requests": {"cpu": "40"}, "limits": {"cpu": "40"}}
+    return _NEVER, "cpu (it requests 40"
+
+
+def port_of_one_address(plan: Plan) -> tuple[str, str]:
+    """A port of one address is in the way of the same port of every address."""
+    port = {"containerPort": 9000, "hostPort": 9000}
+    for name in plan.open:
+        own = {**_container(cpu="10m"), "ports": [{**port, "hostIP": "10.0.0.1"}]}
+        plan.on(name, f"{name}-own", containers=[own])
+    plan.pod["containers"] = [{**_container(cpu="1"), "ports": [port]}]
+    return "would fit on", "the host port 9000/TCP"
+
+
+def enemies_of_other_namespaces(plan: Plan) -> tuple[str, str]:
+    metadata = {"name": "other", "labels": {"team": "x"}}
+    plan.objects.append({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    for name in plan.open:
+        plan.on(name, f"{name}-q", namespace="other", cpu="10m", labels={"app": "q"})
+    term = {
+        "labelSelector": {"matchLabels": {"app": "q"}},
+        "namespaceSelector": {"matchLabels": {"team": "x"}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    plan.pod["affinity"] = {"podAntiAffinity": {REQUIRED: [term]}}
+    return "would fit on", "its required pod anti-affinity (app=q over "
+
+
 def one_of_two_terms(plan: Plan) -> tuple[str, str]:
     """A pod for the first term is there, and none for the second."""
     for name in plan.open:

@@ -15,6 +15,8 @@ from scheduler.tests.explain.planted_devices import (
     device_class,
     offered,
     resource_claim,
+    taken,
+    using,
 )
 from tests.scenarios.gangs import coscheduling, of_labels, of_object, pod_group
 
@@ -58,6 +60,14 @@ def one_of_two_taints(plan: Plan) -> tuple[str, str]:
         node["spec"]["taints"] = taints
     plan.pod["tolerations"] = [{"key": "known", "operator": "Exists"}]
     return _NEVER, "the taint unknown=on:NoSchedule"
+
+
+def taint_of_another_value(plan: Plan) -> tuple[str, str]:
+    for node in plan.nodes.values():
+        node["spec"]["taints"] = [{"key": "group", "value": "b", "effect": "NoSchedule"}]
+    toleration = {"key": "group", "operator": "Equal", "value": "a", "effect": "NoSchedule"}
+    plan.pod["tolerations"] = [toleration]
+    return _NEVER, "the taint group=b:NoSchedule"
 
 
 def _with_condition(plan: Plan, key: str, kind: str, status: str) -> None:
@@ -110,6 +120,89 @@ def unlike_devices(plan: Plan) -> tuple[str, str]:
         plan.objects.append(slice_)
     plan.pod["resourceClaims"] = [{"name": "e", "resourceClaimName": "c"}]
     return _NEVER, "its resource claim c (device class gpu)"
+
+
+def _requests(plan: Plan, *classes: str) -> None:
+    """Let the pod have a claim with a request for one device of each class."""
+    claim = resource_claim()
+    claim["spec"]["devices"]["requests"] = [
+        {"name": f"r{number}", "exactly": {"deviceClassName": name}}
+        for number, name in enumerate(classes)
+    ]
+    of_driver = {"cel": {"expression": "device.driver == 'nic.example'"}}
+    cards = {**device_class("nic"), "spec": {"selectors": [of_driver]}}
+    plan.objects += [device_class(), cards, claim, *(offered(name) for name in plan.open)]
+    plan.pod["resourceClaims"] = using()
+
+
+def requests_that_exclude_each_other(plan: Plan) -> tuple[str, str]:
+    """Each of two requests of one claim can be met, and not both."""
+    _requests(plan, "gpu", "gpu")
+    return _NEVER, "its resource claim c (device class gpu)"
+
+
+def one_class_without_devices(plan: Plan) -> tuple[str, str]:
+    """The driver of the second class offers nothing yet."""
+    _requests(plan, "gpu", "nic")
+    return _NOW, "its resource claim c (device classes gpu, nic), for which these nodes offer no"
+
+
+def counters_used_up(plan: Plan) -> tuple[str, str]:
+    """Each of two parts of a device fits, and together they need more than the device has."""
+    plan.objects += [device_class(), resource_claim(count=2)]
+    for name in plan.open:
+        part = {"counterSet": "all", "counters": {"memory": {"value": "6Gi"}}}
+        slice_ = offered(name)
+        slice_["spec"]["devices"] = [
+            {"name": f"d{index}", "consumesCounters": [part]} for index in range(2)
+        ]
+        plan.objects.append(slice_)
+        counters = {"name": "all", "counters": {"memory": {"value": "10Gi"}}}
+        shared = {**offered(name)["spec"], "sharedCounters": [counters]}
+        del shared["devices"]
+        metadata = {"name": f"counters-{name}"}
+        plan.objects.append({**offered(name), "metadata": metadata, "spec": shared})
+        for each in plan.objects[-2:]:
+            each["spec"]["pool"]["resourceSliceCount"] = 2
+    plan.pod["resourceClaims"] = using()
+    return _NEVER, "its resource claim c (device class gpu), which asks for more devices than"
+
+
+def _resource_of_a_class(plan: Plan, count: int) -> str:
+    classes = device_class()
+    classes["spec"]["extendedResourceName"] = "example.com/gpu"
+    plan.objects.append(classes)
+    name = plan.draw.choice(["example.com/gpu", "deviceclass.resource.kubernetes.io/gpu"])
+    amounts = {"cpu": "1", name: str(count)}
+    plan.pod["containers"] = [
+        {
+            "name": "main",
+            "image": "registry.example/app:1",
+            "resources": {"requests": amounts, "limits": amounts},
+        }
+    ]
+    return f"{name} (it requests {count}, device class gpu), "
+
+
+def resource_without_devices(plan: Plan) -> tuple[str, str]:
+    """A class stands behind the extended resource, and no driver offers a device yet."""
+    its = _resource_of_a_class(plan, 1)
+    return _NOW, f"{its}for which these nodes offer no device"
+
+
+def resource_of_too_few_devices(plan: Plan) -> tuple[str, str]:
+    its = _resource_of_a_class(plan, 2)
+    plan.objects += [offered(name) for name in plan.open]
+    return _NEVER, f"{its}which asks for more devices than these nodes offer"
+
+
+def resource_of_others(plan: Plan) -> tuple[str, str]:
+    its = _resource_of_a_class(plan, 1)
+    for name in plan.open:
+        claim = resource_claim(f"of-{name}", status=taken(name, by=f"{name}-user"))
+        plan.objects += [offered(name), claim]
+        plan.on(name, f"{name}-user", cpu="10m", resourceClaims=using(f"of-{name}"))
+    return "would fit on", f"{its}whose devices on these nodes other pods have"
 
 
 def _held(plan: Plan, *, least: int, there: int, **fields: Any) -> None:

@@ -28,9 +28,12 @@ from moorage.api.devices import (
 from moorage.api.pod import Pod
 from moorage.api.taints import SCHEDULING_EFFECTS, concerns_slice, taints_device
 from moorage.engine.inquiry import Inquiry
+from moorage.explain.offers import resources_of_classes, with_only
+from moorage.explain.parts import parts_at_fault
 from moorage.explain.rejections import Rejection, ask_again
 from moorage.explain.words import joined, listed, terms_text
 from moorage.snapshot.listers import Lister
+from moorage.snapshot.shape import RESOURCES
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
@@ -45,8 +48,8 @@ _ROWS_MOST: Final = 32
 def device_facts(rejection: Rejection) -> str:
     """Return the claims whose devices are not on these rows, and why."""
     entries = rejection.pod.spec.resource_claims
-    if not entries:  # devices behind an extended resource
-        return ""
+    if not entries:
+        return _behind_resources(rejection)
     pod = rejection.pod
     claims = claims_of(pod, rejection.inquiry.snapshot)
     if not len(rejection.rows):
@@ -59,6 +62,31 @@ def device_facts(rejection: Rejection) -> str:
             names = [claim.name for claim in claims if claim.status.allocation is None]
             return f"its resource claims {joined(names)}, for all of which no node has devices"
     return " and ".join(_fact(rejection, claim, wanting=wanting) for claim, wanting in lines)
+
+
+def _behind_resources(rejection: Rejection) -> str:
+    """Return the extended resources whose devices are not on these rows; "" for none."""
+    if not len(rejection.rows):
+        return ""
+    rejection = msgspec.structs.replace(rejection, rows=rejection.rows[:_ROWS_MOST])
+    pod = rejection.pod
+    classes = resources_of_classes(rejection.inquiry)
+    found = parts_at_fault(rejection, list(classes), lambda names: with_only(pod, classes, names))
+    return joined([_behind_resource(rejection, name, classes[name]) for name, _ in found])
+
+
+def _behind_resource(rejection: Rejection, name: str, of_class: str) -> str:
+    pod, snapshot = rejection.pod, rejection.inquiry.snapshot
+    wanted = rejection.inquiry.attempt.pod.part(RESOURCES).value.filter[name]
+    its = f"{name} (it requests {wanted}, device class {of_class})"
+    if not rejection.never:
+        return f"{its}, whose devices on these nodes other pods have"
+    pools = {_pool_of(each) for each in _slices_of(rejection)}
+    with released_devices(snapshot, _released(snapshot, pod, pools)):
+        none = rejection.again(with_only(pod, (name,), (name,), count=1))
+    if none:
+        return f"{its}, for which these nodes offer no device"
+    return f"{its}, which asks for more devices than these nodes offer"
 
 
 def _rejected_alone(
@@ -291,17 +319,28 @@ def rows_without_class(inquiry: Inquiry, plugin: str) -> NDArray[np.bool_]:
     rows = np.flatnonzero(inquiry.rejects[plugin] & ~without_n)[:_ASKED_MOST]
     if not len(rows):
         return without_n
-    pod = inquiry.attempt.pod
-    lister, claims = inquiry.snapshot.listers.resource_claims, claims_of(pod.pod, inquiry.snapshot)
-    for claim in claims:
-        wanting = _with_claim(pod.pod, claim)
-        for one in _of_classes(claim):
-            with _changed(lister, [(claim, one)]):
-                free = partial(of_others, pod.pod)
-                _status, answer = ask_again(inquiry, plugin, rows, wanting, given_back=free)
-            if answer is not None:
-                without_n[rows] |= answer.failed_n
+    pod, lister = inquiry.attempt.pod.pod, inquiry.snapshot.listers.resource_claims
+    for wanting, changes in _single_devices(inquiry):
+        with _changed(lister, changes):
+            free = partial(of_others, pod)
+            _status, answer = ask_again(inquiry, plugin, rows, wanting, given_back=free)
+        if answer is not None:
+            without_n[rows] |= answer.failed_n
     return without_n
+
+
+def _single_devices(
+    inquiry: Inquiry,
+) -> Iterator[tuple[Pod, list[tuple[ResourceClaim, ResourceClaim]]]]:
+    """Yield a pod for each of its requests for devices alone, and the claim for one device."""
+    pod = inquiry.attempt.pod.pod
+    for claim in claims_of(pod, inquiry.snapshot):
+        for one in _of_classes(claim):
+            yield _with_claim(pod, claim), [(claim, one)]
+    if not pod.spec.resource_claims:
+        names = resources_of_classes(inquiry)
+        for name in names:
+            yield with_only(pod, names, (name,), count=1), []
 
 
 def _of_classes(claim: ResourceClaim) -> Iterator[ResourceClaim]:

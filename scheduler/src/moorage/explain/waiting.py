@@ -15,7 +15,7 @@ import numpy as np
 from moorage.engine.inquiry import BoolArray, Inquiry
 from moorage.explain.devices import claims_of, rows_without_class
 from moorage.explain.node_facts import closing_conditions
-from moorage.explain.offers import offers_may_come
+from moorage.explain.offers import offers_may_come, resources_of_classes
 from moorage.explain.pod_facts import affinity_terms
 from moorage.explain.volumes import drivers_may_come, volumes_may_come
 from moorage.framework.status import Code
@@ -80,7 +80,8 @@ def _affinity(inquiry: Inquiry, plugin: str) -> BoolArray:
 def _devices(inquiry: Inquiry, plugin: str) -> BoolArray:
     """Return bool, (nodes,): rows for which no driver offers any device."""
     claims = claims_of(inquiry.attempt.pod.pod, inquiry.snapshot)
-    if not claims or any(each.status.allocation is not None for each in claims):
+    asks = claims or resources_of_classes(inquiry)
+    if not asks or any(each.status.allocation is not None for each in claims):
         return np.zeros(inquiry.snapshot.num_nodes, np.bool_)
     return rows_without_class(inquiry, plugin)
 
