@@ -21,6 +21,9 @@ NAME_LABEL: Final = "pod-group.scheduling.sigs.k8s.io/name"
 MIN_AVAILABLE_LABEL: Final = "pod-group.scheduling.sigs.k8s.io/min-available"
 """Number of pods of a group without an object that have to fit; an integer of at least 1."""
 
+VOLCANO_GROUP: Final = "scheduling.k8s.io/group-name"
+"""Annotation by which pods name a PodGroup of Volcano, which nothing here reads."""
+
 REQUIRED_TOPOLOGY: Final = "moorage.dev/required-topology"
 """Annotation: the node label that has one value for all pods of the group, or none is bound."""
 PREFERRED_TOPOLOGY: Final = "moorage.dev/preferred-topology"

@@ -20,6 +20,7 @@ from moorage.api.coscheduling import (
     MIN_AVAILABLE_LABEL,
     NAME_LABEL,
     OLD_GROUP_LABEL,
+    VOLCANO_GROUP,
     CoschedulingGroup,
 )
 from moorage.api.pod import Pod
@@ -37,6 +38,8 @@ from moorage.snapshot.pod_groups import (
 
 CUSTOM_SOURCE: Final = "custom"
 LABEL_SOURCE: Final = "labels"
+VOLCANO_SOURCE: Final = "volcano"
+"""Groups of Volcano, which no plugin schedules; their pods are told so."""
 
 MembersOf: TypeAlias = Callable[[GroupKey], GroupMembers]
 
@@ -174,15 +177,14 @@ def named_group(pod: Pod) -> GroupKey | None:
     named = pod.spec.scheduling_group
     if named is not None and named.pod_group_name:
         return GroupKey(pod.metadata.namespace, named.pod_group_name)
-    labels = pod.metadata.labels
-    if not labels:
-        return None
+    labels, annotations = pod.metadata.labels, pod.metadata.annotations
     if name := labels.get(GROUP_LABEL) or labels.get(OLD_GROUP_LABEL):
         return GroupKey(pod.metadata.namespace, name, CUSTOM_SOURCE)
-    name = labels.get(NAME_LABEL)
-    if not name or minimum_of(pod) is None:
-        return None
-    return GroupKey(pod.metadata.namespace, name, LABEL_SOURCE)
+    if (name := labels.get(NAME_LABEL)) and minimum_of(pod) is not None:
+        return GroupKey(pod.metadata.namespace, name, LABEL_SOURCE)
+    if annotations and (name := annotations.get(VOLCANO_GROUP)):
+        return GroupKey(pod.metadata.namespace, name, VOLCANO_SOURCE)
+    return None
 
 
 def minimum_of(pod: Pod) -> int | None:

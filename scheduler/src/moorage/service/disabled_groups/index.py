@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Final
 
-from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS
+from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS, GROUP_LABEL, VOLCANO_GROUP
 from moorage.api.pod import Pod
 from moorage.api.pod_group import GROUP_SCHEDULING
 from moorage.api.resources import POD_GROUPS
 from moorage.framework.profile import Profile
 from moorage.service.pod_store import PodStore
-from moorage.snapshot.group_labels import CUSTOM_SOURCE, named_group
+from moorage.snapshot.group_labels import CUSTOM_SOURCE, VOLCANO_SOURCE, named_group
 from moorage.snapshot.group_sources import API_SOURCE
 from moorage.snapshot.pod_groups import GroupKey, PodGroups
 
@@ -23,10 +23,14 @@ _PODS_A_LOOK: Final = 5000
 _KINDS: Final = {
     API_SOURCE: f"PodGroup of {POD_GROUPS.group}",
     CUSTOM_SOURCE: f"PodGroup of {COSCHEDULING_POD_GROUPS.group}",
+    VOLCANO_SOURCE: f"annotation {VOLCANO_GROUP}",
 }
 _COSCHEDULING: Final = (
     "in every profile, plugins: {multiPoint: {enabled: [{name: Coscheduling}], "
     "disabled: [{name: PrioritySort}]}}"
+)
+_LABEL: Final = (
+    f"make a PodGroup of {COSCHEDULING_POD_GROUPS.group}, and give its pods the label {GROUP_LABEL}"
 )
 _GATES: Final = "--feature-gates=GenericWorkload=true,GangScheduling=true"
 
@@ -134,6 +138,8 @@ class DisabledGroups:
 
 
 def _without_source(key: GroupKey, profile: Profile) -> str:
+    if key.source == VOLCANO_SOURCE:
+        return _text(key, "groups of Volcano are not read", _LABEL)
     if key.source == API_SOURCE:
         return _text(key, "the feature gate GenericWorkload is off", _GATES)
     return _text(key, f"profile {profile.name} has no plugin Coscheduling", _COSCHEDULING)
