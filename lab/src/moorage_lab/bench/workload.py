@@ -47,7 +47,7 @@ class CreatePods(msgspec.Struct, frozen=True):
 
 
 class PlacePods(msgspec.Struct, frozen=True):
-    """Create pods that have their node already, as when a scheduler starts beside running pods."""
+    """Create pods that have their node already, as when a scheduler starts next to running pods."""
 
     count: int
     template: Template

@@ -125,7 +125,7 @@ class PodSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     events
         Events of kubectl (``get events -A -o json``): when pods came and ended.
     template, count
-        A manifest, and the number of its copies. Beside `trace` and `events`: what rows leave out.
+        A manifest, and the number of its copies. Next to `trace` and `events`: what rows leave out.
     preset, columns
         How the columns of a trace are to be understood.
     arrivals, run_time
@@ -282,7 +282,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def read_scenario(file: Path) -> Scenario:
-    """Read the file of a scenario; files that it names are found beside it.
+    """Read the file of a scenario; files that it names are found next to it.
 
     Raises
     ------

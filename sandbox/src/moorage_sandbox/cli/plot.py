@@ -72,7 +72,7 @@ def plot(
     """Draw nodes as bars: how full each is, and of which pods.
 
     Reads the cluster of the kubeconfig, or FILEs of Nodes and Pods, JSON or YAML, which are drawn
-    beside each other.
+    next to each other.
     """
     from moorage_sandbox.pictures.bars import draw, panel, resources_in_use
     from moorage_sandbox.pictures.files import check_picture

@@ -1,6 +1,6 @@
 """The controllers of a cluster, over one set of watches, as in kube-controller-manager.
 
-``sandbox`` runs this beside its server; it works against any API server that has no
+``sandbox`` runs this next to its server; it works against any API server that has no
 kube-controller-manager of its own.
 """
 

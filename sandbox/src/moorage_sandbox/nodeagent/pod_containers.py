@@ -1,10 +1,10 @@
 """The containers of one pod, and the moments when each starts, ends and restarts; pure.
 
 ``pod_life`` calls `PodContainers.advance` when a moment is due, ``kubelet_status`` writes the
-outcome. Init containers run one after another; sidecars run beside the containers that follow them.
-Regular containers start when all init containers are done and all sidecars are started. An
-ephemeral container is added to a pod that runs: it starts at once, runs once, and its command
-alone says for how long.
+outcome. Init containers run one after another; sidecars run next to the containers that follow
+them. Regular containers start when all init containers are done and all sidecars are started. An
+ephemeral container is added to a pod that runs: it starts at once, runs once, and its command alone
+says for how long.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Seat(msgspec.Struct, frozen=True):
 
     @property
     def is_sidecar(self) -> bool:
-        """Whether this init container runs beside the regular ones."""
+        """Whether this init container runs next to the regular ones."""
         return self.init and self.container.is_restartable_init
 
     @property

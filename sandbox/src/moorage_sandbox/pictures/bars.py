@@ -120,7 +120,7 @@ def resources_in_use(pods: Sequence[Pod]) -> list[str]:
 
 
 def draw(columns: Sequence[Sequence[Panel]], path: Path) -> None:
-    """Draw clusters beside each other, resources below each other, and write the picture.
+    """Draw clusters next to each other, resources below each other, and write the picture.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def _box(place: int, bottom: float, height: float) -> list[tuple[float, float]]:
 
 
 def _set_limits(axes: Axes, each: Panel) -> None:
-    """Show all bars from zero, with a little room; panels beside each other share the height."""
+    """Show all bars from zero, with a little room; panels next to each other share the height."""
     count = max(1, len(each.bars))
     axes.set_xlim(-0.5 - 0.01 * count, count - 0.5 + 0.01 * count)
     top = 1.05 * max((max(bar.capacity, bar.used) for bar in each.bars), default=0.0)

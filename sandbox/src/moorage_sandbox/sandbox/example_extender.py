@@ -312,7 +312,7 @@ class _Look:
         names: Sequence[str] | None,
         labels_of: Mapping[str, Mapping[str, str]],
     ) -> None:
-        self._nodes = nodes.copy()  # not the pod beside it
+        self._nodes = nodes.copy()  # not the pod next to it
         self._by_name = names is not None
         self._labels_of = labels_of
 

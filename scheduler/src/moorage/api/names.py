@@ -62,7 +62,7 @@ def is_attachable_volumes_resource(name: str) -> bool:
 
 
 def is_scalar_resource(name: str) -> bool:
-    """Whether the scheduler counts the resource in whole units beside the built-in four."""
+    """Whether the scheduler counts the resource in whole units next to the built-in four."""
     return (
         is_hugepages_resource(name)
         or _NATIVE_DOMAIN in name

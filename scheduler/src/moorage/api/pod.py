@@ -115,7 +115,7 @@ class Container(ApiStruct, frozen=True, kw_only=True):
 
     @property
     def is_restartable_init(self) -> bool:
-        """Whether this init container keeps running beside the regular containers."""
+        """Whether this init container keeps running next to the regular containers."""
         return self.restart_policy == "Always"
 
 
@@ -207,7 +207,7 @@ class PodAffinityTerm(ApiStruct, frozen=True, kw_only=True):
     """Pods to be near to, or away from, by topology domain.
 
     ``label_selector`` None matches no pod. ``namespace_selector`` None selects no namespace
-    beside ``namespaces``, an empty one selects all.
+    next to ``namespaces``, an empty one selects all.
     """
 
     label_selector: LabelSelector | None = None

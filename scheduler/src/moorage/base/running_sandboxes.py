@@ -1,4 +1,4 @@
-"""The sandboxes that run: a record beside each kubeconfig, locked while the sandbox runs.
+"""The sandboxes that run: a record next to each kubeconfig, locked while the sandbox runs.
 
 ``moorage up`` holds the lock; ``status``, ``wait`` and ``down`` read the record. The operating
 system releases the lock however the process ends, so a record without a lock is out of date.

@@ -2,6 +2,6 @@
 
 Start-up time matters here: modules import click at the top and everything heavy inside the
 command that needs it. A package has its command in `command`. Modules that several commands share
-stand beside them: `options`, `session`, `manifests`, `kinds`, `render`, `plugins`, `checking` and
+stand next to them: `options`, `session`, `manifests`, `kinds`, `render`, `plugins`, `checking` and
 `json_log`.
 """

@@ -30,7 +30,7 @@ def output_option(*more: Form, text: bool = True) -> Callable[[F], F]:
     Parameters
     ----------
     more
-        Forms that mean something for this command, beside ``text``, ``json`` and ``yaml``.
+        Forms that mean something for this command, next to ``text``, ``json`` and ``yaml``.
     text
         Whether there is a text for people. Without one, ``yaml`` is printed unless another
         form is asked for.

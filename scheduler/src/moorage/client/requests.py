@@ -73,7 +73,7 @@ def list_objects(
     if page.limit:
         query += (("limit", str(page.limit)),)
     if page.continue_token:
-        # A continue token carries its resourceVersion; sending one beside it is refused.
+        # A continue token carries its resourceVersion; sending one next to it is refused.
         query += (("continue", page.continue_token),)
     elif page.resource_version:
         query += (("resourceVersion", page.resource_version),)

@@ -1,4 +1,4 @@
-"""moorage's own settings: a second document, ``MoorageConfiguration``, beside kube-scheduler's.
+"""moorage's own settings: a second document, ``MoorageConfiguration``, next to kube-scheduler's.
 
 `KubeSchedulerConfiguration` stays exactly Kubernetes' own, so that a file can go back and forth;
 moorage's own settings are in a second document of the same file. `load` reads both, the scheduler

@@ -45,7 +45,7 @@ class ResourceSpec(
     name: str = ""
     """As pods request it: ``cpu``, ``memory``, ``ephemeral-storage``, an extended resource."""
     weight: int = 0
-    """The resource's share beside the others', 1 to 100; 0 and unset mean 1."""
+    """The resource's share next to the others', 1 to 100; 0 and unset mean 1."""
 
 
 class UtilizationShapePoint(
@@ -122,7 +122,7 @@ class NodeAffinityArgs(Args, frozen=True, kw_only=True):
     """Affinity added to that of every pod of the profile."""
 
     added_affinity: NodeAffinity | None = None
-    """Required and preferred node affinity, which must hold and scores beside the pod's own; unset
+    """Required and preferred node affinity, which must hold and scores next to the pod's own; unset
     adds nothing."""
 
 

@@ -83,7 +83,7 @@ class GpuLookaheadArgs(Args, frozen=True, kw_only=True):
     """GPUs that a node's CPU is expected to serve, in units of the mean of the typical pods. Above
     1, because pods that need little CPU can be chosen for nodes that have little left."""
     pressure_weight: float = 1.0
-    """Weight of the demand for a model beside the fragmentation of a node; 0 for nothing."""
+    """Weight of the demand for a model next to the fragmentation of a node; 0 for nothing."""
 
 
 def validate_gpu_share_args(args: GpuShareArgs, path: str) -> list[str]:

@@ -34,7 +34,7 @@ class LeaderElection(
     resource_lock: str = "leases"
     """Kind of the lock; there is no other."""
     resource_name: str = "kube-scheduler"
-    """Name of the Lease. Replicas share it; schedulers beside each other must not."""
+    """Name of the Lease. Replicas share it; schedulers next to each other must not."""
     resource_namespace: str = "kube-system"
 
 

@@ -128,7 +128,7 @@ class Answers(msgspec.Struct, eq=False):
         return run_pre_filter(at.profile, at.state, at.pod, at.snapshot)
 
     def filter_row(self, row: int) -> FilterResults:
-        """Run Filter on one row, beside the pods nominated to it.
+        """Run Filter on one row, next to the pods nominated to it.
 
         Raises
         ------
@@ -138,7 +138,7 @@ class Answers(msgspec.Struct, eq=False):
         return self.filter_view(self.attempt.snapshot.rows([row]))
 
     def filter_view(self, view: NodeView) -> FilterResults:
-        """Run Filter on the rows of a view, beside the pods nominated to them.
+        """Run Filter on the rows of a view, next to the pods nominated to them.
 
         Raises
         ------

@@ -47,7 +47,7 @@ class Inquiry(msgspec.Struct, frozen=True):
     answers
         Filter plugin to its answer about every row, for plugins that reject some row.
     rejects
-        Plugin to bool, (nodes,): the rows that it rejects, also at PreFilter and beside nominated
+        Plugin to bool, (nodes,): the rows that it rejects, also at PreFilter and next to nominated
         pods. In the order of the profile.
     """
 

@@ -1,4 +1,4 @@
-"""Tries changed pods: PreFilter and Filter about every node, beside nominated pods.
+"""Tries changed pods: PreFilter and Filter about every node, next to nominated pods.
 
 The number of tries is bounded, because a try costs a pass over all nodes.
 """

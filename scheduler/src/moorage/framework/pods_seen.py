@@ -1,6 +1,6 @@
 """How the Filters of an attempt see the pods of a row: as sums, as more than sums, or not at all.
 
-Preemption takes pods off rows, and a pod is judged beside the pods nominated to a row. Both are
+Preemption takes pods off rows, and a pod is judged next to the pods nominated to a row. Both are
 tried on many rows at once, in numbers, where no Filter sees any of these pods as more than sums.
 """
 

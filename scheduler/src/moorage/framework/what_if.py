@@ -21,7 +21,7 @@ from moorage.snapshot.pod_info import PodInfo
 
 
 class Room:
-    """The room left on rows beside a pod; where the room is below 0, the pod does not fit.
+    """The room left on rows next to a pod; where the room is below 0, the pod does not fit.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class RowsTrial(Protocol):
     def put_back(
         self, amounts: Mapping[str, NDArray[np.int64]], which: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
-        """Put one pod back on each of some rows, as long as every Filter passes beside it.
+        """Put one pod back on each of some rows, as long as every Filter passes next to it.
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ class SumsTrial(Protocol):
         ...
 
     def put_back(self, amounts: Mapping[str, int]) -> bool:
-        """Put one pod back, as long as every Filter passes beside it; return whether they do.
+        """Put one pod back, as long as every Filter passes next to it; return whether they do.
 
         Parameters
         ----------

@@ -16,7 +16,7 @@ import msgspec
 from moorage.api.pod import Container
 
 _SHELLS: Final = frozenset({"sh", "ash", "bash", "/bin/sh", "/bin/ash", "/bin/bash"})
-# Characters by which a shell expands words, redirects output, or runs a command beside the rest.
+# Characters by which a shell expands words, redirects output, or runs a command next to the rest.
 _MORE: Final = re.compile(r"[$`<>|(){}*?\[\]~#]|(?<!&)&(?!&)")
 _STEP: Final = re.compile(r"\s*(;|&&|\n)\s*")
 _DURATION: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([smhd]?)")

@@ -19,7 +19,7 @@ plugins. Each folder's docstring lists its modules.
 - `gangs`: pod groups that are placed together.
 - `binding`: the write that binds a pod.
 
-Modules of several subjects stay beside `in_tree`:
+Modules of several subjects stay next to `in_tree`:
 
 - `answers`: answers cached by pod shape, and by the sets of a node's values.
 - `pod_hints`: functions on pods that the hints of several plugins share.

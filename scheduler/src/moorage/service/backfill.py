@@ -144,7 +144,7 @@ class Backfill:
             self._since_ns = {k: at for k, at in self._since_ns.items() if k in known}
             self._not_before_ns = {k: at for k, at in self._not_before_ns.items() if k in known}
 
-    # -- pods and groups beside the head -------------------------------------------------------
+    # -- pods and groups next to the head -------------------------------------------------------
 
     def open_to(self, entries: Sequence[QueuedPod], key: GroupKey | None) -> NodeView | None:
         """Return the nodes that a pod, or all members of a group, may take; None for all."""

@@ -1,7 +1,7 @@
 """Tells every plugin's score for every feasible node, at level 10 of verbosity.
 
-The scores are computed anew, beside the decision: its own may come from caches that have sums only.
-So the level costs time, and can never change a decision.
+The scores are computed anew, next to the decision: its own may come from caches that have sums
+only. So the level costs time, and can never change a decision.
 """
 
 from __future__ import annotations

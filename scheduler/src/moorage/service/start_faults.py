@@ -1,7 +1,7 @@
 """Every fault that hinders the start, in one pass: of profiles, and of each plugin by itself.
 
 `core.build_core` stops at the first plugin that cannot be constructed. A person who fixes a file
-wants to know of all of them, and of the faults beside them.
+wants to know of all of them, and of the faults next to them.
 """
 
 from __future__ import annotations

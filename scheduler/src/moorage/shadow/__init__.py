@@ -1,4 +1,4 @@
-"""Decides beside the scheduler of a live cluster, writes nothing, and reports how they compare.
+"""Decides next to the scheduler of a live cluster, writes nothing, and reports how they compare.
 
 Watch events come in from `watching`, the one module here that awaits, by way of `feed`. `replay`
 puts bindings into the order in which the pods were popped (`queue_order`). `decision_comparer`

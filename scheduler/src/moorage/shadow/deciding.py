@@ -1,4 +1,4 @@
-"""Decides about a pod beside the node it really got: whether that node is as good, and why not.
+"""Decides about a pod next to the node it really got: whether that node is as good, and why not.
 
 The cycle of the profile decides, as in a scheduler. Where it takes another node, an inquiry gives
 the scores of both nodes, or the rejection of the real one.

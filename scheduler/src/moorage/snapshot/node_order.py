@@ -1,6 +1,6 @@
 """The order in which kube-scheduler visits nodes: one node of each zone in turn.
 
-Rows are in order of arrival, with holes filled from the end; this order is kept beside them, by
+Rows are in order of arrival, with holes filled from the end; this order is kept next to them, by
 name, for searches over part of the nodes. Fed by `table`, read by the engine's sampling.
 
 Rules: kubernetes v1.36 ``pkg/scheduler/backend/cache/node_tree.go``; scheduling spec, cache

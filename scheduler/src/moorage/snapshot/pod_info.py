@@ -81,7 +81,7 @@ class PodInfo:
 
     @property
     def beside_volumes_memo(self) -> dict[object, Any]:
-        """Values compiled of parts beside volumes, by their makers, as in `spec_memo`."""
+        """Values compiled of parts next to volumes, by their makers, as in `spec_memo`."""
         return self._spec.value.get(SPEC_BESIDE_VOLUMES, self._spec).memo
 
     @property

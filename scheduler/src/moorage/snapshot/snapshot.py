@@ -77,7 +77,7 @@ class Snapshot(ResourceColumns):
         Whether any nominated pod may have required anti-affinity, told without reading the
         nominations. Always, until somebody who knows sets it.
     companions
-        Columns that plugins keep beside the snapshot's own, under keys of theirs: the plugins of
+        Columns that plugins keep next to the snapshot's own, under keys of theirs: the plugins of
         all profiles find the same object.
     """
 

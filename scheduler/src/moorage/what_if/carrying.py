@@ -29,7 +29,7 @@ from moorage.state.lifecycle import PodState
 from moorage.what_if.agenda import Agenda, HeldPods
 
 CALL_SECONDS: Final = 0.002
-"""Time from a call until its effect is seen: a guess, short beside other waits."""
+"""Time from a call until its effect is seen: a guess, short next to other waits."""
 
 
 class Cluster(Protocol):

@@ -1,4 +1,4 @@
-"""The frames between a scheduler and the process that answers questions beside it."""
+"""The frames between a scheduler and the process that answers questions next to it."""
 
 from __future__ import annotations
 

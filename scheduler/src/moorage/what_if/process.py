@@ -1,4 +1,4 @@
-"""The program of the process that answers questions beside a running scheduler.
+"""The program of the process that answers questions next to a running scheduler.
 
 `moorage.service.questions.answering` starts it and sends frames. Each question is answered in a
 fork of the process, so it finds the state as the scheduler has it, and leaves it so.

@@ -38,7 +38,7 @@ class Published(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """The runs of one policy on one trace, beside the published ones.
+    """The runs of one policy on one trace, next to the published ones.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Jobs of many sizes that arrive at random: all-or-none beside one pod at a time, in virtual time.
+"""Jobs of many sizes that arrive at random: all-or-none next to one pod at a time, in virtual time.
 
 A job is a PodGroup and its pods. Pods of a job are created over a few seconds, so that pods of
 different jobs arrive interleaved. A job starts when all its pods have a node, works for its time,

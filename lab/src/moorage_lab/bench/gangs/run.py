@@ -1,6 +1,6 @@
 """Gangs of identical pods on plain nodes: time of a group's decision, and gangs a second.
 
-Only decisions are measured; nothing is written. A decision tries every member beside the earlier
+Only decisions are measured; nothing is written. A decision tries every member next to the earlier
 members and undoes all trials, so it can be measured repeatedly on the same cluster. To measure the
 rate, each gang's members are assumed on their nodes before the next gang arrives.
 """

@@ -1,4 +1,4 @@
-"""churn: objects that come, or come and go, beside the other operations.
+"""churn: objects that come, or come and go, next to the other operations.
 
 Source: kubernetes v1.36 test/integration/scheduler_perf (``churnOp``).
 """

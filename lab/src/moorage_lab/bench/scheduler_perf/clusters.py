@@ -141,7 +141,7 @@ async def in_process(
 class ClaimControllers:
     """The controllers that make and release the claims of pods, and remove what they owned.
 
-    The suite runs the same three beside its scheduler.
+    The suite runs the same three next to its scheduler.
 
     Attributes
     ----------

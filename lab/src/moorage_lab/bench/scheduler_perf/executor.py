@@ -108,7 +108,7 @@ class Executor:
         self._scene.complaints.append(f"{name}: {error}")
 
     async def run(self, operations: Sequence[Operation]) -> None:
-        """Carry out operations; work beside them ends with the last.
+        """Carry out operations; work next to them ends with the last.
 
         Raises
         ------
@@ -171,7 +171,7 @@ class Executor:
                 raise AssertionError(f"{op.opcode} is not carried out")
 
     async def _beside_if(self, beside: bool, work: Awaitable[None], index: int) -> None:
-        """Await work, or do it beside the operations that follow."""
+        """Await work, or do it next to the operations that follow."""
 
         async def done() -> None:
             await work

@@ -160,7 +160,7 @@ class DeletePods(Operation, frozen=True, kw_only=True, rename="camel"):
 
 
 class Churn(Operation, frozen=True, kw_only=True, rename="camel"):
-    """Create objects, or create and delete them in turn, beside the operations that follow."""
+    """Create objects, or create and delete them in turn, next to the operations that follow."""
 
     mode: str = ""
     number: int = 0

@@ -36,7 +36,7 @@ class Scene:
     expected
         Pods by namespace that no operation has waited for.
     tasks
-        Work beside the operations.
+        Work next to the operations.
     complaints
         Failures of that work; it goes on, but the workload has failed.
     """

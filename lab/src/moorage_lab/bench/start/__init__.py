@@ -1,4 +1,4 @@
-"""``moorage bench start``: what the start of a scheduler costs beside a cluster that runs.
+"""``moorage bench start``: what the start of a scheduler costs next to a cluster that runs.
 
 - `result`: the size of a measurement, and what was measured.
 - `run`: one measurement.

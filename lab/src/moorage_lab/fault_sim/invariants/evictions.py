@@ -141,7 +141,7 @@ def _spared(case: WriteCase) -> Iterable[str]:
 def _fits_beside(
     case: WriteCase, pod: Obj, node: str, gone: Iterable[str], there: dict[str, Obj]
 ) -> bool:
-    """Return whether a pod fits on a node beside these pods, when some of them are gone."""
+    """Return whether a pod fits on a node next to these pods, when some of them are gone."""
     past = copy.copy(case.history)
     past.pods = there
     trial = placed(pod, node, past, without=gone)

@@ -39,7 +39,7 @@ def _victim_with_port(plot: Plot, tag: str) -> Maker:
 
 
 def _equal_keeps_port(plot: Plot, tag: str) -> Maker:
-    """Let a pod wait for the port of one that is as important, beside a lesser one."""
+    """Let a pod wait for the port of one that is as important, next to a lesser one."""
     own_node(plot, tag)
     holder = holder_pod(plot, tag, cpu="100m", priorityClassName="high", host_ports=[7070])
     own_pod(plot, tag, f"{tag}-low", cpu="100m", priorityClassName="low")
@@ -60,7 +60,7 @@ def _victim_rival(plot: Plot, tag: str) -> Maker:
 
 
 def _equal_rival(plot: Plot, tag: str) -> Maker:
-    """Let a pod keep away from one that is as important, beside a lesser one."""
+    """Let a pod keep away from one that is as important, next to a lesser one."""
     own_node(plot, tag)
     fields: dict[str, Any] = {"cpu": "100m", "priorityClassName": "high"}
     holder = holder_pod(plot, tag, labels={"app": tag}, **fields)

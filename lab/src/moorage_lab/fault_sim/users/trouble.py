@@ -473,7 +473,7 @@ def _slow_reports(plot: Plot, tag: str) -> Maker:
 
 
 def _woken_in_vain(plot: Plot, tag: str) -> Maker:
-    """Wake a pod by room that is too little for it, again and again, and at last beside another.
+    """Wake a pod by room that is too little for it, again and again, and at last next to another.
 
     The watch tells in one moment of the last room and of a new pod, which is tried first.
     """

@@ -2,7 +2,7 @@
 
 Place in the flow: `runtime` builds descriptors from `package`, `codec` its plans from `fields`, and
 `envelope` finds the message of a kind by `message_of`. The data are facts of Kubernetes v1.36, in
-``messages.json.gz`` beside this module; one package is decoded when it is first asked for.
+``messages.json.gz`` next to this module; one package is decoded when it is first asked for.
 """
 
 from __future__ import annotations

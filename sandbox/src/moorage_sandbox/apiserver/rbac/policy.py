@@ -1,6 +1,6 @@
 """The roles and bindings every cluster begins with.
 
-``policy.json`` beside this module lists them. The rules are those of kubernetes v1.36
+``policy.json`` next to this module lists them. The rules are those of kubernetes v1.36
 plugin/pkg/auth/authorizer/rbac/bootstrappolicy; roles are left out if a cluster of this server has
 neither their resources nor their users. Roles named ``moorage:`` are our own. Node agents create
 the namespace of leases, which in Kubernetes the API server creates, and write Events of the newer

@@ -6,7 +6,7 @@ pkg/util/strategicpatch/patch.go. The definitions in `schema` determine how each
 
 Directives in the patch: ``$patch`` (``replace``, ``delete``, ``merge``) in an object or as an
 element of a list, ``$retainKeys``, ``$setElementOrder/<list>`` and
-``$deleteFromPrimitiveList/<list>`` beside a list.
+``$deleteFromPrimitiveList/<list>`` next to a list.
 """
 
 from __future__ import annotations

@@ -424,7 +424,7 @@ class Journal:
             old.close()
 
     def compact(self) -> None:
-        """Compact the log that no longer grows into a new snapshot; may run beside `commit`."""
+        """Compact the log that no longer grows into a new snapshot; may run next to `commit`."""
         try:
             self._compact(self._mark.snapshot, self._mark.log)
         except _EndingError:

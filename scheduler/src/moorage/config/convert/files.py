@@ -69,7 +69,7 @@ def convert_flags(
         Values by the field of v1alpha1 that each flag set: ``schedulerName``,
         ``hardPodAffinitySymmetricWeight``, ``leaderElection``, ``algorithmSource``.
     policy
-        The file of ``--policy-config-file``. A provider has no effect beside it.
+        The file of ``--policy-config-file``. A provider has no effect next to it.
     source
         Name of that file.
 

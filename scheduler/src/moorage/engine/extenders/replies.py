@@ -10,7 +10,7 @@ from moorage.framework.extender import Extender
 from moorage.framework.status import Status
 from moorage.snapshot.table import NodeTable
 
-# Farther from zero, sums of extenders' scores are not told apart; plugins stay far below.
+# Farther from zero, sums of extenders' scores are not distinguished; plugins stay far below.
 _SCORE_BOUND: Final = 2**61
 
 

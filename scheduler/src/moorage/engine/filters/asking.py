@@ -57,7 +57,7 @@ def ask_into(filtered: FilterResults, attempt: Attempt, forms: FilterForms, view
 def ask_beside(
     filtered: FilterResults, attempt: Attempt, forms: FilterForms, view: NodeView
 ) -> FilterAnswer | None:
-    """Ask one plugin about a view, beside the filter result of others; None where all rows pass.
+    """Ask one plugin about a view, next to the filter result of others; None where all rows pass.
 
     A plugin that judges row by row is asked only about rows that no earlier plugin failed: the
     other rows have their filter result, and each row costs a call.

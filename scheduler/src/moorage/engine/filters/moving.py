@@ -48,7 +48,7 @@ def put_on_row(
 
 
 def nominate_on_row(attempt: Attempt, trial: Trial, other: PodInfo, row: int) -> None:
-    """Add a nominated pod to a row in a trial; plugins that counted the pod are not told.
+    """Add a nominated pod to a row in a trial; plugins that counted the pod do not learn of it.
 
     Raises
     ------

@@ -102,7 +102,7 @@ def filter_beside_sums(
 
 
 def filter_beside(attempt: Attempt, row: int, added: Sequence[PodInfo]) -> FilterResults | None:
-    """Judge one row beside the nominated pods that come first; None when there are none.
+    """Judge one row next to the nominated pods that come first; None when there are none.
 
     Raises
     ------

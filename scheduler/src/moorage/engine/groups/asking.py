@@ -1,7 +1,7 @@
 """The attempt of a group in a profile with extenders: two looks, as for a single pod.
 
 At the first look the members are tried one after another, and the extenders are asked about each
-member beside the members before it. While an extender is asked, the trial is suspended, and events
+member next to the members before it. While an extender is asked, the trial is suspended, and events
 flow. At the second look nothing is awaited: every member is tried again on the node it got. If a
 member no longer passes there, or its node is gone, all answers are forgotten and the group is
 looked at anew.

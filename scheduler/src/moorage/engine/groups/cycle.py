@@ -1,7 +1,7 @@
 """The scheduling cycle of a pod group: members placed one after another in a trial.
 
-Every member is tried beside the earlier members, each on its node with Reserve and Permit run, in a
-trial of the snapshot. Permit says whether the members with a place are enough. The outcome is a
+Every member is tried next to the earlier members, each on its node with Reserve and Permit run, in
+a trial of the snapshot. Permit says whether the members with a place are enough. The outcome is a
 `GroupDecision`; `service` carries it out, or returns the members with their reasons.
 
 The answers of plugins are reused inside the trial as outside of it: a replica costs only the rows

@@ -65,7 +65,7 @@ class Member(msgspec.Struct, frozen=True):
     Parameters
     ----------
     decision
-        The decision about the pod beside the earlier members.
+        The decision about the pod next to the earlier members.
     node_name
         Its place, by choice or by preemption; "" for none.
     permit

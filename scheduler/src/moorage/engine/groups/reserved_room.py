@@ -3,7 +3,7 @@
 The *head* is a group that does not fit now, but would fit once running pods with a known end have
 ended. `ReservedRoom.reserve` finds the earliest such moment and the nodes that the members would
 get. Until the head starts, another pod may take a reserved node only if the pod ends by that
-moment, or if it fits beside the head at that moment. All other nodes stay open, so work goes on
+moment, or if it fits next to the head at that moment. All other nodes stay open, so work goes on
 around the head.
 
 Room means resources and the number of pods. The head is placed by its ordinary attempt when the

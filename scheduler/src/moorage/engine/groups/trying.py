@@ -263,7 +263,7 @@ class Apart:
             sent, problem = None, None
             try:
                 sent = yield awaited
-            except BaseException as raised:  # cancelled: the attempt is told, as it would be
+            except BaseException as raised:  # cancelled: the attempt learns of it, as it would
                 problem = raised
             try:
                 self._tried.resume()

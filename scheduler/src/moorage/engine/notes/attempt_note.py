@@ -245,7 +245,7 @@ class NoteWriter:
     ) -> tuple[MoreRejections, ...] | None:
         """Return what was rejected besides a shared filter result; None where more has changed."""
         recorded = None if shared is None else filtered.recorded_since(shared)
-        if not recorded:  # nothing, as a rule; or more than can be told
+        if not recorded:  # nothing, as a rule; or more than can be recorded
             return None if recorded is None else ()
         if len(recorded) == 1 and shared is not None:
             made_of = recorded[0][2].made_of

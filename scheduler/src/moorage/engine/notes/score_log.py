@@ -4,7 +4,7 @@ The score cache changes its scores in place: from attempt to attempt one row, or
 copies all scores once, and later the scores of the rows that changed. A moment is a length of the
 log; the scores of that moment are the copy with the changes up to there.
 
-The log is told of rows before they change. It copies the scores of a changed row when the row is to
+The log learns of rows before they change. It copies the scores of a changed row when the row is to
 change again, or when somebody asks. Until then the cache has these scores.
 """
 
@@ -65,7 +65,7 @@ class ScoreLog:
     def change(self, rows: list[int]) -> bool:
         """Take note that rows are about to change, each row once; False where they are too many.
 
-        Then the log is of no use any more.
+        Then the log is void.
         """
         self.length = length = self.length + len(rows)
         if length - self.noted > UNNOTED_MAX:
@@ -83,7 +83,7 @@ class ScoreLog:
         return True
 
     def release_scores(self) -> None:
-        """Give up the owner's scores: later changes are not told any more."""
+        """Give up the owner's scores: later changes are not reported any more."""
         self._copy()
         self._raw_pn = None
 

@@ -5,7 +5,7 @@ a pod that plugins read, and hands each cache the rows that changed. Each cache 
 one small class, a `framework.caches.Cache`:
 
 - `pre_filters`, `filters`, `scores`: answers at these extension points, for one shape;
-- `nominated`: the filter result of one shape beside nominated pods, by priority;
+- `nominated`: the filter result of one shape next to nominated pods, by priority;
 - `rejections`: why no node was found, by priority and group, until a row changes.
 
 `scalar_filters` follows single rows without arrays, for `filters` and `scores`.

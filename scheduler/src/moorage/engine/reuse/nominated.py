@@ -1,4 +1,4 @@
-"""The nominated cache: the filter result of one shape on every row beside the pods nominated there.
+"""The nominated cache: the filter result of one shape for every row, next to nominated pods.
 
 While a wave of preemptors waits for room, thousands of nodes have nominated pods, and from one
 replica to the next a few of them change. The key is the priority of the pod, because nominated
@@ -36,7 +36,7 @@ class _PriorityResult:
     level
         The nominated pods that count.
     by_sums
-        Indexes of the Filters that judged beside them.
+        Indexes of the Filters that judged next to them.
     filtered
         The filter result with and without them.
 
@@ -78,7 +78,7 @@ class _PriorityResult:
 
 
 class NominatedCache:
-    """The filter result of one shape beside nominated pods, by priority."""
+    """The filter result of one shape next to nominated pods, by priority."""
 
     __slots__ = ("_by_priority",)
 
@@ -103,7 +103,7 @@ class NominatedCache:
         return sum(kept.filtered.nbytes for kept in self._by_priority.values())
 
     def judge(self, attempt: Attempt, filtered: FilterResults, *, is_kept: bool) -> FilterResults:
-        """Return the filter result on every row beside nominated pods; not to be changed.
+        """Return the filter result on every row next to nominated pods; not to be changed.
 
         Parameters
         ----------

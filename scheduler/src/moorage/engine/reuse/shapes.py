@@ -181,7 +181,7 @@ class ShapeCache:
         self._sizes: dict[Key, int] = {}
         self._total = 0
         self._kinds = profile.shape_kinds
-        # Of the parts beside the spec's own, the name of a node is nearly always empty.
+        # Of the parts besides the spec's own, the name of a node is nearly always empty.
         self._known_by_spec = all(kind.beside_volumes or kind is NODE_NAME for kind in self._kinds)
         self._epochs = [
             each.epoch

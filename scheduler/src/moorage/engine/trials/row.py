@@ -66,7 +66,7 @@ class TriedRow:
         return SUCCESS
 
     def judge(self) -> Status:
-        """Run every Filter on the row: beside nominated pods first, then without them."""
+        """Run every Filter on the row: next to nominated pods first, then without them."""
         at = self._attempt
         try:
             nominated = at.snapshot.nominations.get(at.snapshot.names[self._row], ())

@@ -147,7 +147,7 @@ class TriedRows:
                 return None
             smallest = room(at.state, at.pod, self._view)
         if smallest is not None and self._nominated is not None:
-            # Nominated pods only take room, so a row that passes beside them passes without.
+            # Nominated pods only take room, so a row that passes next to them passes without.
             positions, added = self._nominated
             smallest.lessen(positions, added.amounts, added.pods)
         return smallest

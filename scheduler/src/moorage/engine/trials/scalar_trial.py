@@ -93,7 +93,7 @@ class ScalarTrial:
         return False
 
     def _result(self) -> RowResult:
-        """Return the result beside nominated pods if it fails as early, else the result without."""
+        """Return the result next to nominated pods if it fails as early, else that without."""
         mine, beside, by_node = self._amounts, self._nominated, self._by_node
         first = PASSES
         if beside is not None:

@@ -129,7 +129,7 @@ class SearchWhatIf:
         return self._attempt.profile.evicts_whole_gangs
 
     def independent(self, rows: Rows) -> bool:
-        """Whether most of these rows can be tried at once; told from some of them."""
+        """Whether most of these rows can be tried at once; estimated from some of them."""
         seen = self._pods_seen
         if seen is None:
             return False

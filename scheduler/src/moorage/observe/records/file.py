@@ -118,7 +118,7 @@ def _numbered(path: Path, number: int) -> Path:
 
 
 def read_records(path: Path) -> Iterator[ShownAttempt]:
-    """Yield the records of a file and of the older files beside it, oldest first.
+    """Yield the records of a file and of the older files next to it, oldest first.
 
     Raises
     ------
