@@ -10,7 +10,7 @@ from typing import Any
 from moorage.api import resources
 from moorage.kinds.cells import AGE, NAME, column
 from moorage.kinds.fields import defaults, rules, unchanging
-from moorage.kinds.kind import FieldError, Obj, invalid, not_supported, required
+from moorage.kinds.kind import FieldError, Obj, invalid, required
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, child, objects, text
 from moorage.kinds.values.quantities import COUNTS, check_amount, resource_name
@@ -46,6 +46,15 @@ _SCOPED = {
     "VolumeAttributesClass": frozenset({"persistentvolumeclaims", "requests.storage"}),
 }
 _OPERATORS = ("DoesNotExist", "Exists", "In", "NotIn")
+_ONLY_THERE = (
+    *("BestEffort", "NotBestEffort", "Terminating", "NotTerminating"),
+    "CrossNamespacePodAffinity",
+)
+_ONLY_THERE_DETAIL = (
+    "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, "
+    "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
+    "ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
+)
 _OPPOSITES = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
 
 
@@ -77,12 +86,21 @@ def _scopes(spec: Json, field: str) -> list[FieldError]:
 
 
 def _selectors(spec: Json, field: str) -> list[FieldError]:
-    where, errors = f"{field}.scopeSelector.matchExpressions", []
-    for index, each in enumerate(objects(spec, "scopeSelector", "matchExpressions")):
-        errors += _check_scope(each, f"{where}[{index}]")
-        shown = (where, child(spec, "scopeSelector"))
-        errors += _check_scoped(text(each, "scopeName"), spec, shown)
-    return errors
+    """Check a selector of scopes; the errors name no place in its list, as upstream's."""
+    where, selector = f"{field}.scopeSelector.matchExpressions", child(spec, "scopeSelector")
+    errors, scopes = [], set[str]()
+    for each in objects(selector, "matchExpressions"):
+        scope = text(each, "scopeName")
+        if scope not in _SCOPES:
+            errors.append(invalid(f"{where}.scopeName", scope, "unsupported scope"))
+        errors += _check_scoped(scope, spec, (where, selector))
+        errors += _check_operator(each, where)
+        scopes.add(scope)
+    return errors + [
+        invalid(where, spec.get("scopes"), "conflicting scopes")
+        for pair in _OPPOSITES
+        if pair <= scopes
+    ]
 
 
 def _check_scoped(scope: str, spec: Json, shown: tuple[str, Any]) -> list[FieldError]:
@@ -95,18 +113,18 @@ def _check_scoped(scope: str, spec: Json, shown: tuple[str, Any]) -> list[FieldE
     ]
 
 
-def _check_scope(each: Json, where: str) -> list[FieldError]:
+def _check_operator(each: Json, where: str) -> list[FieldError]:
     scope, operator, values = text(each, "scopeName"), text(each, "operator"), each.get("values")
     errors = []
-    if scope not in _SCOPES:
-        errors.append(not_supported(f"{where}.scopeName", scope, _SCOPES))
+    if scope in _ONLY_THERE and operator != "Exists":
+        errors.append(invalid(f"{where}.operator", operator, _ONLY_THERE_DETAIL))
     if operator not in _OPERATORS:
-        errors.append(not_supported(f"{where}.operator", operator, _OPERATORS))
+        errors.append(invalid(f"{where}.operator", operator, "not a valid selector operator"))
     elif operator in ("In", "NotIn") and not values:
         detail = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
         errors.append(required(f"{where}.values", detail))
     elif operator not in ("In", "NotIn") and values:
-        detail = "must be no value when `operator` is 'Exists' or 'DoesNotExist' for scope selector"
+        detail = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
         errors.append(invalid(f"{where}.values", values, detail))
     return errors
 
