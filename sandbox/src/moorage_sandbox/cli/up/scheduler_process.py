@@ -19,6 +19,7 @@ import msgspec
 from moorage.base.clock import Clock
 from moorage.base.errors import LeaseLostError
 from moorage.base.importing import without_collecting
+from moorage.base.verbosity import level_of
 from moorage.cli.run.scheduler_options import SchedulerOptions, StartListeners
 
 with without_collecting():
@@ -32,12 +33,14 @@ with without_collecting():
 
 def main() -> int:
     """Schedule until the process should end; return the exit code."""
-    # The lines of a sandbox's scheduler stand among those of its other parts: warnings only.
-    log_from(logging.WARNING)
     return run_child(SchedulerSettings, _schedule, name="scheduler", explain=error_text)
 
 
 async def _schedule(settings: SchedulerSettings, clock: Clock) -> None:
+    # The lines of a sandbox's scheduler stand among those of its other parts: warnings only,
+    # unless more is asked for.
+    verbosity = settings.options.verbosity
+    log_from(level_of(verbosity) if verbosity else logging.WARNING)
     listeners = StartListeners(
         ready=lambda: send_report(SchedulerReport(ready=True)),
         serving=lambda url: send_report(SchedulerReport(serving=url)),
