@@ -31,7 +31,7 @@ class _Names:
     def __init__(self, core: Core) -> None:
         del core
 
-    def things_named(self, word: str) -> Candidates:
+    def candidates_in(self, word: str) -> Candidates:
         """Return what has a name."""
         return Candidates(word, node=word == "host-alpha")
 
