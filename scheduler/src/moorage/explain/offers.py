@@ -74,13 +74,13 @@ def _class_rank(each: DeviceClass) -> tuple[str, list[int]]:
     return each.metadata.creation_timestamp or "", [-ord(letter) for letter in each.name]
 
 
-def with_only(pod: Pod, names: Iterable[str], kept: Collection[str], *, count: int = 0) -> Pod:
+def with_only(pod: Pod, names: Iterable[str], wanted: Collection[str], *, count: int = 0) -> Pod:
     """Return a pod that requests only some of some resources, each so often; 0 for as often."""
-    gone = {name for name in names if name not in kept}
+    gone = {name for name in names if name not in wanted}
 
     def changed(requests: Mapping[str, str | int | float]) -> dict[str, str | int | float]:
         return {
-            name: count if count and name in kept else amount
+            name: count if count and name in wanted else amount
             for name, amount in requests.items()
             if name not in gone
         }

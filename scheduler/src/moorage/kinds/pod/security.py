@@ -170,7 +170,7 @@ def check_security_context(context: Json, where: str, *, host_users: bool) -> li
 
 
 def _sysctls(spec: Json, context: Json, where: str) -> list[FieldError]:
-    errors, seen = [], set[str]()
+    errors, names = [], set[str]()
     for index, entry in enumerate(objects(context, "sysctls")):
         name, place = text(entry, "name"), f"{where}[{index}].name"
         if not name:
@@ -178,9 +178,9 @@ def _sysctls(spec: Json, context: Json, where: str) -> list[FieldError]:
         elif len(name) > _SYSCTL_LENGTH_MAX or not re.fullmatch(_SYSCTL, name):
             limit = f"must have at most {_SYSCTL_LENGTH_MAX} characters and match regex"
             errors.append(invalid(place, name, f"{limit} ^{_SYSCTL}$"))
-        elif name in seen:
+        elif name in names:
             errors.append(duplicate(place, name))
-        seen.add(name)
+        names.add(name)
         plain = name.replace("/", ".")
         if spec.get("hostNetwork") is True and plain.startswith("net."):
             detail = "may not be specified when 'hostNetwork' is true"

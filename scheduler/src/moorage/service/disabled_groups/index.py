@@ -99,13 +99,13 @@ class DisabledGroups:
 
     def members(self) -> dict[GroupKey, tuple[str, list[Pod]]]:
         """Return the groups by name, each with the reason and the pods that name it."""
-        found: dict[GroupKey, tuple[str, list[Pod]]] = {}
+        groups: dict[GroupKey, tuple[str, list[Pod]]] = {}
         for key in sorted(self._pods):
             pods = [pod for each in sorted(self._pods[key]) if (pod := self._store.get(*each))]
             reason = next(filter(None, map(self.reason_for, pods)), "")
             if reason:
-                found[key] = reason, pods
-        return found
+                groups[key] = reason, pods
+        return groups
 
     def take_outdated(self) -> list[tuple[Pod, GroupKey]]:
         """Return the pods with a condition whose groups are scheduled, with the groups; once."""

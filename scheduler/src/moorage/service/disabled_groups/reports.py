@@ -156,11 +156,11 @@ class DisabledGroupReports:
         """Write condition and Event to the object of a group; it need not exist or be readable."""
         resource = _RESOURCES[key.source]
         try:
-            found: Any = await self._client.get(resource, key.name, namespace=key.namespace)
-            meta = found["metadata"]
+            group: Any = await self._client.get(resource, key.name, namespace=key.namespace)
+            meta = group["metadata"]
             regarding = ObjectReference(
                 kind=resource.kind,
-                api_version=str(found.get("apiVersion") or resource.api_version),
+                api_version=str(group.get("apiVersion") or resource.api_version),
                 namespace=key.namespace,
                 name=key.name,
                 uid=meta["uid"],
@@ -175,22 +175,22 @@ class DisabledGroupReports:
                 "lastTransitionTime": rfc3339(self._clock.now_ns()),
                 "observedGeneration": meta.get("generation") or 0,
             }
-            await self._patch_conditions(resource, found, [condition])
+            await self._patch_conditions(resource, group, [condition])
         except NotFoundError:
             return  # a pod may name a group that does not exist
         except MoorageError as problem:
             _log.info("pod group %s could not be told: %s", key.full_name, problem)
 
     async def _patch_conditions(
-        self, resource: ResourceType, found: Any, wanted: list[dict[str, Any]]
+        self, resource: ResourceType, obj: Any, wanted: list[dict[str, Any]]
     ) -> None:
         """Set conditions of an object; those of their types that it has are replaced."""
         types = {GROUP_SCHEDULING, *(each["type"] for each in wanted)}
-        before = (found.get("status") or {}).get("conditions") or []
+        before = (obj.get("status") or {}).get("conditions") or []
         conditions = [*(each for each in before if each.get("type") not in types), *wanted]
         if conditions == before:
             return
-        meta = found["metadata"]
+        meta = obj["metadata"]
         await self._client.patch(
             resource,
             meta["name"],
