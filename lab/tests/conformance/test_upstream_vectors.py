@@ -19,7 +19,7 @@ FOLDER = Path(__file__).parent / "data" / "upstream"
 FILES = sorted(FOLDER.glob("*.jsonl"))
 NUMBERS = {
     "defaultpreemption.default_preemption_test": 25,
-    "dynamicresources.allocator_testing": 124,
+    "dynamicresources.allocator_testing": 129,
     "dynamicresources.compile_test": 32,
     "gangscheduling.gangscheduling_test": 27,
     "imagelocality.image_locality_test": 7,
