@@ -47,6 +47,7 @@ def test_most_changes_lead_to_something() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "first", range(_FEW, _MANY, _TOGETHER), ids=lambda seed: f"from seed {seed}"
 )
