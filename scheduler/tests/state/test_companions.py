@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from moorage.api.pod import Pod
+from moorage.state.lifecycle import PodState
 from scheduler.tests.state.build import NODE_ADD, V1_20, World, pod
 
 Step = Callable[[World], object]
@@ -48,6 +49,12 @@ def first_takes_no_other_along(world: World) -> None:
 
 
 def first_is_deleted(world: World) -> None:
+    world.queue.delete(pod("a1"))
+
+
+def another_scheduler_binds_the_first(world: World) -> None:
+    """Let the cache hear of the node before the queue does, as the intake of pods does."""
+    world.lifecycle.move(pod("a1"), PodState.BOUND, cause="seen on n1")
     world.queue.delete(pod("a1"))
 
 
@@ -108,6 +115,11 @@ SINGLES = {"s1": "active", "s2": "active"}
             [woken, first_is_deleted],
             {"a2": "active", "a3": WAITS},
             id="a woken member that is deleted passes its event on",
+        ),
+        pytest.param(
+            [woken, another_scheduler_binds_the_first],
+            {"a2": "active", "a3": WAITS},
+            id="a woken member that another scheduler binds passes its event on",
         ),
         pytest.param(
             [woken, first_is_deleted, second_is_deleted],

@@ -210,10 +210,11 @@ class SchedulingQueue:
         uid = pod.metadata.uid
         if queued is not None and self.lifecycle.known(queued.uid) in QUEUED:
             self.lifecycle.end_history(queued.uid, cause="deleted from the queue")
-            if self.companions is not None:
-                self.companions.pass_on(queued.pod)
         elif self.lifecycle.known(uid) in ATTEMPTED:
             self.lifecycle.add_entry(pod, "deleted while being scheduled", cause="delete")
+        if queued is not None and self.companions is not None:
+            # Also where another scheduler has bound it: then the cache has ended its wait before.
+            self.companions.pass_on(queued.pod)
 
     # --- attempts --------------------------------------------------------------------------------
 
