@@ -198,16 +198,22 @@ def test_the_pods_of_an_event_are_the_pods_its_hint_queues(mode: str):
 
 
 @pytest.mark.parametrize(
-    ("mode", "new", "woken"),
+    ("mode", "new", "gated", "woken"),
     [
-        pytest.param("permit", "p2", ["p0", "p1", "p3"], id="the last member that is needed"),
-        pytest.param("permit", "p1", ["p0", "p2", "p3"], id="a member of several that came"),
-        pytest.param("permit", "p3", [], id="a further member is tried alone"),
-        pytest.param("trial", "p3", ["p0", "p1", "p2"], id="in mode trial, with a further member"),
+        pytest.param("permit", "p2", [], ["p0", "p1", "p3"], id="the last member that is needed"),
+        pytest.param("permit", "p1", [], ["p0", "p2", "p3"], id="a member of several that came"),
+        pytest.param("permit", "p3", [], [], id="a further member is tried alone"),
+        pytest.param("permit", "p3", ["p1"], ["p0", "p1", "p2"], id="one more, as one is gated"),
+        pytest.param("permit", "p2", ["p2"], ["p0", "p1", "p3"], id="the last one is gated"),
+        pytest.param("trial", "p3", [], ["p0", "p1", "p2"], id="in mode trial"),
     ],
 )
-def test_a_new_member_wakes_the_members_of_the_group_it_completes(mode, new, woken):
-    pods = {name: labelled(name, "old", least="3") for name in ("p0", "p1", "p2", "p3")}
+def test_a_new_member_wakes_the_members_of_the_group_it_completes(mode, new, gated, woken):
+    gates = [{"name": "example.com/wait"}]
+    pods = {
+        name: labelled(name, "old", least="3", schedulingGates=gates if name in gated else [])
+        for name in ("p0", "p1", "p2", "p3")
+    }
     registration = plugin(world(pods=list(pods.values())), mode).events_to_register()[0]
     hint = registration.hint
     assert hint is not None

@@ -10,7 +10,7 @@ Rules mirrored: scheduler-plugins ``pkg/coscheduling`` EventsToRegister. The hin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
+from itertools import chain, islice
 
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.coscheduling import CoschedulingGroup
@@ -89,8 +89,10 @@ class GroupHints:
             return True
         if len(members.pods) < terms.minimum:
             return False
+        # A gated member leaves the group short, but the others have to say that it is gated.
         ready = (uid for uid in members.pods if uid not in members.gated)
-        return not self._waits or new.uid in islice(ready, terms.minimum)
+        first = (islice(pods, terms.minimum) for pods in (members.pods, ready))
+        return not self._waits or new.uid in chain.from_iterable(first)
 
     def _group_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
         """Queue for the pod's own group."""
