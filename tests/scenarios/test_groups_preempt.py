@@ -272,12 +272,22 @@ async def node_is_closed(company: Company, name: str) -> None:
     await company.cluster.patch_object(NODES, name, {"spec": {"unschedulable": True}})
 
 
+async def node_is_tainted(company: Company, name: str) -> None:
+    taint = {"key": "repair", "effect": "NoSchedule"}
+    await company.cluster.patch_object(NODES, name, {"spec": {"taints": [taint]}})
+
+
+async def node_gets_a_label(company: Company, name: str) -> None:
+    await company.cluster.patch_object(NODES, name, {"metadata": {"labels": {"new": "yes"}}})
+
+
 @pytest.mark.parametrize("form", TRIAL)
 @pytest.mark.parametrize(
     "change",
     [
         pytest.param(node_goes, id="the node goes"),
         pytest.param(node_is_closed, id="the node is closed"),
+        pytest.param(node_is_tainted, id="the node is tainted"),
     ],
 )
 @pytest.mark.parametrize(
@@ -309,11 +319,28 @@ def test_a_group_whose_places_are_lost_is_decided_about_anew(
 
 
 @pytest.mark.parametrize("form", TRIAL)
+def test_a_change_that_leaves_a_group_its_places_costs_no_eviction(form: Form) -> None:
+    async def scenario(company: Company) -> None:
+        await company.create(replicas(12, made("t", stops=10, cpu="1")))
+        await company.run("t-", 8)
+        await form.create(company, 4)
+        await company.cluster.until(lambda: len(company.evicted) == 4)
+        for place in sorted(company.seen.nominated[f"g{index}"][-1] for index in range(4)):
+            await company.sleep(1)
+            await node_gets_a_label(company, place)
+        assert await company.run("g", 4, seconds=40) < 10 + LATE_SECONDS
+        assert len(company.evicted) == 4
+
+    play(scenario, nodes=[node("n1", "4"), node("n2", "4")], config=form.config())
+
+
+@pytest.mark.parametrize("form", TRIAL)
 @pytest.mark.parametrize(
     "change",
     [
         pytest.param(node_goes, id="the node goes"),
         pytest.param(node_is_closed, id="the node is closed"),
+        pytest.param(node_is_tainted, id="the node is tainted"),
     ],
 )
 def test_nothing_is_evicted_next_to_a_group_whose_places_are_lost(
@@ -342,6 +369,43 @@ def test_nothing_is_evicted_next_to_a_group_whose_places_are_lost(
     names = ("n1", "n2", "n3")
     nodes = [node_manifest(name, cpu="4", memory="64Gi", labels={"node": name}) for name in names]
     play(scenario, nodes=nodes, config=form.config())
+
+
+async def node_loses_its_label(company: Company, name: str) -> None:
+    await company.cluster.patch_object(NODES, name, {"metadata": {"labels": {"suits": None}}})
+
+
+@pytest.mark.parametrize(
+    ("change", "seconds", "evicted"),
+    [
+        pytest.param(node_goes, 20, ["low-n1", "low-n2"], id="the node goes"),
+        pytest.param(node_is_closed, 20, ["low-n1", "low-n2"], id="the node is closed"),
+        pytest.param(node_is_tainted, 20, ["low-n1", "low-n2"], id="the node is tainted"),
+        pytest.param(node_loses_its_label, 20, ["low-n1", "low-n2"], id="the node is relabelled"),
+        pytest.param(node_gets_a_label, 18, ["low-n2"], id="the node suits the pod all the same"),
+    ],
+)
+def test_a_pod_that_loses_its_nominated_node_makes_room_elsewhere_at_once(
+    change: Change, seconds: float, evicted: list[str]
+) -> None:
+    async def scenario(company: Company) -> None:
+        for name in ("n1", "n2"):
+            low = made(f"low-{name}", stops=20, cpu="3", nodeSelector={"node": name})
+            await company.create(low)
+            await company.run(f"low-{name}")
+        selector = {"suits": "yes"}
+        await company.create(made("single", high=True, cpu="3", nodeSelector=selector))
+        await company.nominate("single", "n2")
+        await company.sleep(2)
+        await change(company, "n2")
+        assert seconds <= await company.run("single") < seconds + 2
+        assert company.evicted == evicted
+
+    nodes = [
+        node_manifest(name, cpu="4", memory="64Gi", labels={"node": name, "suits": "yes"})
+        for name in ("n1", "n2")
+    ]
+    play(scenario, nodes=nodes, config=with_plugin(""))
 
 
 @pytest.mark.parametrize("form", TRIAL)

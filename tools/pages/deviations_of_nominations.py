@@ -114,6 +114,13 @@ NOMINATIONS: Final[tuple[Deviation, ...]] = (
         why="a finalizer may hold it for ever, and groups and pods woke each other without an end",
     ),
     Deviation(
+        subject="The nominated node of a pod goes, is closed, tainted or relabelled",
+        upstream="the pod is tried again if a plugin that rejected it registered such a change",
+        here="the pod is tried again at once",
+        why="it waited until its victims had left before it made room elsewhere, and meanwhile "
+        "other pods took that room and were evicted",
+    ),
+    Deviation(
         subject="A member at Permit (groupMode permit) while another member's victims stop",
         upstream="is rejected once the other member is tried again and has no room yet",
         here="stays at Permit",

@@ -11,6 +11,7 @@ from moorage.nodeshapes.annotations import RUN_SECONDS
 from moorage_lab.fault_sim.acts import Create, Delete, Join, Patch
 from moorage_lab.fault_sim.company import totals
 from moorage_lab.fault_sim.company.cluster import WriteCall
+from moorage_lab.fault_sim.company.excuses import node_changes
 from moorage_lab.fault_sim.company.plan import Plan
 from moorage_lab.fault_sim.company.play import QUIET_SECONDS, CompanyRun, play
 from moorage_lab.fault_sim.company.totals import excesses
@@ -189,3 +190,25 @@ def test_a_pod_that_ends_late_excuses_writes_for_a_while(before_end: float, coun
     )
     found = of_rule(replace(run, writes=[*run.writes, late]), "writes-at-rest")
     assert found == ([(count, 0)] if count else [])
+
+
+def test_a_pod_of_a_node_that_went_counts_until_it_has_failed() -> None:
+    """Garbage collection marks it as failed, and removes it: both are changes of their own."""
+    world = gang_before_backlog(6, end_seconds=100.0)
+    lost = pod_manifest("lost", cpu="10m", nodeName="n2")
+    acts = sorted([*world.acts, Create(at=5.0, object=lost), replace(GOES, at=20.0)], key=at_of)
+    run = play(replace(world, nodes=[*world.nodes, node_manifest("n2", cpu="100m")], acts=acts))
+    goes, *changes = node_changes(run, world.waves[0], run.seconds)
+    log = run.store.shelf(PODS.qualified).log
+    phases = {
+        change.version: change.record.decode()["status"]["phase"]
+        for change in log.since(goes, len(log)) or ()
+        if change.version in changes
+    }
+    assert run.moment_of(goes) == pytest.approx(20.0, abs=0.1)
+    assert list(phases.values()) == ["Failed", "Failed"]
+
+
+def at_of(act: AnyWorldAct) -> float:
+    """Return the moment of an act."""
+    return act.at

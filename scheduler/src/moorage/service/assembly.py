@@ -48,7 +48,7 @@ from moorage.service.extenders import Connect, OpenExtenders
 from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler
 from moorage.service.first_failure import FirstFailure
-from moorage.service.flushes import release_groups
+from moorage.service.flushes import node_changed
 from moorage.service.group_attempt import GroupAttempts
 from moorage.service.group_status import GroupReports
 from moorage.service.incomplete_groups import IncompleteGroups
@@ -389,7 +389,7 @@ def _reflectors(
     nodes = reflectors.reflector_of(
         resources.NODES,
         Node,
-        NodeIngest(core.cache, core.queue, facts, release_groups=partial(release_groups, core)),
+        NodeIngest(core.cache, core.queue, facts, changed=partial(node_changed, core)),
         whole=edge.extenders.nodes,
     )
     pod_ingest = PodIngest(

@@ -62,33 +62,31 @@ def look_at_groups(core: Core, pump: Pump) -> None:
     release_groups(core)
 
 
-def release_groups(core: Core, *, new_domain: bool = False) -> None:
+def release_groups(core: Core, *, changed: str = "", new_domain: bool = False) -> None:
     """Try the groups that need not wait for victims any longer; the first of them comes first.
 
-    Also at once where what a group decided does not hold any longer: a node of its places is gone
-    or closed, or an empty domain has come over which its members must be spread. Other pods would
-    still spare its room, and evict elsewhere.
+    Also at once where what a group decided may not hold any longer. Other pods would still spare
+    its room, and evict elsewhere.
 
     Parameters
     ----------
     core
         The scheduler.
+    changed
+        A node that has changed, and may be a place of groups; empty for none.
     new_domain
-        Whether a node has come, or has new labels.
+        Whether a node has come, or has new labels: members that must be spread may be excluded.
     """
     if not core.evictions.groups_wait:
         return
     snapshot = core.snapshot
 
-    def is_open(name: str) -> bool:
-        row = snapshot.row_of(name)
-        return row is not None and not snapshot.unschedulable[row]
-
     def holds(group: GroupKey, places: tuple[str, ...]) -> bool:
-        spreads = new_domain and any(
-            map(_must_spread, snapshot.groups.members(group).waiting_pods())
+        if changed in places:
+            return False
+        return not (
+            new_domain and any(map(_must_spread, snapshot.groups.members(group).waiting_pods()))
         )
-        return not spreads and all(map(is_open, places))
 
     state = core.queue.lifecycle.state
     for group, woken in core.evictions.release_groups(holds).items():
@@ -96,6 +94,16 @@ def release_groups(core: Core, *, new_domain: bool = False) -> None:
         if woken:  # the others were tried since the victims left, and wait for something else
             waiting = [pod for pod in waiting if state(pod.uid) is PodState.GATED]
         core.queue.activate(waiting)
+
+
+def node_changed(core: Core, name: str, new_domain: bool) -> None:
+    """Try the pods again that wait for their victims on a node that has changed, or is gone.
+
+    The node may not suit them any more, and no plugin that rejected them may have registered the
+    change: they would wait until their victims have left.
+    """
+    release_groups(core, changed=name, new_domain=new_domain)
+    core.queue.activate(core.queue.nominator.for_node(name))
 
 
 def _must_spread(pod: Pod) -> bool:

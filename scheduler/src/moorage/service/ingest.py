@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Sequence
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from moorage.api.changes import (
     RESERVATION_DELETE,
@@ -49,6 +49,10 @@ ASSIGNED_POD_DELETE = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
 UNSCHEDULABLE_POD_ADD = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.ADD)
 UNSCHEDULABLE_POD_UPDATE = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.UPDATE)
 UNSCHEDULABLE_POD_DELETE = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.DELETE)
+
+
+# What decides which pods a node suits.
+_SUITS: Final = Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT | Action.UPDATE_NODE_ALLOCATABLE
 
 
 def _quantity(name: str, amount: Quantity) -> None:
@@ -119,9 +123,9 @@ class NodeIngest(_Changing):
         The state.
     facts
         Totals.
-    release_groups
-        Called when a node is gone or was cordoned, and with ``new_domain`` when a node has come or
-        has new labels; None for nothing.
+    changed
+        Called with a node's name when the node has come, is gone, or may suit pods no longer, and
+        whether it may be a new domain; None for nothing.
     """
 
     def __init__(
@@ -130,12 +134,12 @@ class NodeIngest(_Changing):
         queue: SchedulingQueue,
         facts: Facts,
         *,
-        release_groups: Callable[..., None] | None = None,
+        changed: Callable[[str, bool], None] | None = None,
     ) -> None:
         super().__init__("Node", facts)
         self._cache = cache
         self._queue = queue
-        self._release_groups = release_groups
+        self._on_change = changed
         # Nodes whose newest version makes no sense -> the version the cache holds, None without
         # one.
         self._left_alone: dict[str, Node | None] = {}
@@ -152,8 +156,8 @@ class NodeIngest(_Changing):
             _tolerate(problem)
         self._queue.move_all(NODE_ADD, None, node)
         self._events.handled(NODE_ADD.label, since_ns=began_ns)
-        if self._release_groups is not None:
-            self._release_groups(new_domain=True)
+        if self._on_change is not None:
+            self._on_change(node.name, True)
 
     def on_update(self, old: Node, new: Node) -> None:
         """Take in a changed node; an unreadable version leaves the version before in place."""
@@ -169,11 +173,14 @@ class NodeIngest(_Changing):
             self._cache.update_node(before, new)
         except CacheError as problem:
             _tolerate(problem)
-        self._changed(node_changes(before, new), before, new, began_ns=began_ns)
+        events = node_changes(before, new)
+        self._changed(events, before, new, began_ns=began_ns)
+        actions = Action(0)
+        for event in events:
+            actions |= event.action
         is_closed = new.spec.unschedulable and not before.spec.unschedulable
-        new_domain = new.metadata.labels != before.metadata.labels
-        if self._release_groups is not None and (is_closed or new_domain):
-            self._release_groups(new_domain=new_domain)
+        if self._on_change is not None and (is_closed or actions & _SUITS):
+            self._on_change(new.name, Action.UPDATE_NODE_LABEL in actions)
 
     def on_delete(self, node: Node, *, missed: bool) -> None:
         """Take in that a node is gone; pods on the node stay known until they are deleted."""
@@ -186,8 +193,8 @@ class NodeIngest(_Changing):
         except CacheError as problem:
             _tolerate(problem)
         self._events.handled(NODE_DELETE.label, since_ns=began_ns)
-        if self._release_groups is not None:
-            self._release_groups()
+        if self._on_change is not None:
+            self._on_change(node.name, False)
 
     def _readable(self, node: Node) -> bool:
         try:

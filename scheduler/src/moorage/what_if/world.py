@@ -22,7 +22,7 @@ from moorage.engine.select_node import TieBreak
 from moorage.framework.registry import Registry
 from moorage.service.core import Core, CoreInputs, build_core
 from moorage.service.facts import Facts
-from moorage.service.flushes import release_groups
+from moorage.service.flushes import node_changed
 from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest, SucceededIngest
 from moorage.service.kinds import WatchedKind, lister_ingest, watched
 from moorage.service.waiting import WaitingPods
@@ -178,7 +178,7 @@ def _ingests(
         waiting=core.waiting,
         announce=config.gates(GANG_SCHEDULING) or holds,
     )
-    nodes = NodeIngest(core.cache, core.queue, facts, release_groups=partial(release_groups, core))
+    nodes = NodeIngest(core.cache, core.queue, facts, changed=partial(node_changed, core))
     return Filled(
         core=core,
         facts=facts,

@@ -7,7 +7,7 @@ import math
 from moorage.api.resources import NODES, PODS
 from moorage_lab.fault_sim.company.play import CompanyRun
 from moorage_lab.fault_sim.company.world import Wave
-from moorage_lab.fault_sim.history import name_of, node_of, nominated_of
+from moorage_lab.fault_sim.history import is_finished, name_of, node_of, nominated_of
 from moorage_sandbox.storage.watch_log import Change
 
 # A binding that was under way when a node went ends within this time.
@@ -21,7 +21,7 @@ def node_changes(run: CompanyRun, wave: Wave, until: float) -> list[int]:
 
     A nominated pod loses its place with the node. A node that comes is an empty domain, so places
     chosen before it may break a hard spread, or it lets pods preempt that did not fit before. The
-    pods of a node that went count in quotas until they are removed, one by one.
+    pods of a node that went count in quotas until they have failed or are gone, one by one.
     """
     first, last = run.wave_versions[wave.number], run.version_at(until)
     nodes = run.store.shelf(NODES.qualified).log
@@ -39,8 +39,7 @@ def node_changes(run: CompanyRun, wave: Wave, until: float) -> list[int]:
     changes += [
         change.version
         for change in pods.since(first, len(pods)) or ()
-        if change.type == "DELETED"
-        and change.version > gone.get(node_of(change.record.decode()), last)
+        if _ends(change) and change.version > gone.get(node_of(change.record.decode()), last)
     ]
     return sorted(version for version in changes if version <= last)
 
@@ -53,6 +52,13 @@ def follows_change(run: CompanyRun, version: int, changes: list[int]) -> bool:
     at = run.moment_of(version)
     moments = (run.moment_of(each) for each in changes if each < version)
     return any(at - each <= _BACKOFF_SECONDS for each in moments)
+
+
+def _ends(change: Change) -> bool:
+    """Return whether a change of a pod ends or removes it."""
+    if change.type == "DELETED" or change.previous is None:
+        return change.type == "DELETED"
+    return is_finished(change.record.decode()) and not is_finished(change.previous.decode())
 
 
 def _closes(change: Change) -> bool:
