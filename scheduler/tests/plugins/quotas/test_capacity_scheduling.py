@@ -15,7 +15,7 @@ from moorage.api.pod import Pod
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.engine.cycle import Cycle
-from moorage.engine.decision import Decision
+from moorage.engine.decision import Decision, Nomination
 from moorage.engine.select_node import smallest_name
 from moorage.framework.effects import NoEffects
 from moorage.framework.handle import Handle
@@ -311,6 +311,24 @@ def test_a_pod_that_lacks_only_the_share_of_stopping_pods_is_nominated_where_the
     assert decision.nomination is not None
     assert (decision.nomination.node_name, victims) == outcome
     assert decision.message.endswith(f"{NO_CLAIMS}{STILL_COUNTED}") is (not victims)
+
+
+def test_a_pod_whose_nominated_node_was_cordoned_is_nominated_to_another_one():
+    """PreFilter rejects the pod, so no Filter says in the search that n1 is cordoned."""
+    asks = nominated(asking("2"), "n1")
+    snapshot = cluster(
+        (running("stays", "b", "6"), "n0"),
+        (running("other", "free", "2"), "n0"),
+        (terminating(running("l", "b")), "n1"),
+    )
+    snapshot.table.add_node(node("n1", cpu="8", unschedulable=True))
+    snapshot.table.add_node(node("n2", cpu="8"))
+    snapshot.nominations = {"n1": [PodInfo(asks)]}
+    snapshot.listers.elastic_quotas.put(quota("a", {"cpu": 8}))
+    snapshot.listers.elastic_quotas.put(quota("b", {}))
+    decision = decide(snapshot, asks)
+    assert decision.nomination == Nomination("n2")
+    assert decision.message.endswith(f"{NO_CLAIMS}{STILL_COUNTED}")
 
 
 def test_preemption_policy_never_prevents_preemption():

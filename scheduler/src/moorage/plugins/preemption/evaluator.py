@@ -178,6 +178,14 @@ class Evaluator:
             return None
         return row
 
+    def can_fit(self, what_if: WhatIf, row: int) -> bool:
+        """Whether evictions may make a pod fit a row, by the Filters that PreFilter kept back.
+
+        Where PreFilter rejects a pod, the search knows nothing of a node that was cordoned.
+        """
+        with what_if.on_row(row) as single:
+            return single.judge().code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+
     def free_row(self, what_if: WhatIf) -> int | None:
         """Return the first row where every Filter takes the pod as the cluster is, if any.
 

@@ -116,7 +116,10 @@ class CapacityScheduling:
         if looked is None:
             return self._evaluator.refused(NOT_LOOKED_AT)
         rules = self._rules(pod, looked, self._usage_without_leaving(looked.usage))
-        row = self._evaluator.nominated_row(state.read(WHAT_IF), pod)
+        what_if = state.read(WHAT_IF)
+        row = self._evaluator.nominated_row(what_if, pod)
+        if row is not None and looked.excess and not self._evaluator.can_fit(what_if, row):
+            row = None
         if row is not None:
             # The last pods to leave borrow nothing once they are left out of the use.
             with_leaving = self._rules(pod, looked, looked.usage)
@@ -126,7 +129,7 @@ class CapacityScheduling:
                 # Victims on other nodes still stop. Once they are gone, the pod has its share.
                 return self._evaluator.refused(STILL_COUNTED)
         elif looked.excess and rules.within_quotas():
-            free = self._evaluator.free_row(state.read(WHAT_IF))
+            free = self._evaluator.free_row(what_if)
             if free is not None:
                 # The pod lacks nothing but these victims' share: its room is held, nobody evicted.
                 result = PostFilterResult(nominated_node=self._snapshot.names[free])
