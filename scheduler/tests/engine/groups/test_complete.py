@@ -109,6 +109,18 @@ def test_a_group_is_searched_within_each_rack() -> None:
     assert (found.outcome, found.placement) == (GroupOutcome.PLACED, "r0")
 
 
+def test_a_member_beyond_the_minimum_stays_in_the_rack_too() -> None:
+    """Rack r0 takes the two small members, rack r1 would take the large one."""
+    snapshot = Snapshot()
+    for row in range(2):
+        labels = {"rack": f"r{row}", "kubernetes.io/hostname": f"n{row}"}
+        snapshot.table.add_node(node(f"n{row}", cpu="2", memory="8Gi", labels=labels))
+    constraint = {"topology": [{"key": "rack"}]}
+    found = decide(snapshot, members([2, 1, 1]), 2, gates=GATES, schedulingConstraints=constraint)
+    assert found.outcome is GroupOutcome.PLACED
+    assert {each.node_name for each in found.members if each.node_name} == {"n0"}
+
+
 def test_a_problem_that_was_searched_in_vain_is_not_searched_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

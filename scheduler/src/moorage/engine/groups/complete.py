@@ -87,6 +87,7 @@ class CompleteSearch:
         self._cycle = cycle
         self._snapshot = cycle.snapshot
         self._numbers = numbers
+        self._anywhere = Scope(within=within, post_filter=False)
         self.problem, self.proves = numbers.problem(least, within)
         """The members and the nodes as numbers, and whether the end of the search proves that there
         are no places."""
@@ -163,7 +164,7 @@ class CompleteSearch:
                 if not tried.add(decision):
                     return tried.group_decision()
             for pod in pods:
-                if pod.uid not in places and not tried.add(self._cycle.decide(pod, _ALONE)):
+                if pod.uid not in places and not tried.add(self._cycle.decide(pod, self._anywhere)):
                     break
             return tried.group_decision()
 
@@ -220,5 +221,4 @@ class CompleteSearch:
         return any(not each.node_name for each in decision.members)
 
 
-_ALONE: Final = Scope(post_filter=False)
 _ROWS_ASKED: Final = 4
