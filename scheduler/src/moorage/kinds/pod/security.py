@@ -212,14 +212,11 @@ def check_pod_security(spec: Json, field: str) -> list[FieldError]:
     errors += _sysctls(spec, context, f"{where}.sysctls")
     errors += _policies(context, where)
     if spec.get("hostUsers") is False:
-        # The paths of these errors are upstream's.
+        # The paths of these errors are upstream's. hostNetwork is allowed, as with upstream's gate
+        # UserNamespacesHostNetworkSupport: nodes declare whether they can run such a pod.
         errors += [
             forbidden(f"{field}.{path}", "when `pod.Spec.HostUsers` is false")
-            for name, path in (
-                ("hostNetwork", "hostNetwork"),
-                ("hostPID", "HostPID"),
-                ("hostIPC", "HostIPC"),
-            )
+            for name, path in (("hostPID", "HostPID"), ("hostIPC", "HostIPC"))
             if spec.get(name) is True
         ]
     return errors + _host_processes(spec, field) + _system(spec, field)
