@@ -343,6 +343,11 @@ class PodGroups:
         """Return the members of a group, not to be changed; empty for an unknown group."""
         return self._groups.members_of(key)
 
+    def missing(self, key: GroupKey) -> int:
+        """Return how many members must have a place before any of them is bound; 1 at least."""
+        terms = self.source.terms_of(key)
+        return 1 if terms is None else max(1, terms.minimum - self.members(key).placed)
+
     def all_groups(self) -> Mapping[GroupKey, GroupMembers]:
         """Return every group that has members."""
         return self._groups

@@ -14,7 +14,6 @@ Rules: scheduling spec, cycle section 9 and gang sections A4 to A6 (kubernetes v
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 from typing import Final, TypeAlias
 
 import msgspec
@@ -207,11 +206,8 @@ class GroupCycle:
         near = near_members(self._snapshot, pods)
         if near is None:
             return first
-        terms = self._groups.source.terms_of(key)
-        missing = 1 if terms is None else terms.minimum - self._groups.members(key).placed
-        search = TogetherSearch(self.cycle, self._places, self._try, key=key, missing=missing)
-        attempt = partial(search.searched, near)
-        found = yield from self._in_placements(key, near.pods, scope, attempt)
+        search = TogetherSearch(self.cycle, near, places=self._places, attempt=self._try, key=key)
+        found = yield from self._in_placements(key, near.pods, scope, search.searched)
         return first if found.outcome is GroupOutcome.REJECTED else found
 
     # -- places of the attempt before -------------------------------------------------------------

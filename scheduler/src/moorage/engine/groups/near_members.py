@@ -18,9 +18,10 @@ import numpy as np
 
 from moorage.engine.attempt import Scope
 from moorage.engine.cycle import Cycle
+from moorage.engine.groups.complete import Limit
 from moorage.engine.groups.decision import GROUP_UNSCHEDULABLE, GroupDecision, GroupOutcome
 from moorage.engine.groups.numbers import GroupNumbers, ViewSums
-from moorage.engine.groups.places_search import PlacesSearch
+from moorage.engine.groups.places_search import SETS_MOST, PlacesSearch
 from moorage.engine.groups.trying import Steps
 from moorage.framework.status import unschedulable
 from moorage.snapshot.labels import ABSENT
@@ -88,64 +89,75 @@ class TogetherSearch:
     ----------
     cycle
         The cycle of the members' profile.
+    near
+        The members.
     places
-        Searches the places of unlike members within a domain.
+        Searches the places of unlike members within a domain, with one limit for all domains.
     attempt
         Tries the members one after another, some within a scope of their own.
     key
         The group.
-    missing
-        Number of members that must have a place.
     """
 
     def __init__(
-        self, cycle: Cycle, places: PlacesSearch, attempt: Try, *, key: GroupKey, missing: int
+        self,
+        cycle: Cycle,
+        near: NearMembers,
+        *,
+        places: PlacesSearch,
+        attempt: Try,
+        key: GroupKey,
     ) -> None:
-        self._cycle = cycle
+        self._snapshot = cycle.snapshot
+        self._near = near
         self._places = places
         self._attempt = attempt
         self._key = key
-        self._missing = missing
+        self._numbers = GroupNumbers(cycle, [pod for pod in near.pods if pod.uid in near.uids])
+        self._limit = Limit(SETS_MOST)
 
-    def searched(self, near: NearMembers, pods: Sequence[PodInfo], scope: Scope) -> Steps:
+    def searched(self, pods: Sequence[PodInfo], scope: Scope) -> Steps:
         """Return the first decision with places; a rejection where no domain has room.
 
         Parameters
         ----------
-        near
-            The members.
         pods
             The order in which they are tried.
         scope
             The bounds of the attempt. Where PostFilter may run, pods may be evicted for them.
         """
+        near, numbers = self._near, self._numbers
         decision = GroupDecision(GroupOutcome.REJECTED, unschedulable(GROUP_UNSCHEDULABLE))
-        for view in self._views(near, scope):
+        # Where all belong together, the search knows the room of all of them.
+        are_searched = len(near.uids) == len(pods) and len(numbers.classes) > 1
+        for view in self._views(scope):
             within = msgspec.structs.replace(scope, within=view)
             decision = yield from self._attempt(pods, scope, dict.fromkeys(near.uids, within))
             if decision.outcome is not GroupOutcome.REJECTED:
                 break
             yield None
-            if not scope.post_filter and len(near.uids) == len(pods):
-                decision = yield from self._places.searched(self._key, pods, decision, within=view)
+            if are_searched and not scope.post_filter:
+                decision = yield from self._places.search_rows(
+                    self._key, pods, decision, numbers, within=view, limit=self._limit
+                )
                 if decision.outcome is GroupOutcome.PLACED:
                     break
         return decision
 
-    def _views(self, near: NearMembers, scope: Scope) -> list[NodeView]:
+    def _views(self, scope: Scope) -> list[NodeView]:
         """Return the domains to try: first the fullest one with room for all near members.
 
         Without evictions, domains with too little room are left out.
         """
-        together = [pod for pod in near.pods if pod.uid in near.uids]
-        views = _domains(self._cycle.snapshot, near.keys, scope.within)
+        near, number = self._near, len(self._near.uids)
+        views = _domains(self._snapshot, near.keys, scope.within)
         if not views:
             return []
-        least = max(1, self._missing - (len(near.pods) - len(together)))
-        bounds = GroupNumbers(self._cycle, together).bounds(ViewSums(views))
+        missing = self._snapshot.groups.missing(self._key)
+        least = max(1, missing - (len(near.pods) - number))
         ranked = sorted(
-            (bound < len(together), bound if bound >= len(together) else -bound, at)
-            for at, bound in enumerate(bounds)
+            (bound < number, bound if bound >= number else -bound, at)
+            for at, bound in enumerate(self._numbers.bounds(ViewSums(views)))
             if scope.post_filter or bound >= least
         )
         return [views[at] for _, _, at in ranked[: max(1, _TRIES_MAX // len(near.pods))]]

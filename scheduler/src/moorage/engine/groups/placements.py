@@ -209,8 +209,7 @@ class Choice:
         self._members_left = _MEMBERS_MAX
         self._packed = False  # whether a preferred placement takes every pod
         self._to_find = owner.to_find(key, placements)
-        terms, members = self._groups.source.terms_of(key), self._groups.members(key)
-        self._missing = 1 if terms is None else max(1, terms.minimum - members.placed)
+        self._missing = self._groups.missing(key)
 
     @property
     def _groups(self) -> PodGroups:

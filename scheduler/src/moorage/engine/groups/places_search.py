@@ -66,14 +66,18 @@ class PlacesSearch:
         limit, numbers = Limit(SETS_MOST), GroupNumbers(self._cycle, pods)
         yield
         if choice is None:
-            return (yield from self._within(key, pods, first, numbers, within=within, limit=limit))
+            return (
+                yield from self.search_rows(key, pods, first, numbers, within=within, limit=limit)
+            )
         ends: list[SearchReport] = []
         while (placement := choice.next()) is not None:
             shared = shared_rows(self._cycle.snapshot, within, placement.within)
-            found = yield from self._within(key, pods, first, numbers, within=shared, limit=limit)
-            if found.search is not None:
-                ends.append(found.search)
-            choice.tried(found)
+            decision = yield from self.search_rows(
+                key, pods, first, numbers, within=shared, limit=limit
+            )
+            if decision.search is not None:
+                ends.append(decision.search)
+            choice.tried(decision)
         best = choice.best()
         if best.outcome is not GroupOutcome.PLACED:
             proved = all(each.end is SearchEnd.IMPOSSIBLE for each in ends)
@@ -86,7 +90,7 @@ class PlacesSearch:
         )
         return msgspec.structs.replace(best, search=report)
 
-    def _within(
+    def search_rows(
         self,
         key: GroupKey,
         pods: Sequence[PodInfo],
@@ -96,10 +100,18 @@ class PlacesSearch:
         within: NodeView | None,
         limit: Limit,
     ) -> SearchSteps:
-        """Search as `searched` does, within some rows."""
-        terms = self._groups.source.terms_of(key)
-        missing = 1 if terms is None else terms.minimum - self._groups.members(key).placed
-        least = min(len(pods), max(1, missing))
+        """Search as `searched` does, within some rows.
+
+        Parameters
+        ----------
+        key, pods, first, within
+            As for `searched`.
+        numbers
+            The members as numbers; the searches of one attempt share them.
+        limit
+            Where all searches of one attempt together give up.
+        """
+        least = min(len(pods), self._groups.missing(key))
         search = CompleteSearch(self._cycle, numbers, least=least, within=within)
         known, newest = self._failed.result(key, search.problem), first
         while known is None:
