@@ -37,8 +37,7 @@ from moorage.api.workloads import Namespace
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.status import Code
 from moorage.service.hint_map import NODE_TAINT
-from moorage.snapshot.pod_info import PodInfo
-from moorage.snapshot.shape import forget_memos
+from moorage.snapshot.pod_info import PodInfo, forget_shared_parts
 from moorage.snapshot.snapshot import Snapshot
 from moorage_lab.conformance.recordings import RecordedObjects
 from moorage_lab.conformance.world import build_snapshot
@@ -173,8 +172,7 @@ def missed(seed: int) -> list[str]:
         # The queue hears of a deleted node before the cache does.
         if not hears(name, before if gone else after, now, world):
             found.append(f"{seed} {world.kind} {world.name}: {name}")
-    # Parts of pods are shared by all worlds, and would keep the plugins of each with its snapshot.
-    forget_memos()
+    forget_shared_parts()
     return found
 
 

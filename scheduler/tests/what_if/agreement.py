@@ -21,8 +21,7 @@ from moorage.base.errors import ApiError, UsageError
 from moorage.base.rng import Random, Streams
 from moorage.nodeshapes.templates import complete
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.snapshot.pod_info import forget_lately
-from moorage.snapshot.shape import forget_memos
+from moorage.snapshot.pod_info import forget_shared_parts
 from moorage.what_if.agenda import DRAWN_MOST
 from moorage.what_if.change import (
     AddNode,
@@ -116,8 +115,7 @@ def agreement(seed: int) -> Outcome:
     try:
         return run_virtual(main(), clock)
     finally:
-        forget_lately()
-        forget_memos()  # the parts that clusters share keep the clusters of all seeds
+        forget_shared_parts()
 
 
 async def _play(cluster: VirtualCluster, rng: Random) -> Outcome:

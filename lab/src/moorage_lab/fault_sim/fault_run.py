@@ -14,8 +14,7 @@ import msgspec
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.base.memory import unsettle_memory
-from moorage.snapshot.pod_info import forget_lately
-from moorage.snapshot.shape import forget_memos
+from moorage.snapshot.pod_info import forget_shared_parts
 from moorage_lab.fault_sim import acts
 from moorage_lab.fault_sim.acts import AnyAct, Script
 from moorage_lab.fault_sim.administrator import Autoscaler, drain
@@ -125,8 +124,7 @@ def play(script: Script, *, on_step: OnStep | None = None) -> Outcome:
         # A scheduler that starts freezes what it finds. What plugins compiled of pods leads back to
         # the scheduler, also where a pod of somebody else shares it.
         unsettle_memory()
-        forget_lately()
-        forget_memos()
+        forget_shared_parts()
 
 
 class _RestlessError(Exception):

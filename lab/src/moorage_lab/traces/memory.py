@@ -5,8 +5,7 @@ from __future__ import annotations
 import gc
 from typing import Final
 
-from moorage.snapshot.pod_info import forget_lately
-from moorage.snapshot.shape import forget_memos
+from moorage.snapshot.pod_info import forget_shared_parts
 
 _PODS_FEW: Final = 1000  # pods of a run that may wait for Python's own collection: 4 MB; a guess
 
@@ -27,7 +26,6 @@ def forget_clusters(pods: int) -> None:
     had 1.3 GB after 45 runs of 10800 pods on 1213 nodes. It may also be a pod of a scheduler in
     the same process, whose objects Python's collector does not look at.
     """
-    forget_lately()
-    forget_memos()
+    forget_shared_parts()
     if pods >= _PODS_FEW:
         gc.collect()

@@ -16,6 +16,7 @@ from moorage.snapshot.shape import (
     Part,
     PartKind,
     amount_of,
+    forget_memos,
     same_spec,
     spec_of,
 )
@@ -191,6 +192,16 @@ def forget_lately() -> None:
     """Forget the pods used lately, and so what plugins that have gone compiled from them."""
     _lately.clear()
     _replicas.clear()
+
+
+def forget_shared_parts() -> None:
+    """Free the clusters that have gone, which shared parts of pods keep alive.
+
+    For a process that makes one cluster after another: pods of all of them share these parts, and
+    the parts remember what plugins compiled from them.
+    """
+    forget_lately()
+    forget_memos()
 
 
 def _keep_lately(info: PodInfo) -> PodInfo:
