@@ -10,9 +10,11 @@ from contextlib import ExitStack
 from typing import Final
 
 from moorage.api.node import Node
+from moorage.api.pod import Pod
 from moorage.engine.inquiry import Inquiry
 from moorage.explain.answer import Suggestion
 from moorage.explain.groups import MEMBERS_MOST, Together
+from moorage.explain.patches import patched
 from moorage.explain.suggestions.nodes import (
     SHAPES_MOST,
     cordoned,
@@ -28,6 +30,17 @@ from moorage.explain.suggestions.ranked import NODE, UNCORDON, RankedSuggestion
 
 _NODES_MOST: Final = 8
 """Further nodes of one shape, at most; a guess."""
+
+
+def fits_with_group(group: Together, pod: Pod, ranked: RankedSuggestion) -> bool:
+    """Whether the group is placed after a change of its pod; other objects may not change.
+
+    Those are tried by `room_for_group`, for the whole group.
+    """
+    patch = ranked.suggestion.patch
+    if not patch or ranked.suggestion.evicted:
+        return False
+    return group.fits(changed=patched(pod, patch))
 
 
 def room_for_group(group: Together, inquiry: Inquiry) -> Iterator[RankedSuggestion]:

@@ -20,6 +20,7 @@ from moorage.explain.answer import Suggestion
 from moorage.explain.causes import find_causes
 from moorage.explain.emptied import empty_nodes
 from moorage.explain.patches import patched
+from moorage.explain.suggestions.group_room import fits_with_group
 from moorage.explain.suggestions.nodes import cordoned, opened
 from moorage.explain.suggestions.parts import part_changes, taint_changes
 from moorage.explain.suggestions.ranked import UNCORDON, RankedSuggestion
@@ -100,18 +101,11 @@ def _seconds(trying: Trying, first: _First, kinds: Sequence[Kind]) -> Iterator[R
             after = Trying(inquiry, emptied, causes, tries=_TRIES, group=trying.group)
             for kind in kinds:
                 for each in kind(after):
-                    if after.group is None or _group_fits(after, each):
+                    group = after.group
+                    if group is None or fits_with_group(group, after.pod, each):
                         yield each
         except CycleError:
             return
-
-
-def _group_fits(after: Trying, second: RankedSuggestion) -> bool:
-    """Whether the pod's group is placed too; a group is told changes of the pod alone."""
-    group, patch = after.group, second.suggestion.patch
-    if group is None or not patch or second.suggestion.evicted:
-        return False
-    return group.fits(changed=patched(after.pod, patch))
 
 
 def _pair(first: _First, second: RankedSuggestion) -> RankedSuggestion:

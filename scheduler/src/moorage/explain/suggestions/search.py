@@ -6,11 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from moorage.api.pod import Pod
 from moorage.explain.answer import Suggestion
-from moorage.explain.groups import Together
-from moorage.explain.patches import patched
-from moorage.explain.suggestions.group_room import room_for_group
+from moorage.explain.suggestions.group_room import fits_with_group, room_for_group
 from moorage.explain.suggestions.holders import users_of_data, users_of_devices
 from moorage.explain.suggestions.leaving import leaving_pods
 from moorage.explain.suggestions.nodes import more_nodes, uncordoned
@@ -63,7 +60,9 @@ def find_suggestions(trying: Trying, *, preempts: bool, pair_nodes_most: int) ->
     kinds = [kind for kind in _KINDS if not (preempts and kind is priorities)]
     suggestions = [each for kind in kinds for each in kind(trying)]
     if trying.group is not None:
-        suggestions = [each for each in suggestions if _group_fits(trying.group, trying.pod, each)]
+        suggestions = [
+            each for each in suggestions if fits_with_group(trying.group, trying.pod, each)
+        ]
         suggestions += room_for_group(trying.group, trying.inquiry)
     if suggestions:
         return Suggestions(_chosen(suggestions), _untried(trying))
@@ -107,11 +106,3 @@ def _chosen(suggestions: list[RankedSuggestion]) -> tuple[Suggestion, ...]:
             chosen.append(each.suggestion)
             leaving |= {each.suggestion.delete} - {""}
     return tuple(chosen)
-
-
-def _group_fits(group: Together, pod: Pod, ranked: RankedSuggestion) -> bool:
-    """Whether the pod's group is placed too; changes of nodes are tried by `room_for_group`."""
-    patch = ranked.suggestion.patch
-    if not patch or ranked.suggestion.evicted:
-        return False
-    return group.fits(changed=patched(pod, patch))

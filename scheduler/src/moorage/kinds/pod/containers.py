@@ -16,7 +16,7 @@ from moorage.kinds.fields import (
 )
 from moorage.kinds.kind import FieldError, duplicate, forbidden, invalid, required
 from moorage.kinds.pod.environment import check_env_from, check_variable
-from moorage.kinds.pod.handlers import check_handlers, forbid_handlers
+from moorage.kinds.pod.handlers import HANDLERS, check_handlers, forbid_handlers
 from moorage.kinds.pod.security import check_security_context
 from moorage.kinds.pod.volumes import check_mounts
 from moorage.kinds.tree import Json, child, number, objects, text
@@ -155,11 +155,8 @@ def _mounts(container: Json, field: str, spec: Json) -> list[FieldError]:
     return []
 
 
-_HANDLERS = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
-
-
 def _handlers(container: Json, field: str, spec: Json, *, lasting: bool) -> list[FieldError]:
-    if not any(container.get(name) is not None for name in _HANDLERS):
+    if not any(container.get(name) is not None for name in HANDLERS):
         return []
     if lasting:
         return check_handlers(container, field, spec)

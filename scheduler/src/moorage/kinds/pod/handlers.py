@@ -14,6 +14,8 @@ from moorage.kinds.kind import FieldError, forbidden, invalid, required
 from moorage.kinds.tree import Json, child, number, objects, text
 
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+HANDLERS = ("lifecycle", *_PROBES)
+"""The fields of a container that have hooks or probes."""
 _OF_PROBES = ("exec", "httpGet", "tcpSocket", "grpc")
 _OF_HOOKS = ("exec", "httpGet", "tcpSocket", "sleep")
 _HEADER = re.compile("[-A-Za-z0-9]+")
@@ -118,6 +120,6 @@ def forbid_handlers(container: Json, where: str) -> list[FieldError]:
     """Refuse hooks and probes of an init container that ends."""
     return [
         forbidden(f"{where}.{name}", _NOT_OF_INIT)
-        for name in ("lifecycle", *_PROBES)
+        for name in HANDLERS
         if container.get(name) is not None
     ]
