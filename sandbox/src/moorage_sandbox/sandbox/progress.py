@@ -119,12 +119,12 @@ class Progress:
         self.nodes = 0
         """Number of nodes when they were last counted; 0 before."""
         self._decided: dict[str, None] = {}
-        # What is said of groups that no plugin schedules, by the uid of the Event or pod.
+        # The messages about groups that no plugin schedules, by the uid of the Event or pod.
         self._groups: dict[str, str] = {}
 
     @property
     def disabled_groups(self) -> list[str]:
-        """What is said of each group that no plugin schedules as a group, sorted."""
+        """The message about each group that no plugin schedules as a group, sorted."""
         return sorted(set(self._groups.values()))
 
     @property

@@ -189,7 +189,7 @@ TRAITS: Final[Mapping[str, Trait]] = {
     "start": _start,
     "spread": _spread,
 }
-"""What a pod can ask for, by name."""
+"""The traits that a pod can have, by name."""
 
 # --- what there is at the start -------------------------------------------------------------------
 
@@ -354,7 +354,7 @@ _TEMPLATES: Final[Mapping[str, dict[str, Any]]] = {
         ]
     },
 }
-"""What claims of devices can ask for, by the name of their template."""
+"""The requests of claims of devices, by the name of their template."""
 
 # --- what users do --------------------------------------------------------------------------------
 

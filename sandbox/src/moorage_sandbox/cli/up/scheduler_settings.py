@@ -9,7 +9,7 @@ from moorage.cli.run.scheduler_options import SchedulerOptions
 
 
 class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``moorage run`` is given on its command line, and the pace of the sandbox's time."""
+    """The options of ``moorage run`` for the process, and the pace of the sandbox's time."""
 
     options: SchedulerOptions
     pace: Pace = Pace()
