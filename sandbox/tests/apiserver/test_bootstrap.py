@@ -25,6 +25,23 @@ async def test_the_api_server_has_its_service_and_the_first_address():
     }
 
 
+async def test_programs_with_an_api_of_their_own_read_how_a_front_proxy_would_speak():
+    cluster = Cluster(bootstrapped=False)
+    bootstrap(cluster.server, authority_certificate=b"PEM")
+    path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+    data = (await cluster.ok("GET", path))["data"]
+    authority = data.pop("requestheader-client-ca-file")
+    assert authority.startswith("-----BEGIN CERTIFICATE-----")
+    assert data == {
+        "client-ca-file": "PEM",
+        "requestheader-allowed-names": '["front-proxy-client"]',
+        "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+        "requestheader-group-headers": '["X-Remote-Group"]',
+        "requestheader-uid-headers": '["X-Remote-Uid"]',
+        "requestheader-username-headers": '["X-Remote-User"]',
+    }
+
+
 async def test_the_range_of_the_services_addresses_is_ready():
     cluster = Cluster(bootstrapped=False)
     bootstrap(cluster.server, authority_certificate=b"PEM")

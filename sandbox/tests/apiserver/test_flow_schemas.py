@@ -67,7 +67,31 @@ async def classified(cluster: Cluster, path: str = "/version", **options: Any) -
 
 
 async def test_answers_have_no_headers_until_a_client_stores_a_schema(cluster):
-    assert await cluster.names(SCHEMAS) == ["catch-all", "exempt"]
+    assert await cluster.names(SCHEMAS) == [
+        "catch-all",
+        "endpoint-controller",
+        "exempt",
+        "global-default",
+        "kube-controller-manager",
+        "kube-scheduler",
+        "kube-system-service-accounts",
+        "probes",
+        "service-accounts",
+        "system-leader-election",
+        "system-node-high",
+        "system-nodes",
+        "workload-leader-election",
+    ]
+    assert await cluster.names(LEVELS) == [
+        "catch-all",
+        "exempt",
+        "global-default",
+        "leader-election",
+        "node-high",
+        "system",
+        "workload-high",
+        "workload-low",
+    ]
     assert await classified(cluster, user=User("noxu", ())) == ("", "")
 
 
@@ -75,8 +99,8 @@ async def test_answers_have_no_headers_until_a_client_stores_a_schema(cluster):
     ("user", "expected"),
     [
         pytest.param(User("noxu", ()), ("s", "l"), id="the user of the schema"),
-        pytest.param(User("foo", ()), ("catch-all", "catch-all"), id="another user"),
-        pytest.param(None, ("catch-all", "catch-all"), id="nobody"),
+        pytest.param(User("foo", ()), ("global-default", "global-default"), id="another user"),
+        pytest.param(None, ("global-default", "global-default"), id="nobody"),
         pytest.param(ADMIN, ("exempt", "exempt"), id="an administrator"),
     ],
 )
@@ -92,6 +116,42 @@ async def test_a_call_is_classified_by_the_user_that_it_acts_as(cluster):
     assert await classified(cluster, impersonate_user="noxu") == ("s", "l")
 
 
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+NODES = ("system:nodes",)
+ACCOUNTS = ("system:serviceaccounts",)
+
+
+@pytest.mark.parametrize(
+    ("user", "path", "expected"),
+    [
+        (User("system:kube-scheduler", ()), CONFIG_MAPS, ("kube-scheduler", "workload-high")),
+        (
+            User("system:kube-controller-manager", ()),
+            CONFIG_MAPS,
+            ("kube-controller-manager", "workload-high"),
+        ),
+        (User("system:node:a", NODES), "/api/v1/nodes", ("system-node-high", "node-high")),
+        (User("system:node:a", NODES), LEASES, ("system-node-high", "node-high")),
+        (User("system:node:a", NODES), CONFIG_MAPS, ("system-nodes", "system")),
+        (
+            User("system:serviceaccount:kube-system:a", ACCOUNTS),
+            CONFIG_MAPS,
+            ("kube-system-service-accounts", "workload-high"),
+        ),
+        (
+            User("system:serviceaccount:default:a", ACCOUNTS),
+            CONFIG_MAPS,
+            ("service-accounts", "workload-low"),
+        ),
+        (User("a", ()), "/readyz", ("probes", "exempt")),
+    ],
+)
+async def test_a_new_cluster_classifies_as_kube_apiserver(cluster, user, path, expected):
+    await cluster.ok("POST", LEVELS, level())
+    await cluster.ok("POST", SCHEMAS, schema())
+    assert await classified(cluster, path, user=user) == expected
+
+
 async def test_the_lowest_precedence_counts_and_then_the_name(cluster):
     await cluster.ok("POST", LEVELS, level())
     for name, precedence in (("c", 900), ("b", 900), ("a", 1000)):
@@ -103,10 +163,10 @@ async def test_the_lowest_precedence_counts_and_then_the_name(cluster):
     ("path", "expected"),
     [
         (CONFIG_MAPS, "s"),
-        (CONFIG_MAPS.replace("default", "kube-system"), "catch-all"),
-        ("/api/v1/configmaps", "catch-all"),
-        (f"{CONFIG_MAPS}/a", "catch-all"),
-        ("/version", "catch-all"),
+        (CONFIG_MAPS.replace("default", "kube-system"), "global-default"),
+        ("/api/v1/configmaps", "global-default"),
+        (f"{CONFIG_MAPS}/a", "global-default"),
+        ("/version", "global-default"),
     ],
 )
 async def test_rules_about_resources_name_verbs_and_namespaces(cluster, path, expected):
@@ -120,12 +180,12 @@ async def test_rules_about_resources_name_verbs_and_namespaces(cluster, path, ex
     [
         ({"kind": "Group", "group": {"name": "g"}}, "s"),
         ({"kind": "Group", "group": {"name": "system:authenticated"}}, "s"),
-        ({"kind": "Group", "group": {"name": "h"}}, "catch-all"),
+        ({"kind": "Group", "group": {"name": "h"}}, "global-default"),
         ({"kind": "ServiceAccount", "serviceAccount": {"namespace": "n", "name": "a"}}, "s"),
         ({"kind": "ServiceAccount", "serviceAccount": {"namespace": "n", "name": "*"}}, "s"),
         (
             {"kind": "ServiceAccount", "serviceAccount": {"namespace": "m", "name": "*"}},
-            "catch-all",
+            "global-default",
         ),
     ],
 )

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS
+from moorage.base.certificates import Authority
+from moorage.base.clock import SystemClock
 from moorage.kinds.custom.shipped import shipped_definitions
 from moorage.kinds.kind import Obj
 from moorage.kinds.network.addresses import (
@@ -22,7 +24,7 @@ from moorage_sandbox.apiserver.custom.registration import api_service
 from moorage_sandbox.apiserver.rbac.policy import bootstrap_roles, issuer_discovery
 from moorage_sandbox.apiserver.served_kinds import served_kinds
 from moorage_sandbox.apiserver.server import ApiServer
-from moorage_sandbox.apiserver.wire.flow_schemas import mandatory_objects
+from moorage_sandbox.apiserver.wire.default_flows import default_flows
 
 # The two classes of kubernetes v1.36 pkg/apis/scheduling/v1 (SystemPriorityClasses).
 _SYSTEM_PRIORITY_CLASSES = (
@@ -138,7 +140,7 @@ def _all_objects(authority_certificate: bytes) -> Iterator[Obj]:
             "name": "extension-apiserver-authentication",
             "namespace": "kube-system",
         },
-        "data": {"client-ca-file": authority_certificate.decode()},
+        "data": {"client-ca-file": authority_certificate.decode(), **_front_proxy()},
     }
     yield {
         "apiVersion": "networking.k8s.io/v1",
@@ -148,8 +150,26 @@ def _all_objects(authority_certificate: bytes) -> Iterator[Obj]:
     }
     yield _own_service()
     yield from _own_api_services()
-    yield from mandatory_objects()
+    yield from default_flows()
     yield from issuer_discovery()
+
+
+def _front_proxy() -> dict[str, str]:
+    """Return how a front proxy would name its users; there is none here.
+
+    Programs that serve an API of their own do not start without these keys. The headers are those
+    of kubeadm. The key of the authority is not kept, so that nobody can act as a proxy.
+    """
+    # A client checks a certificate with its own clock.
+    authority = Authority(SystemClock(), name="front-proxy-ca")
+    return {
+        "requestheader-allowed-names": '["front-proxy-client"]',
+        "requestheader-client-ca-file": authority.certificate.decode(),
+        "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+        "requestheader-group-headers": '["X-Remote-Group"]',
+        "requestheader-uid-headers": '["X-Remote-Uid"]',
+        "requestheader-username-headers": '["X-Remote-User"]',
+    }
 
 
 def _own_service() -> Obj:

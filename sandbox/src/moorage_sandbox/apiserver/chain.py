@@ -34,7 +34,8 @@ from moorage_sandbox.apiserver.rbac.reviews import reviewed_resource
 from moorage_sandbox.apiserver.rbac.rules import Attributes
 from moorage_sandbox.apiserver.resource_calls import ResourceCalls, kind_addressed
 from moorage_sandbox.apiserver.subresources.binding import pod_target
-from moorage_sandbox.apiserver.wire.flow_schemas import MANDATORY_SCHEMAS, FlowSchemas
+from moorage_sandbox.apiserver.wire.default_flows import DEFAULT_SCHEMAS
+from moorage_sandbox.apiserver.wire.flow_schemas import FlowSchemas
 from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF, YAML, content_type
 from moorage_sandbox.apiserver.wire.render import status_reply
 from moorage_sandbox.apiserver.wire.requests import (
@@ -161,7 +162,7 @@ class CallChain:
         reply = self._reply_or_refusal(Call(request))
         if noted:
             reply = notes.added_to(reply)
-        if len(self._flow_schemas.stored) > MANDATORY_SCHEMAS:
+        if len(self._flow_schemas.stored) > DEFAULT_SCHEMAS:
             headers = reply.headers + self._flow_schemas.headers(request)
             reply = msgspec.structs.replace(reply, headers=headers)
         accept = request.headers.get("accept", "")

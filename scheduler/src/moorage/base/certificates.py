@@ -50,6 +50,8 @@ class Authority:
         Time at which certificates become valid.
     stored_pair
         Certificate and key of an authority made before.
+    name
+        Common name of a new authority.
 
     Raises
     ------
@@ -57,9 +59,11 @@ class Authority:
         ``stored_pair`` is not a certificate and key.
     """
 
-    def __init__(self, clock: Clock, *, stored_pair: KeyPair | None = None) -> None:
+    def __init__(
+        self, clock: Clock, *, stored_pair: KeyPair | None = None, name: str = "moorage"
+    ) -> None:
         self._now = datetime.fromtimestamp(clock.now_ns() // NS_PER_SECOND, UTC)
-        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "moorage")])
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         if stored_pair is not None:
             key = serialization.load_pem_private_key(stored_pair.key, None)
             if not isinstance(key, ec.EllipticCurvePrivateKey):

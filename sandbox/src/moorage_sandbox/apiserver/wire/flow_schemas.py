@@ -7,7 +7,6 @@ kubernetes v1.36 apiserver pkg/util/flowcontrol: rule.go and apf_filter.go. Call
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 from moorage.kinds.kind import Obj
@@ -21,48 +20,7 @@ from moorage_sandbox.apiserver.world import World
 SCHEMAS: Final = "flowschemas"
 LEVELS: Final = "prioritylevelconfigurations"
 _SHELF: Final = f"{SCHEMAS}.flowcontrol.apiserver.k8s.io"
-_API_VERSION: Final = "flowcontrol.apiserver.k8s.io/v1"
 _STRANGER: Final = User("system:anonymous", ("system:unauthenticated",))
-_EVERY_CALL: Final[Json] = {
-    "resourceRules": [
-        {
-            "verbs": ["*"],
-            "apiGroups": ["*"],
-            "resources": ["*"],
-            "namespaces": ["*"],
-            "clusterScope": True,
-        }
-    ],
-    "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-}
-# Name -> precedence, groups, and the spec of the priority level of the same name.
-_MANDATORY: Final[dict[str, tuple[int, tuple[str, ...], Json]]] = {
-    "exempt": (1, ("system:masters",), {"type": "Exempt"}),
-    "catch-all": (
-        10_000,
-        (AUTHENTICATED, "system:unauthenticated"),
-        {
-            "type": "Limited",
-            "limited": {"nominalConcurrencyShares": 5, "limitResponse": {"type": "Reject"}},
-        },
-    ),
-}
-MANDATORY_SCHEMAS: Final = len(_MANDATORY)
-"""How many schemas every cluster has."""
-
-
-def mandatory_objects() -> Iterator[Obj]:
-    """Yield the two FlowSchemas that every cluster has, and their priority levels."""
-    for name, (precedence, groups, level) in _MANDATORY.items():
-        head = {"apiVersion": _API_VERSION, "metadata": {"name": name}}
-        yield {"kind": "PriorityLevelConfiguration", "spec": level, **head}
-        subjects = [{"kind": "Group", "group": {"name": group}} for group in groups]
-        spec = {
-            "matchingPrecedence": precedence,
-            "priorityLevelConfiguration": {"name": name},
-            "rules": [{"subjects": subjects, **_EVERY_CALL}],
-        }
-        yield {"kind": "FlowSchema", "spec": spec, **head}
 
 
 class FlowSchemas:
@@ -76,7 +34,7 @@ class FlowSchemas:
     Attributes
     ----------
     stored
-        The schemas. Without more than `MANDATORY_SCHEMAS`, answers have no such headers.
+        The schemas. Without more than a new cluster has, answers have no such headers.
     """
 
     def __init__(self, world: World) -> None:
