@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from moorage_sandbox.apiserver.bootstrap import bootstrap
+import pytest
+
+from moorage_sandbox.apiserver.bootstrap import bootstrap, complete
 from sandbox.tests.apiserver.harness import Cluster
 
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SERVICES = "/api/v1/namespaces/default/services"
 
 
@@ -79,3 +82,27 @@ async def test_every_served_group_has_an_api_service_that_is_available():
 
 async def test_a_server_without_credentials_creates_no_service():
     assert await Cluster().names(SERVICES) == []
+
+
+@pytest.mark.parametrize(
+    ("plugins", "names"),
+    [
+        ((), []),
+        (("Coscheduling",), ["podgroups.scheduling.x-k8s.io"]),
+        (("CapacityScheduling", "NodeName"), ["elasticquotas.scheduling.x-k8s.io"]),
+    ],
+)
+async def test_a_cluster_has_the_kinds_of_scheduler_plugins_that_its_scheduler_needs(
+    plugins, names
+):
+    cluster = Cluster(bootstrapped=False)
+    bootstrap(cluster.server, plugins=plugins)
+    assert await cluster.names(DEFINITIONS) == names
+
+
+async def test_a_kind_that_a_later_configuration_needs_is_made_at_the_next_start():
+    cluster = Cluster(bootstrapped=False)
+    bootstrap(cluster.server, plugins=())
+    completion = complete(cluster.server, plugins=("Coscheduling",))
+    assert completion.created == ["CustomResourceDefinition podgroups.scheduling.x-k8s.io"]
+    assert await cluster.names(DEFINITIONS) == ["podgroups.scheduling.x-k8s.io"]

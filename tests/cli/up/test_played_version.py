@@ -33,5 +33,20 @@ def test_the_version_that_is_played(
 ) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(text)
-    names, played = command._checked(path if text else None, (), flags)
-    assert (names, played) == (frozenset({"default-scheduler"}), version)
+    names, played, kinds = command._checked(path if text else None, (), flags)
+    assert (names, played, kinds) == (frozenset({"default-scheduler"}), version, [])
+
+
+@pytest.mark.parametrize(
+    ("profile", "kinds"),
+    [
+        pytest.param("coscheduling", ["Coscheduling"], id="pod groups"),
+        pytest.param("elastic-quota", ["CapacityScheduling"], id="elastic quotas"),
+        pytest.param("packing", [], id="neither"),
+    ],
+)
+def test_the_kinds_of_scheduler_plugins_that_a_configuration_needs(
+    profile: str, kinds: list[str]
+) -> None:
+    path = Path("examples/profiles") / f"{profile}.yaml"
+    assert command._checked(path, (), {})[2] == kinds

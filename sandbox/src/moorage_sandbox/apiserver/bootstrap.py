@@ -5,13 +5,12 @@ Only objects that Kubernetes itself makes at its first start and that clients de
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS
 from moorage.base.certificates import Authority
 from moorage.base.clock import SystemClock
-from moorage.kinds.custom.shipped import shipped_definitions
+from moorage.kinds.custom.shipped import SHIPPED, shipped_definitions
 from moorage.kinds.kind import Obj
 from moorage.kinds.network.addresses import (
     DEFAULT_SERVICE_CIDR,
@@ -68,7 +67,12 @@ _PRIORITIES = {
 }
 
 
-def bootstrap(server: ApiServer, *, authority_certificate: bytes = b"") -> None:
+def bootstrap(
+    server: ApiServer,
+    *,
+    authority_certificate: bytes = b"",
+    plugins: Collection[str] = SHIPPED.keys(),
+) -> None:
     """Create the objects that every cluster has.
 
     Parameters
@@ -79,8 +83,10 @@ def bootstrap(server: ApiServer, *, authority_certificate: bytes = b"") -> None:
         Certificate of the authority that signs client certificates, PEM. Where it is given,
         components that check their own callers (a real kube-scheduler does) find it in its usual
         place. Clients also find the service of the API server.
+    plugins
+        Plugins of the scheduler: the cluster has the kinds of scheduler-plugins that they need.
     """
-    for obj in _all_objects(authority_certificate):
+    for obj in _all_objects(authority_certificate, plugins):
         server.store_object(obj)
 
 
@@ -100,7 +106,10 @@ class Completed(NamedTuple):
 
 
 def complete(
-    server: ApiServer, *, authority_certificate: bytes = b"", definitions: bool = True
+    server: ApiServer,
+    *,
+    authority_certificate: bytes = b"",
+    plugins: Collection[str] = SHIPPED.keys(),
 ) -> Completed:
     """Create the missing ones of the objects that every cluster has; the others stay as they are.
 
@@ -110,14 +119,12 @@ def complete(
     ----------
     server
         A server whose objects were read from a disk.
-    authority_certificate
+    authority_certificate, plugins
         As of `bootstrap`.
-    definitions
-        Create the definitions of custom resources that moorage brings along, too.
     """
     created, refused = [], []
-    for obj in _all_objects(authority_certificate):
-        if server.has(obj) or (obj["kind"] == CUSTOM_RESOURCE_DEFINITIONS.kind and not definitions):
+    for obj in _all_objects(authority_certificate, plugins):
+        if server.has(obj):
             continue
         name = f"{obj['kind']} {obj['metadata']['name']}"
         try:
@@ -129,8 +136,8 @@ def complete(
     return Completed(created, refused)
 
 
-def _all_objects(authority_certificate: bytes) -> Iterator[Obj]:
-    yield from (*initial_objects(), *bootstrap_roles(), *shipped_definitions())
+def _all_objects(authority_certificate: bytes, plugins: Collection[str]) -> Iterator[Obj]:
+    yield from (*initial_objects(), *bootstrap_roles(), *shipped_definitions(plugins))
     if not authority_certificate:
         return
     yield {

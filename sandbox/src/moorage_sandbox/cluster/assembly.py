@@ -22,7 +22,7 @@ tasks         of the cluster      of the cluster       in processes     of the c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -35,6 +35,7 @@ from moorage.client.transport import Transport
 from moorage.client.writes import Client
 from moorage.config.emulation import DEFAULT_VERSION
 from moorage.config.gate_table import V1_37
+from moorage.kinds.custom.shipped import SHIPPED
 from moorage.nodeshapes.templates import NodeTemplate
 from moorage_sandbox.apiserver.bootstrap import bootstrap
 from moorage_sandbox.apiserver.served_kinds import served_kinds
@@ -89,6 +90,8 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
         Certificate of the cluster's authority, PEM; empty if nobody speaks TLS to the server.
     version
         The version of Kubernetes that the server plays: 1.36 or 1.37.
+    plugins
+        Plugins of the scheduler: a new cluster has the kinds of scheduler-plugins that they need.
     on_failure
         Called with the name and the exception of a program that fails.
     """
@@ -102,6 +105,7 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     secret: bytes = b""
     authority: bytes = b""
     version: str = DEFAULT_VERSION
+    plugins: Collection[str] = SHIPPED.keys()
     on_failure: OnFailure = _ignore
 
 
@@ -152,7 +156,7 @@ def open_server(settings: ClusterSettings, journal: Journal | None = None) -> Op
         api.control_time(settings.clock)
     restored = journal is not None and api.restore(journal)
     if not restored:
-        bootstrap(api, authority_certificate=settings.authority)
+        bootstrap(api, authority_certificate=settings.authority, plugins=settings.plugins)
     if journal is None:
         return OpenServer(api)
     if not restored:

@@ -28,6 +28,11 @@ ChangeListener = Callable[[T | None, T | None], None]
 """Called with the version before and the newest version; None for a missing version."""
 
 
+class _Reflector(Reflector[T]):
+    # A cluster has the kinds of scheduler-plugins only where its scheduler uses the plugins.
+    unserved_level = logging.INFO
+
+
 class View(Generic[T]):
     """The newest version of every object of a kind.
 
@@ -141,7 +146,7 @@ class Views:
         if view is None:
             view = self._views[resource.api_version, resource.plural] = View(resource, type_)
             self._reflectors.append(
-                Reflector(
+                _Reflector(
                     self._transport,
                     resource,
                     type_,

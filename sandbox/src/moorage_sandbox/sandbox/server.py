@@ -22,6 +22,7 @@ from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
 from moorage.client.transport import Transport
 from moorage.client.writes import Client
+from moorage.kinds.custom.shipped import SHIPPED
 from moorage.nodeshapes.templates import NodeTemplate, name_of, template_of
 from moorage_sandbox.apiserver.audit import AuditLog
 from moorage_sandbox.apiserver.authentication.credentials import Authenticator
@@ -86,6 +87,7 @@ class SandboxServer:
             secret=hmac.digest(identity.key, b"tokens of service accounts", "sha256"),
             authority=self._authority.certificate,
             version=settings.version,
+            plugins=settings.plugins,
         )
         self._audit: AuditLog | None = None
         self._http: HttpServer | None = None
@@ -189,11 +191,14 @@ class SandboxServer:
     def _complete(self, *, salvaged: bool) -> None:
         """Create the objects of a new cluster that a stored one lacks, as each start upstream does.
 
-        An older version may have written the directory. The definitions that moorage brings along
-        are ordinary ones, which a client may have deleted; they come back only after a salvage.
+        An older version may have written the directory, or the scheduler had other plugins. What
+        was lost with damaged data includes every kind of scheduler-plugins.
         """
-        certificate = self._authority.certificate
-        completion = complete(self._api, authority_certificate=certificate, definitions=salvaged)
+        completion = complete(
+            self._api,
+            authority_certificate=self._authority.certificate,
+            plugins=SHIPPED if salvaged else self._settings.plugins,
+        )
         for name in completion.created:
             if salvaged:
                 _log.warning("salvage: made anew: %s", name)

@@ -6,7 +6,7 @@ Built-in kinds need no call; other kinds are looked up in the discovery of the s
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from moorage.api.resources import ResourceType, by_kind, by_name, group_version_path
 from moorage.base.errors import NotFoundError, UsageError
@@ -32,6 +32,14 @@ async def named_kind(client: Client, word: str) -> ResourceType:
     raise UsageError(f'the server does not have a resource type "{word}"')
 
 
+_PLAIN_ADVICE: Final = "correct apiVersion and kind"
+# The kinds of scheduler-plugins, by their group. A cluster has them where its scheduler needs them.
+_ADVICE: Final = {
+    "scheduling.x-k8s.io": "`moorage up --groups`, or --config with Coscheduling or "
+    "CapacityScheduling, makes it; elsewhere install its CustomResourceDefinition first"
+}
+
+
 async def manifest_kind(client: Client, obj: Manifest) -> ResourceType:
     """Find the type of an object by its apiVersion and kind.
 
@@ -55,7 +63,7 @@ async def manifest_kind(client: Client, obj: Manifest) -> ResourceType:
     name = obj["metadata"].get("name", "")
     raise UsageError(
         f'{kind} {name}: the server has no kind "{kind}" in version "{version}"; '
-        "correct apiVersion and kind"
+        f"{_ADVICE.get(group, _PLAIN_ADVICE)}"
     )
 
 

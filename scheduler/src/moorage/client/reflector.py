@@ -106,6 +106,9 @@ class Reflector(Generic[ObjectT]):
         The failure that broke the last list or watch, None since a success.
     """
 
+    unserved_level = logging.WARNING
+    """Level of the log line that says that the server has no such resource type."""
+
     def __init__(  # noqa: PLR0913 - one keyword for each thing handed in
         self,
         transport: Transport,
@@ -440,7 +443,8 @@ class Reflector(Generic[ObjectT]):
     async def _unserved(self, error: NotFoundError) -> None:
         """Go on without a resource type; objects known from an earlier time stay."""
         if not self.synced.is_set():
-            _log.warning(
+            _log.log(
+                self.unserved_level,
                 "the API server does not serve %s of %s: going on without, and asking again every "
                 "%d seconds",
                 self._name,

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 _PAGE = "127.0.0.1:0"
 _LABEL = "sample"
 _FITS_NOWHERE = "giant"
+# `--groups` enables it, and its kind comes with it.
+_COSCHEDULING = "Coscheduling"
 _TRACKING = "batch.kubernetes.io/job-tracking"
 DEFAULT_NAMES = frozenset({"default-scheduler"})
 """The schedulerNames of `moorage.config.own.LoadedConfiguration`, which takes long to import."""
@@ -145,7 +147,9 @@ def up(  # noqa: PLR0913 - one parameter an option
     from moorage.cli.run.scheduler_options import SchedulerOptions
     from moorage_sandbox.sandbox.up import UpPlan
 
-    served, server["version"] = _checked(config, plugins, emulation)
+    served, server["version"], server["plugins"] = _checked(config, plugins, emulation)
+    if groups:
+        server["plugins"].append(_COSCHEDULING)
     seed = Streams().seed if seed is None else seed
     nodes = templates_of(wanted)
     settings = server_settings(server, nodes, seed, default_nodes=are_default(wanted))
@@ -240,8 +244,8 @@ def _emulation(others: dict[str, Any]) -> dict[str, object]:
 
 def _checked(
     config: Path | None, plugins: tuple[str, ...], emulation: Mapping[str, object]
-) -> tuple[frozenset[str], str]:
-    """Return the schedulerNames to be served, and the version of Kubernetes that is played.
+) -> tuple[frozenset[str], str, list[str]]:
+    """Return the schedulerNames, the version of Kubernetes, and the plugins with kinds of theirs.
 
     Mistakes are reported before any process starts.
     """
@@ -254,12 +258,15 @@ def _checked(
         version = loaded.gates.version
     if config is None and not plugins:
         # The scheduler's modules take a second to import; the defaults have no mistakes.
-        return DEFAULT_NAMES, version or DEFAULT_VERSION
+        return DEFAULT_NAMES, version or DEFAULT_VERSION, []
     from moorage.cli.checking import check_config
+    from moorage.kinds.custom.shipped import SHIPPED
 
     loaded = check_config(config, plugins)
-    names = frozenset(profile.scheduler_name for profile in loaded.scheduler.profiles)
-    return names, version or loaded.gates.version
+    profiles = loaded.scheduler.profiles
+    names = frozenset(profile.scheduler_name for profile in profiles)
+    wanted = SHIPPED.keys() & {name for each in profiles for name in each.plugins.names()}
+    return names, version or loaded.gates.version, sorted(wanted)
 
 
 def _scheduler_kubeconfig(kubeconfig: Path) -> Path:

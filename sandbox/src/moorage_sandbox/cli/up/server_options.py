@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ServerOptions(TypedDict):
-    """The values that `server_options` passes to the command, and the version that is played."""
+    """The values of `server_options`, the version that is played, and the scheduler's plugins."""
 
     listen: str
     names: tuple[str, ...]
@@ -30,6 +30,7 @@ class ServerOptions(TypedDict):
     speed: float
     audit_log: Path | None
     version: str
+    plugins: list[str]
 
 
 _OPTIONS = (
@@ -138,6 +139,7 @@ def server_settings(
         rbac=options["rbac"],
         audit_log=str(audit_log.absolute()) if audit_log else "",
         version=options["version"],
+        plugins=options["plugins"],
         pace=_pace(speed, data),
     )
 

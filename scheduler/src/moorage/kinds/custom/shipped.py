@@ -1,21 +1,33 @@
-"""The definitions of scheduler-plugins, which every sandbox starts with."""
+"""The definitions of scheduler-plugins, which a cluster has where its scheduler uses them."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from importlib.resources import files
+from typing import Final
 
 import msgspec
 
 from moorage.kinds.kind import Obj
 
-_SHIPPED = ("elasticquotas.json", "podgroups.json")
+SHIPPED: Final = {"CapacityScheduling": "elasticquotas", "Coscheduling": "podgroups"}
+"""The plugins with a kind of their own, and the plural name of the kind."""
 
 
-def shipped_definitions() -> list[Obj]:
+def shipped_definitions(plugins: Collection[str] = SHIPPED.keys()) -> list[Obj]:
     """Return the custom resources of scheduler-plugins: pod groups and elastic quotas.
+
+    Parameters
+    ----------
+    plugins
+        The plugins whose kinds are wanted; other names are ignored.
 
     Source: kubernetes-sigs/scheduler-plugins (``scheduling.x-k8s.io/v1alpha1``). The kinds are
     ordinary definitions: a client may change or delete them.
     """
     manifests = files("moorage.kinds.custom").joinpath("manifests")
-    return [msgspec.json.decode(manifests.joinpath(name).read_bytes()) for name in _SHIPPED]
+    return [
+        msgspec.json.decode(manifests.joinpath(f"{plural}.json").read_bytes())
+        for plugin, plural in SHIPPED.items()
+        if plugin in plugins
+    ]
