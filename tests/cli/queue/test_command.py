@@ -37,8 +37,12 @@ def test_the_scheduler_of_a_sandbox_is_found_and_asked(typed: Type) -> None:
     result = typed("queue", "-n", "queue-test")
     assert result.exit_code == 0, result.output
     heading, *rows = result.stdout.splitlines()
-    assert heading.split() == ["NAMESPACE", "NAME", "QUEUE", "ATTEMPTS", "SINCE", "UNTIL", "WHY"]
-    assert [row.split()[1:3] for row in rows] == [["giant", "unschedulable"], ["held", "gated"]]
+    assert heading.split() == ["PODS", "OWNER", "QUEUE", "OLDEST", "REASON"]
+    assert [(*row.split()[:3], row.split()[-1]) for row in rows[::2]] == [
+        ("1", "queue-test/pod/giant", "unschedulable", "InsufficientCPU"),
+        ("1", "queue-test/pod/held", "gated", "SchedulingGated"),
+    ]
+    assert max(map(len, result.stdout.splitlines())) <= 80
     whole = json.loads(typed("queue", "-n", "queue-test", "-o", "json").stdout)
     assert (whole["kind"], whole["apiVersion"]) == ("SchedulingQueue", "moorage.dev/v1")
     assert [each["name"] for each in whole["pods"]] == ["giant", "held"]

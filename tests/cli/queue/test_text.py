@@ -6,7 +6,15 @@ import msgspec
 import pytest
 
 from moorage.base.errors import MoorageError
-from moorage.cli.queue.text import duration, lines, narrowed, read_answer, remarks
+from moorage.cli.queue.text import (
+    folded_lines,
+    folded_remarks,
+    narrowed,
+    read_answer,
+    remarks,
+    wide_lines,
+)
+from moorage.cli.rows.durations import duration
 from moorage.service.questions.answers import (
     QueueAnswer,
     QueuedGroup,
@@ -14,6 +22,8 @@ from moorage.service.questions.answers import (
     QueueSizes,
     WakingEvents,
 )
+from moorage.service.questions.folding.folded_queue import rows_of
+from moorage.service.questions.folding.folds import first_folds, fold
 
 SIZES = QueueSizes(active=2, in_flight=0, backoff=1, unschedulable=1, gated=1, permit=1, binding=1)
 
@@ -31,24 +41,40 @@ def pod(queue, name: str, **fields) -> QueuedPod:
 
 
 GATE = WakingEvents("SchedulingGates", ("PodUpdatePodSchedulingGatesEliminated",))
+NO_CPU = "0/1 nodes are available: 1 Insufficient cpu."
+DATABASE = {
+    "owner": "deployment/db",
+    "reason": "UntoleratedTaint",
+    "message": "0/1 nodes are available: 1 node(s) had untolerated taint(s).",
+}
 ANSWER = QueueAnswer(
     time="2026-01-01T00:01:05.500000Z",
     scheduling=True,
     sizes=SIZES,
     pods=(
-        pod("active", "first", attempts=0, position=1, priority=7),
-        pod("active", "second", attempts=2, position=2, message="0/1 nodes are available."),
-        pod("backoff", "late", attempts=1, seconds_left=1.4, may_be_early=True, message="no room"),
-        pod("unschedulable", "giant", attempts=3, seconds_left=252, plugins=("Fit",)),
+        pod("active", "first", attempts=0, position=1, priority=7, reason="NotTriedYet"),
+        pod("active", "second", attempts=2, position=2, message=NO_CPU, reason="InsufficientCPU"),
+        pod("backoff", "db-1", attempts=1, seconds_left=1.4, may_be_early=True, **DATABASE),
+        pod("unschedulable", "db-2", attempts=3, seconds_left=252, **DATABASE),
         pod(
             "gated",
             "held",
             attempts=0,
             plugins=("SchedulingGates",),
             message="waiting for scheduling gates: [a]",
+            reason="SchedulingGated",
             woken_by=(GATE,),
         ),
-        pod("permit", "member", seconds_left=40, plugins=("Gang",), message="3 of 4", node="n1"),
+        pod(
+            "permit",
+            "member",
+            seconds_left=40,
+            plugins=("Gang",),
+            message="3 of 4",
+            reason="WaitingForGroup",
+            node="n1",
+            group="default/g",
+        ),
         pod("binding", "bound", step="Bind", node="n2", group="default/g"),
     ),
     groups=(
@@ -62,36 +88,53 @@ ANSWER = QueueAnswer(
             waiting=1,
             gated=0,
             at_permit=3,
-            message="",
+            message="needs a node with 4 free cpu",
         ),
     ),
 )
 
 TABLE = """\
-NAMESPACE   NAME     QUEUE           ATTEMPTS   SINCE   UNTIL               WHY
-default     first    active          0          1m6s    #1
-default     second   active          2          1m6s    #2                  0/1 nodes are available.
-default     late     backoff         1          1m6s    in 1.4s or sooner   no room
-default     giant    unschedulable   3          1m6s    event, or in 4m12s  Fit
-team        held     gated           0          1m6s    event               SchedulingGates: waiting for scheduling gates: [a]
-default     member   permit                     1m6s    in 40s              Gang: 3 of 4
-default     bound    binding                    1m6s    Bind                node n2
+PODS  OWNER                  QUEUE     OLDEST  REASON
+   1  default/pod/first      active    1m6s    NotTriedYet
+   1  default/pod/second     active    1m6s    InsufficientCPU
+      0/1 nodes are available: 1 Insufficient cpu.
+   2  default/deployment/db  backoff…  1m6s    UntoleratedTaint
+      0/1 nodes are available: 1 node(s) had untolerated taint(s).
+   1  team/pod/held          gated     1m6s    SchedulingGated
+      waiting for scheduling gates: [a]
+   1  default/pod/member     permit    1m6s    WaitingForGroup
+      group default/g: 3 of 4
+   1  default/pod/bound      binding   1m6s
+      group default/g: not tried yet
 
-NAMESPACE   GROUP   MINIMUM   MEMBERS   PLACED   WAITING   GATED   AT PERMIT   WHY
-default     g       4         4         3        1         0       3"""  # noqa: E501 - as printed
+PLACED  GROUP      MINIMUM  WAITING  GATED  AT PERMIT
+     3  default/g  4        1        0      3
+        needs a node with 4 free cpu"""
 
 
-def test_the_tables_of_pods_and_groups() -> None:
-    printed = [" ".join(line.split()) for line in lines(ANSWER, wide=False)]
-    assert printed == [" ".join(line.split()) for line in TABLE.splitlines()]
+def folded(answer: QueueAnswer) -> list[str]:
+    return folded_lines(answer, fold(rows_of(answer.pods), sort="age"), width=80)
 
 
-def test_the_wide_table_adds_priority_scheduler_node_group_and_events() -> None:
+def test_pods_that_wait_alike_are_one_row() -> None:
+    assert folded(ANSWER) == TABLE.splitlines()
+
+
+def test_the_wide_table_has_every_pod_with_all_columns() -> None:
     found = narrowed(ANSWER, "team")
-    assert [" ".join(line.split()) for line in lines(found, wide=True)] == [
-        "NAMESPACE NAME QUEUE ATTEMPTS SINCE UNTIL WHY PRIORITY SCHEDULER NODE GROUP WOKEN BY",
-        "team held gated 0 1m6s event SchedulingGates: waiting for scheduling gates: [a] 0 "
-        "default-scheduler <none> <none> SchedulingGates: PodUpdatePodSchedulingGatesEliminated",
+    assert [" ".join(line.split()) for line in wide_lines(found)] == [
+        "NAMESPACE NAME QUEUE ATTEMPTS SINCE UNTIL WHY REASON OWNER PRIORITY SCHEDULER NODE GROUP "
+        "WOKEN BY",
+        "team held gated 0 1m6s event SchedulingGates: waiting for scheduling gates: [a] "
+        "SchedulingGated <none> 0 default-scheduler <none> <none> "
+        "SchedulingGates: PodUpdatePodSchedulingGatesEliminated",
+    ]
+
+
+def test_rows_and_pods_that_are_not_shown_are_counted() -> None:
+    shown = first_folds(fold(rows_of(ANSWER.pods)), 2)
+    assert list(folded_remarks(ANSWER, shown, "")) == [
+        "4 more rows with 4 pods are not shown; --limit shows more"
     ]
 
 

@@ -9,7 +9,7 @@ treats absent and empty differently; then the field is ``... | None``. Times sta
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -20,6 +20,8 @@ Quantity: TypeAlias = str | int | float
 
 ResourceList: TypeAlias = dict[str, Quantity]
 """Resource name to quantity, as on the wire."""
+
+_TEMPLATE_HASH: Final = "pod-template-hash"
 
 
 class ApiStruct(
@@ -66,6 +68,22 @@ class ObjectMeta(ApiStruct, frozen=True, kw_only=True):
             if each.controller:
                 return each
         return None
+
+    @property
+    def owner_title(self) -> str:
+        """The controller as people name it, ``kind/name``; "" for none.
+
+        A ReplicaSet of a Deployment has the Deployment's name and the hash of the template, which
+        its pods have as a label. The Deployment is then the owner.
+        """
+        controller = self.controller
+        if controller is None:
+            return ""
+        kind, name = controller.kind, controller.name
+        suffix = f"-{self.labels.get(_TEMPLATE_HASH, '')}"
+        if kind == "ReplicaSet" and len(suffix) > 1 and name.endswith(suffix):
+            return f"deployment/{name.removesuffix(suffix)}"
+        return f"{kind.lower()}/{name}"
 
 
 class ListMeta(ApiStruct, frozen=True, kw_only=True):

@@ -109,6 +109,9 @@ SIZES = {
 }
 
 
+REASONS = ["InsufficientCPU", "SchedulingGated", "RejectedByPlugin", ""]
+
+
 def test_the_queue_answer_names_what_ends_the_wait_of_each_pod() -> None:
     clock = ManualClock()
 
@@ -126,6 +129,7 @@ def test_the_queue_answer_names_what_ends_the_wait_of_each_pod() -> None:
             found = told(cluster)
             assert found["sizes"] == SIZES
             giant, gated, held, slow = without_times(found["pods"])
+            assert [each.pop("reason", "") for each in (giant, gated, held, slow)] == REASONS
             events = giant.pop("wokenBy")
             assert [each["plugin"] for each in events] == ["NodeResourcesFit"]
             assert set(FIT_EVENTS) <= set(events[0]["events"])
@@ -202,6 +206,7 @@ def test_a_pod_leaves_backoff_in_the_second_after_the_moment_told() -> None:
                     "attempts": 1,
                     "secondsLeft": left,
                     "message": 'running Reserve plugin "Broken": the books are gone',
+                    "reason": "SchedulerError",
                 }
             ]
             await cluster.until(lambda: told(cluster)["pods"][0].get("attempts") != 1)

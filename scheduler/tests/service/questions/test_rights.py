@@ -386,7 +386,8 @@ def test_somebody_with_every_right_gets_the_answer_of_the_page_of_the_scheduler(
 PLAIN = {
     "Answer": {"api_version", "kind", "time"},
     "QueuedPod": {"name", "uid", "scheduler_name", "since", "first_queued", "until", "plugins"}
-    | {"group", "step"},
+    | {"group", "step", "reason", "owner"},
+    "Fold": {"owner", "group", "reason", "names", "queues", "oldest"},
     "QueuedGroup": {"name", "source"},
     "WakingEvents": {"plugin", "events"},
     "FilledNode": {"allocatable", "domains", "taints"},

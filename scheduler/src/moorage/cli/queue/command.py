@@ -12,8 +12,10 @@ from moorage.cli.question_target import QuestionTarget, scheduler_options
 if TYPE_CHECKING:
     from moorage.cli.ask import SchedulerLink
     from moorage.cli.render import Form
+    from moorage.service.questions.folding.folds import By, Sort
 
 _WATCH_SECONDS = 1.0
+_ROWS = 50
 _LIMIT = 500
 _LIMIT_MAX = 5000
 _EPILOG = """
@@ -21,13 +23,15 @@ _EPILOG = """
 Examples:
   moorage queue                          of the sandbox of this directory
   moorage queue --watch                  shown anew every second
-  moorage queue -n team-a -o wide        one namespace, with priorities and waking events
+  moorage queue --by reason              how many pods wait for each reason
+  moorage queue --by none --sort age     pod by pod, the longest wait first
+  moorage queue -n team-a -o wide        one namespace, every pod with all columns
   moorage queue --scheduler kube-system/moorage-0
                                          of a pod, through the API server's proxy
   moorage queue --scheduler https://10.0.0.5:10259 --certificate-authority ca.pem
 
 \b
-QUEUE is where a pod is:
+QUEUE is where most pods of a row are, with … where some are elsewhere:
   active         it is tried as soon as its turn comes; #1 is next
   in-flight      an attempt decides about it
   backoff        it waits after a failed attempt
@@ -41,13 +45,28 @@ QUEUE is where a pod is:
 @click.command(epilog=_EPILOG)
 @click.option("-n", "--namespace", default="", metavar="NAME", help="Only pods of this namespace.")
 @click.option("-w", "--watch", is_flag=True, help="Show it anew every second, until Ctrl-C.")
+@click.option(
+    "--by",
+    type=click.Choice(["owner", "group", "reason", "namespace", "none"]),
+    default="owner",
+    show_default=True,
+    help="What makes pods one row; owner: equal owner, group and reason. Text only.",
+)
+@click.option(
+    "--sort",
+    type=click.Choice(["pods", "age", "priority"]),
+    default="pods",
+    show_default=True,
+    help="The first row: most pods, longest wait, or highest priority. Text only.",
+)
 @output_option("wide", "name")
 @click.option(
     "--limit",
     type=click.IntRange(1, _LIMIT_MAX),
     default=None,
     metavar="N",
-    help=f"Most pods of each queue. Default: {_LIMIT}; with -n: {_LIMIT_MAX}, of all namespaces.",
+    help=f"Most rows. Default: {_ROWS}. Of every other form: most pods of each queue; "
+    f"default: {_LIMIT}, with -n {_LIMIT_MAX} of all namespaces.",
 )
 @scheduler_options
 @kubeconfig_option
@@ -55,38 +74,31 @@ def queue(
     *,
     namespace: str,
     watch: bool,
+    by: By,
+    sort: Sort,
     output: Form,
     limit: int | None,
     **target: Any,
 ) -> None:
-    """Show which pods wait for the scheduler, where, until when and why.
+    """Show which pods wait for the scheduler, where, how long and why.
 
     The running scheduler is asked; it goes on undisturbed.
     """
     from moorage.base import aio
     from moorage.cli.ask import run_asking
+    from moorage.cli.queue.showing import show_folded, show_pods
 
-    most = limit or (_LIMIT_MAX if namespace else _LIMIT)
+    async def show(link: SchedulerLink) -> None:
+        if output == "text":
+            await show_folded(link, namespace, by=by, sort=sort, rows=limit or _ROWS, clear=watch)
+        else:
+            most = limit or (_LIMIT_MAX if namespace else _LIMIT)
+            await show_pods(link, namespace, output, limit=most, clear=watch)
 
     async def work(link: SchedulerLink) -> None:
-        while True:
-            body = await link.ask("/queue", {"limit": str(most)})
-            if watch and output in {"text", "wide", "name"}:
-                click.clear()
-            _show(body, namespace, output)
-            if not watch:
-                return
+        await show(link)
+        while watch:
             await aio.sleep(_WATCH_SECONDS)
+            await show(link)
 
     run_asking(work, QuestionTarget(**target))
-
-
-def _show(body: bytes, namespace: str, output: Form) -> None:
-    from moorage.cli.queue.text import lines, narrowed, read_answer, remarks
-    from moorage.cli.render import show, show_note
-
-    found = narrowed(read_answer(body), namespace)
-    names = [f"pod/{pod.name}" for pod in found.pods]
-    show(output, found, text="\n".join(lines(found, wide=output == "wide")), names=names)
-    for remark in remarks(found, namespace):
-        show_note(remark)

@@ -11,10 +11,14 @@ import msgspec
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339
 from moorage.base.errors import MoorageError
 from moorage.cli.render import Columns
+from moorage.cli.rows.durations import duration
+from moorage.cli.rows.text import cut, fold_lines, rows_left, table_lines
 from moorage.service.questions.answers import QueueAnswer, QueuedGroup, QueuedPod
+from moorage.service.questions.folding.folds import Fold, Folded
 
 _HEADINGS: Final = ("namespace", "name", "queue", "attempts", "since", "until", "why")
-_WIDE: Final = (*_HEADINGS, "priority", "scheduler", "node", "group", "woken by")
+_MORE: Final = ("reason", "owner", "priority", "scheduler", "node", "group", "woken by")
+_SHORT: Final = ("placed", "group", "minimum", "waiting", "gated", "at permit")
 _GROUP_HEADINGS: Final = (
     "namespace",
     "group",
@@ -26,7 +30,6 @@ _GROUP_HEADINGS: Final = (
     "at permit",
     "why",
 )
-_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 
 def read_answer(body: bytes) -> QueueAnswer:
@@ -46,23 +49,58 @@ def read_answer(body: bytes) -> QueueAnswer:
 
 
 def narrowed(answer: QueueAnswer, namespace: str) -> QueueAnswer:
-    """Return an answer with the pods and groups of one namespace only; "" for all of them."""
+    """Return an answer with the pods, rows and groups of one namespace only; "" for all of them."""
     if not namespace:
         return answer
     return msgspec.structs.replace(
         answer,
         pods=tuple(each for each in answer.pods if each.namespace == namespace),
         groups=tuple(each for each in answer.groups if each.namespace == namespace),
+        folds=tuple(each for each in answer.folds if each.namespace == namespace),
     )
 
 
-def lines(answer: QueueAnswer, *, wide: bool) -> list[str]:
-    """Return the table of pods, and the table of groups if there are any."""
+def folded_lines(answer: QueueAnswer, folds: Sequence[Fold], *, width: int) -> list[str]:
+    """Return the table of rows of pods, and the table of groups if there are any."""
+    text: list[str] = []
+    if folds:
+        text += fold_lines(folds, now_ns=parse_rfc3339(answer.time), width=width)
+    if answer.groups:
+        if text:
+            text.append("")
+        text += _group_lines(answer.groups, width)
+    return text
+
+
+def _group_lines(groups: Sequence[QueuedGroup], width: int) -> list[str]:
+    """Return the table of groups; below each group what it lacks."""
+    rows = [
+        (
+            str(each.placed),
+            f"{each.namespace}/{each.name}",
+            "?" if each.minimum is None else str(each.minimum),
+            str(each.waiting),
+            str(each.gated),
+            str(each.at_permit),
+        )
+        for each in groups
+    ]
+    lines = table_lines(_SHORT, rows, width=width, flexible=1)
+    text = lines[:1]
+    for line, each in zip(lines[1:], groups, strict=True):
+        text.append(line)
+        if each.message:
+            text.append(cut(f"        {each.message}", width))
+    return text
+
+
+def wide_lines(answer: QueueAnswer) -> list[str]:
+    """Return the table of all pods with all columns, and the table of groups if there are any."""
     now_ns = parse_rfc3339(answer.time)
     text: list[str] = []
     if answer.pods:
-        table = Columns(_WIDE if wide else _HEADINGS)
-        text += table.lines([_pod_cells(each, now_ns, wide=wide) for each in answer.pods])
+        table = Columns((*_HEADINGS, *_MORE))
+        text += table.lines([_pod_cells(each, now_ns) for each in answer.pods])
     if answer.groups:
         if text:
             text.append("")
@@ -70,12 +108,23 @@ def lines(answer: QueueAnswer, *, wide: bool) -> list[str]:
     return text
 
 
+def folded_remarks(answer: QueueAnswer, shown: Folded, namespace: str) -> Iterator[str]:
+    """Yield the notes below the table of rows: no pod waits, or pods and rows are left out."""
+    yield from _states(answer, namespace)
+    rows, pods = shown.rows_left + answer.rows_left, shown.pods_left + answer.pods_left
+    if rows:
+        yield rows_left(rows, pods)
+    if namespace:
+        return
+    size = sum(msgspec.to_builtins(answer.sizes).values())
+    seen = sum(each.pods for each in shown.folds) + pods
+    if seen < size:
+        yield f"{seen} of {size} pods are counted, the first of each queue"
+
+
 def remarks(answer: QueueAnswer, namespace: str) -> Iterator[str]:
-    """Yield the notes below the tables: no pod waits, or pods are left out."""
-    if not (answer.pods or answer.groups):
-        yield f"no pods wait{f' in {namespace} namespace' if namespace else ''}"
-    if not answer.scheduling:
-        yield "this scheduler waits for the lease: it does not schedule"
+    """Yield the notes below the table of pods: no pod waits, or pods are left out."""
+    yield from _states(answer, namespace)
     if namespace:
         return
     listed = Counter(each.queue for each in answer.pods)
@@ -84,8 +133,25 @@ def remarks(answer: QueueAnswer, namespace: str) -> Iterator[str]:
             yield f"{listed[queue]} of {size} {queue} pods are listed; --limit lists more"
 
 
-def _pod_cells(pod: QueuedPod, now_ns: int, *, wide: bool) -> list[str]:
-    cells = [
+def _states(answer: QueueAnswer, namespace: str) -> Iterator[str]:
+    if not (answer.pods or answer.groups or answer.folds):
+        yield f"no pods wait{f' in {namespace} namespace' if namespace else ''}"
+    if not answer.scheduling:
+        yield "this scheduler waits for the lease: it does not schedule"
+
+
+def _pod_cells(pod: QueuedPod, now_ns: int) -> list[str]:
+    waking = [f"{each.plugin or 'any'}: {', '.join(each.events)}" for each in pod.woken_by]
+    more = (
+        pod.reason,
+        pod.owner,
+        str(pod.priority),
+        pod.scheduler_name,
+        pod.node,
+        pod.group,
+        "; ".join(waking),
+    )
+    return [
         pod.namespace,
         pod.name,
         pod.queue,
@@ -93,12 +159,8 @@ def _pod_cells(pod: QueuedPod, now_ns: int, *, wide: bool) -> list[str]:
         duration((now_ns - parse_rfc3339(pod.since)) / NS_PER_SECOND) if pod.since else "",
         _until(pod),
         _why(pod),
+        *(cell or "<none>" for cell in more),
     ]
-    if wide:
-        waking = [f"{each.plugin or 'any'}: {', '.join(each.events)}" for each in pod.woken_by]
-        more = (str(pod.priority), pod.scheduler_name, pod.node, pod.group, "; ".join(waking))
-        cells += [cell or "<none>" for cell in more]
-    return cells
 
 
 def _until(pod: QueuedPod) -> str:
@@ -138,17 +200,3 @@ def _group_cells(group: QueuedGroup) -> list[str]:
     )
     minimum = "?" if group.minimum is None else str(group.minimum)
     return [group.namespace, group.name, minimum, *map(str, numbers), group.message]
-
-
-def duration(seconds: float) -> str:
-    """Return a duration in at most two units: ``1.4s``, ``4m12s``, ``3h5m``, ``2d4h``."""
-    if seconds < 10:
-        return f"{max(seconds, 0):.1f}s"
-    whole = round(seconds)
-    if whole < _MINUTE:
-        return f"{whole}s"
-    for large, small, names in ((_DAY, _HOUR, "dh"), (_HOUR, _MINUTE, "hm"), (_MINUTE, 1, "ms")):
-        if whole >= large:
-            more = whole % large // small
-            return f"{whole // large}{names[0]}" + (f"{more}{names[1]}" if more else "")
-    raise AssertionError("a minute is the shortest of the large units")

@@ -19,8 +19,8 @@ from moorage.base.errors import UsageError
 from moorage.base.process import Ending, run_loop, until_ended
 from moorage.base.rng import Streams
 from moorage.cli.cluster_choice import choose_cluster
-from moorage.cli.queue.text import duration
 from moorage.cli.render import show_note
+from moorage.cli.rows.durations import duration
 from moorage.client.http_transport import HttpTransport
 from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration, emulating

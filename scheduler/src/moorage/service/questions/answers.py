@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 import msgspec
 
 from moorage.api.mentions import NodeName, Prose, SubjectNamespace
+from moorage.service.questions.folding.folds import Fold
 from moorage.service.questions.question import Answer
 
 Queue = Literal["active", "in-flight", "backoff", "unschedulable", "gated", "permit", "binding"]
@@ -66,6 +67,10 @@ class QueuedPod(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_
         Why the pod waits: the text of its last failed attempt, or the gating plugin's reasons.
     woken_by
         unschedulable, gated: the events that may wake the pod.
+    reason
+        The code of the reason, of the closed vocabulary.
+    owner
+        ``kind/name`` of the pod's owner; absent for none.
     node
         permit, binding: the node. Otherwise the node that the pod is nominated for, if any.
     group
@@ -89,6 +94,8 @@ class QueuedPod(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_
     may_be_early: bool = False
     plugins: tuple[str, ...] = ()
     message: Prose = ""
+    reason: str = ""
+    owner: str = ""
     woken_by: tuple[WakingEvents, ...] = ()
     node: NodeName = ""
     group: str = ""
@@ -168,9 +175,16 @@ class QueueAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
     groups
         The pod groups of which not every member is bound, by name; then those that no plugin
         schedules.
+    folds
+        With ``by``: the pods with those that wait alike as one row, instead of `pods`.
+    rows_left, pods_left
+        How many rows are left out, and the pods of these rows.
     """
 
     kind: str = "SchedulingQueue"
     sizes: QueueSizes
     pods: tuple[QueuedPod, ...]
     groups: tuple[QueuedGroup, ...]
+    folds: tuple[Fold, ...] = ()
+    rows_left: int = 0
+    pods_left: int = 0

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from moorage.api.pod import Pod
+from moorage.api.reasons.codes import code_of_message
 from moorage.base.clock import rfc3339_micro
 from moorage.service.core import Core
 from moorage.service.questions.answers import Queue, QueueAnswer, QueuedPod, QueueSizes
@@ -68,6 +69,7 @@ def _entry_of(core: Core, pod: Pod) -> QueuedPod:
         entry_names(queue, pod),
         since=since,
         message=message,
+        reason=code_of_message(message),
         node=pod.status.nominated_node_name,
         group="" if group is None else group.full_name,
     )
@@ -82,6 +84,7 @@ def entry_names(queue: Queue, pod: Pod) -> QueuedPod:
         uid=pod.uid,
         scheduler_name=pod.spec.scheduler_name,
         priority=pod.priority,
+        owner=pod.metadata.owner_title,
     )
 
 

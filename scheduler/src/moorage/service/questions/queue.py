@@ -10,6 +10,7 @@ import msgspec
 
 from moorage.api.changes import ClusterEvent, action_names
 from moorage.api.pod import Pod
+from moorage.api.reasons.codes import ReasonCode, code_of_message
 from moorage.base.clock import NS_PER_SECOND, Clock, rfc3339_micro
 from moorage.service.core import Core
 from moorage.service.questions.answers import (
@@ -19,6 +20,7 @@ from moorage.service.questions.answers import (
     QueueSizes,
     WakingEvents,
 )
+from moorage.service.questions.folding.folded_queue import FOLDING, folded_answer
 from moorage.service.questions.groups import incomplete_groups
 from moorage.service.questions.pending import entry_names, pending_answer
 from moorage.service.questions.question import Parameter, Question, QuestionParameters, whole_number
@@ -36,14 +38,14 @@ def queue_question(scheduler: Scheduler, clock: Clock) -> Question:
 
     async def ask(parameters: QuestionParameters) -> QueueAnswer:
         limit = whole_number(parameters, "limit", default=LIMIT, least=1, most=LIMIT_MAX)
+        now_ns = clock.now_ns()
         if scheduler.only_watches:
-            return pending_answer(scheduler.core, now_ns=clock.now_ns(), limit=limit)
-        return queue_answer(
-            scheduler.core,
-            now_ns=clock.now_ns(),
-            limit=limit,
-            scheduling=scheduler.schedules,
-        )
+            answer = pending_answer(scheduler.core, now_ns=now_ns, limit=limit)
+        else:
+            answer = queue_answer(
+                scheduler.core, now_ns=now_ns, limit=limit, scheduling=scheduler.schedules
+            )
+        return folded_answer(answer, parameters)
 
     return Question(
         path="/queue",
@@ -57,6 +59,7 @@ def queue_question(scheduler: Scheduler, clock: Clock) -> Question:
                 description="Most pods listed of each place; sizes always counts all pods.",
                 schema={"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT},
             ),
+            *FOLDING,
         ),
     )
 
@@ -152,6 +155,7 @@ class _Report:
         pending = record.pending
         pod, first_ns = pending.pod, pending.first_queued_ns
         gate = pending.gating_plugin
+        message = ", ".join(pending.gating_reasons) if gate else pending.message
         rejectors = {*pending.unschedulable_plugins, *pending.pending_plugins}
         return msgspec.structs.replace(
             entry_names(queue, pod),
@@ -163,7 +167,8 @@ class _Report:
             seconds_left=self._seconds_to(until_ns) if until_ns else None,
             may_be_early=may_be_early,
             plugins=(gate,) if gate else tuple(sorted(rejectors)),
-            message=", ".join(pending.gating_reasons) if gate else pending.message,
+            message=message,
+            reason=code_of_message(message),
             woken_by=tuple(
                 WakingEvents(plugin, tuple(_labels(events)))
                 for plugin, events in record.waking.items()
@@ -202,6 +207,9 @@ class _Report:
                 plugins=tuple(left),
                 until_ns=self._now_ns + round(seconds * NS_PER_SECOND),
                 message=self._waits_for(waiting_pod.pod),
+                reason=ReasonCode.WAITING_FOR_GROUP
+                if self._group_of(waiting_pod.pod)
+                else ReasonCode.REJECTED_BY_PLUGIN,
             )
 
     def _in_binding(self) -> Iterator[QueuedPod]:
@@ -221,6 +229,7 @@ class _Report:
         plugins: tuple[str, ...] = (),
         until_ns: int = 0,
         message: str = "",
+        reason: str = "",
     ) -> QueuedPod:
         history = self._core.queue.lifecycle.histories.history_of(pod.uid)
         return msgspec.structs.replace(
@@ -230,6 +239,7 @@ class _Report:
             seconds_left=self._seconds_to(until_ns) if until_ns else None,
             plugins=plugins,
             message=message,
+            reason=reason,
             node=node or self._core.queue.nominator.node_of(pod.uid) or "",
             group=self._group_of(pod),
             step=step,

@@ -51,6 +51,10 @@ _NOUNS: Final = {
         "suggestion about a pod of another namespace",
         "suggestions about pods of other namespaces",
     ),
+    "row": (
+        "row of pods of another namespace",
+        "rows of pods of other namespaces",
+    ),
     "node": ("node", "nodes"),
 }
 """The things that are counted, one and several."""

@@ -1,0 +1,1 @@
+"""Reasons why a pod has no node, as codes of a closed vocabulary (`codes`)."""
