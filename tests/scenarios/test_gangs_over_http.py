@@ -47,7 +47,7 @@ def test_two_gangs_for_three_places_one_after_the_other(tmp_path: Path):
 
     async def main() -> None:
         server = SandboxServer(
-            ServerSettings(nodes=templates, seed=1, plugins=["Coscheduling"]), clock=clock
+            ServerSettings(nodes=templates, seed=1, custom_kinds=["podgroups"]), clock=clock
         )
         (tmp_path / "kubeconfig").write_text((await server.start()).kubeconfig)
         kubeconfig = load_kubeconfig([tmp_path / "kubeconfig"], must_exist=True)

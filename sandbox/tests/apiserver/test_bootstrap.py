@@ -85,24 +85,22 @@ async def test_a_server_without_credentials_creates_no_service():
 
 
 @pytest.mark.parametrize(
-    ("plugins", "names"),
+    ("kinds", "names"),
     [
         ((), []),
-        (("Coscheduling",), ["podgroups.scheduling.x-k8s.io"]),
-        (("CapacityScheduling", "NodeName"), ["elasticquotas.scheduling.x-k8s.io"]),
+        (("podgroups",), ["podgroups.scheduling.x-k8s.io"]),
+        (("elasticquotas",), ["elasticquotas.scheduling.x-k8s.io"]),
     ],
 )
-async def test_a_cluster_has_the_kinds_of_scheduler_plugins_that_its_scheduler_needs(
-    plugins, names
-):
+async def test_a_cluster_has_the_kinds_of_scheduler_plugins_that_its_scheduler_needs(kinds, names):
     cluster = Cluster(bootstrapped=False)
-    bootstrap(cluster.server, plugins=plugins)
+    bootstrap(cluster.server, custom_kinds=kinds)
     assert await cluster.names(DEFINITIONS) == names
 
 
 async def test_a_kind_that_a_later_configuration_needs_is_made_at_the_next_start():
     cluster = Cluster(bootstrapped=False)
-    bootstrap(cluster.server, plugins=())
-    completion = complete(cluster.server, plugins=("Coscheduling",))
+    bootstrap(cluster.server, custom_kinds=())
+    completion = complete(cluster.server, custom_kinds=("podgroups",))
     assert completion.created == ["CustomResourceDefinition podgroups.scheduling.x-k8s.io"]
     assert await cluster.names(DEFINITIONS) == ["podgroups.scheduling.x-k8s.io"]

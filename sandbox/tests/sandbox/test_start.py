@@ -10,7 +10,7 @@ import pytest
 
 from moorage.base.clock import process_age_seconds
 from moorage.config.own import LoadedConfiguration
-from moorage_sandbox.cli.up.command import DEFAULT_NAMES
+from moorage_sandbox.cli.up.configuration import DEFAULT_NAMES
 
 # Rooms a process has no use for, and libraries that take long to import.
 NOT_BEFORE_THE_OTHERS_ARE_STARTED = (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage_sandbox.cli.up import command
+from moorage_sandbox.cli.up.configuration import checked
 
 FILE = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -33,15 +33,15 @@ def test_the_version_that_is_played(
 ) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(text)
-    names, played, kinds = command._checked(path if text else None, (), flags)
+    names, played, kinds = checked(path if text else None, (), flags)
     assert (names, played, kinds) == (frozenset({"default-scheduler"}), version, [])
 
 
 @pytest.mark.parametrize(
     ("profile", "kinds"),
     [
-        pytest.param("coscheduling", ["Coscheduling"], id="pod groups"),
-        pytest.param("elastic-quota", ["CapacityScheduling"], id="elastic quotas"),
+        pytest.param("coscheduling", ["podgroups"], id="pod groups"),
+        pytest.param("elastic-quota", ["elasticquotas"], id="elastic quotas"),
         pytest.param("packing", [], id="neither"),
     ],
 )
@@ -49,4 +49,8 @@ def test_the_kinds_of_scheduler_plugins_that_a_configuration_needs(
     profile: str, kinds: list[str]
 ) -> None:
     path = Path("examples/profiles") / f"{profile}.yaml"
-    assert command._checked(path, (), {})[2] == kinds
+    assert checked(path, (), {}).custom_kinds == kinds
+
+
+def test_groups_need_the_kind_of_their_objects() -> None:
+    assert checked(None, (), {}, groups=True).custom_kinds == ["podgroups"]

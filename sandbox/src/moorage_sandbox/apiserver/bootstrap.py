@@ -71,7 +71,7 @@ def bootstrap(
     server: ApiServer,
     *,
     authority_certificate: bytes = b"",
-    plugins: Collection[str] = SHIPPED.keys(),
+    custom_kinds: Collection[str] = SHIPPED,
 ) -> None:
     """Create the objects that every cluster has.
 
@@ -83,10 +83,10 @@ def bootstrap(
         Certificate of the authority that signs client certificates, PEM. Where it is given,
         components that check their own callers (a real kube-scheduler does) find it in its usual
         place. Clients also find the service of the API server.
-    plugins
-        Plugins of the scheduler: the cluster has the kinds of scheduler-plugins that they need.
+    custom_kinds
+        Plural names of the kinds of scheduler-plugins that the cluster has.
     """
-    for obj in _all_objects(authority_certificate, plugins):
+    for obj in _all_objects(authority_certificate, custom_kinds):
         server.store_object(obj)
 
 
@@ -109,7 +109,7 @@ def complete(
     server: ApiServer,
     *,
     authority_certificate: bytes = b"",
-    plugins: Collection[str] = SHIPPED.keys(),
+    custom_kinds: Collection[str] = SHIPPED,
 ) -> Completed:
     """Create the missing ones of the objects that every cluster has; the others stay as they are.
 
@@ -119,11 +119,11 @@ def complete(
     ----------
     server
         A server whose objects were read from a disk.
-    authority_certificate, plugins
+    authority_certificate, custom_kinds
         As of `bootstrap`.
     """
     created, refused = [], []
-    for obj in _all_objects(authority_certificate, plugins):
+    for obj in _all_objects(authority_certificate, custom_kinds):
         if server.has(obj):
             continue
         name = f"{obj['kind']} {obj['metadata']['name']}"
@@ -136,8 +136,8 @@ def complete(
     return Completed(created, refused)
 
 
-def _all_objects(authority_certificate: bytes, plugins: Collection[str]) -> Iterator[Obj]:
-    yield from (*initial_objects(), *bootstrap_roles(), *shipped_definitions(plugins))
+def _all_objects(authority_certificate: bytes, custom_kinds: Collection[str]) -> Iterator[Obj]:
+    yield from (*initial_objects(), *bootstrap_roles(), *shipped_definitions(custom_kinds))
     if not authority_certificate:
         return
     yield {

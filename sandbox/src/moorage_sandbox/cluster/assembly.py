@@ -90,8 +90,8 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
         Certificate of the cluster's authority, PEM; empty if nobody speaks TLS to the server.
     version
         The version of Kubernetes that the server plays: 1.36 or 1.37.
-    plugins
-        Plugins of the scheduler: a new cluster has the kinds of scheduler-plugins that they need.
+    custom_kinds
+        Plural names of the kinds of scheduler-plugins that a new cluster has.
     on_failure
         Called with the name and the exception of a program that fails.
     """
@@ -105,7 +105,7 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     secret: bytes = b""
     authority: bytes = b""
     version: str = DEFAULT_VERSION
-    plugins: Collection[str] = SHIPPED.keys()
+    custom_kinds: Collection[str] = SHIPPED
     on_failure: OnFailure = _ignore
 
 
@@ -156,7 +156,7 @@ def open_server(settings: ClusterSettings, journal: Journal | None = None) -> Op
         api.control_time(settings.clock)
     restored = journal is not None and api.restore(journal)
     if not restored:
-        bootstrap(api, authority_certificate=settings.authority, plugins=settings.plugins)
+        bootstrap(api, authority_certificate=settings.authority, custom_kinds=settings.custom_kinds)
     if journal is None:
         return OpenServer(api)
     if not restored:

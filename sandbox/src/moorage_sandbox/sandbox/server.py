@@ -87,7 +87,7 @@ class SandboxServer:
             secret=hmac.digest(identity.key, b"tokens of service accounts", "sha256"),
             authority=self._authority.certificate,
             version=settings.version,
-            plugins=settings.plugins,
+            custom_kinds=settings.custom_kinds,
         )
         self._audit: AuditLog | None = None
         self._http: HttpServer | None = None
@@ -197,7 +197,7 @@ class SandboxServer:
         completion = complete(
             self._api,
             authority_certificate=self._authority.certificate,
-            plugins=SHIPPED if salvaged else self._settings.plugins,
+            custom_kinds=SHIPPED if salvaged else self._settings.custom_kinds,
         )
         for name in completion.created:
             if salvaged:

@@ -40,8 +40,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         File to write every call to; empty for none.
     version
         The version of Kubernetes that the server plays: 1.36 or 1.37.
-    plugins
-        Plugins of the scheduler that have a kind of their own, which the cluster gets then.
+    custom_kinds
+        Plural names of the kinds of scheduler-plugins that the cluster has.
     pace
         Speed and start of the cluster's time.
     """
@@ -57,7 +57,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     rbac: bool = False
     audit_log: str = ""
     version: str = DEFAULT_VERSION
-    plugins: list[str] = []
+    custom_kinds: list[str] = []
     pace: Pace = Pace()
 
 

@@ -100,11 +100,6 @@ class Plugins(
     multi_point: PluginSet = PluginSet()
     """Enables a plugin at every point it implements."""
 
-    def names(self) -> frozenset[str]:
-        """Return the names of the plugins that are enabled at any point."""
-        sets = msgspec.structs.asdict(self).values()
-        return frozenset(ref.name for each in sets if each is not None for ref in each.enabled)
-
 
 class PluginConfig(
     msgspec.Struct, frozen=True, kw_only=True, rename=json_name, forbid_unknown_fields=True

@@ -19,7 +19,7 @@ from moorage.cli.options import (
     plugin_option,
     seed_option,
 )
-from moorage.config.emulation import DEFAULT_VERSION
+from moorage_sandbox.cli.up.configuration import DEFAULT_NAMES, checked
 from moorage_sandbox.cli.up.life import live_through
 from moorage_sandbox.cli.up.life_options import LifeOptions, kubeconfig_path, life_options
 from moorage_sandbox.cli.up.node_options import (
@@ -42,11 +42,7 @@ if TYPE_CHECKING:
 _PAGE = "127.0.0.1:0"
 _LABEL = "sample"
 _FITS_NOWHERE = "giant"
-# `--groups` enables it, and its kind comes with it.
-_COSCHEDULING = "Coscheduling"
 _TRACKING = "batch.kubernetes.io/job-tracking"
-DEFAULT_NAMES = frozenset({"default-scheduler"})
-"""The schedulerNames of `moorage.config.own.LoadedConfiguration`, which takes long to import."""
 
 _EPILOG = """
 \b
@@ -147,9 +143,8 @@ def up(  # noqa: PLR0913 - one parameter an option
     from moorage.cli.run.scheduler_options import SchedulerOptions
     from moorage_sandbox.sandbox.up import UpPlan
 
-    served, server["version"], server["plugins"] = _checked(config, plugins, emulation)
-    if groups:
-        server["plugins"].append(_COSCHEDULING)
+    configured = checked(config, plugins, emulation, groups=groups)
+    server["version"], server["custom_kinds"] = configured.version, configured.custom_kinds
     seed = Streams().seed if seed is None else seed
     nodes = templates_of(wanted)
     settings = server_settings(server, nodes, seed, default_nodes=are_default(wanted))
@@ -157,13 +152,13 @@ def up(  # noqa: PLR0913 - one parameter an option
     plan = UpPlan(
         kubeconfig=kubeconfig,
         scheduler_kubeconfig=own,
-        objects=list if empty else partial(_first_objects, served),
+        objects=list if empty else partial(_first_objects, configured.names),
         scheduler=not no_scheduler,
         page=page,
         until_settled=exit_when_settled,
         seed=seed,
         watch=output != "quiet" and detached is None,
-        served=None if no_scheduler else served,
+        served=None if no_scheduler else configured.names,
         autoscale=wanted["autoscale"],
         on_up=detached.let_go if detached else _nothing,
     )
@@ -240,33 +235,6 @@ def _emulation(others: dict[str, Any]) -> dict[str, object]:
         "feature-gates": others.pop("gates"),
     }
     return {name: value for name, value in flags.items() if value}
-
-
-def _checked(
-    config: Path | None, plugins: tuple[str, ...], emulation: Mapping[str, object]
-) -> tuple[frozenset[str], str, list[str]]:
-    """Return the schedulerNames, the version of Kubernetes, and the plugins with kinds of theirs.
-
-    Mistakes are reported before any process starts.
-    """
-    version = ""
-    if emulation:
-        from moorage.cli.run.overrides import with_flags
-        from moorage.config.load import load_config
-
-        loaded = with_flags(load_config(config), emulation, has_config=config is not None)
-        version = loaded.gates.version
-    if config is None and not plugins:
-        # The scheduler's modules take a second to import; the defaults have no mistakes.
-        return DEFAULT_NAMES, version or DEFAULT_VERSION, []
-    from moorage.cli.checking import check_config
-    from moorage.kinds.custom.shipped import SHIPPED
-
-    loaded = check_config(config, plugins)
-    profiles = loaded.scheduler.profiles
-    names = frozenset(profile.scheduler_name for profile in profiles)
-    wanted = SHIPPED.keys() & {name for each in profiles for name in each.plugins.names()}
-    return names, version or loaded.gates.version, sorted(wanted)
 
 
 def _scheduler_kubeconfig(kubeconfig: Path) -> Path:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ServerOptions(TypedDict):
-    """The values of `server_options`, the version that is played, and the scheduler's plugins."""
+    """The values of `server_options`, and what the scheduler's configuration asks for."""
 
     listen: str
     names: tuple[str, ...]
@@ -30,7 +30,7 @@ class ServerOptions(TypedDict):
     speed: float
     audit_log: Path | None
     version: str
-    plugins: list[str]
+    custom_kinds: list[str]
 
 
 _OPTIONS = (
@@ -139,7 +139,7 @@ def server_settings(
         rbac=options["rbac"],
         audit_log=str(audit_log.absolute()) if audit_log else "",
         version=options["version"],
-        plugins=options["plugins"],
+        custom_kinds=options["custom_kinds"],
         pace=_pace(speed, data),
     )
 

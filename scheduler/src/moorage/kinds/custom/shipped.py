@@ -10,17 +10,17 @@ import msgspec
 
 from moorage.kinds.kind import Obj
 
-SHIPPED: Final = {"CapacityScheduling": "elasticquotas", "Coscheduling": "podgroups"}
-"""The plugins with a kind of their own, and the plural name of the kind."""
+SHIPPED: Final = ("elasticquotas", "podgroups")
+"""Plural names of the kinds."""
 
 
-def shipped_definitions(plugins: Collection[str] = SHIPPED.keys()) -> list[Obj]:
+def shipped_definitions(kinds: Collection[str] = SHIPPED) -> list[Obj]:
     """Return the custom resources of scheduler-plugins: pod groups and elastic quotas.
 
     Parameters
     ----------
-    plugins
-        The plugins whose kinds are wanted; other names are ignored.
+    kinds
+        Plural names of the wanted kinds.
 
     Source: kubernetes-sigs/scheduler-plugins (``scheduling.x-k8s.io/v1alpha1``). The kinds are
     ordinary definitions: a client may change or delete them.
@@ -28,6 +28,6 @@ def shipped_definitions(plugins: Collection[str] = SHIPPED.keys()) -> list[Obj]:
     manifests = files("moorage.kinds.custom").joinpath("manifests")
     return [
         msgspec.json.decode(manifests.joinpath(f"{plural}.json").read_bytes())
-        for plugin, plural in SHIPPED.items()
-        if plugin in plugins
+        for plural in SHIPPED
+        if plural in kinds
     ]
