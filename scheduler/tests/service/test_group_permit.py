@@ -128,10 +128,19 @@ def test_a_rejected_group_waits_for_its_backoff():
         await live.create_objects(pod_group(least=4))
         await live.create_objects(*(of_object(name) for name in names(4)))
         await live.until(
-            lambda: any("failed recently" in live.message_of(name) for name in names(4)),
-            seconds=60,
+            lambda: any("gets rejected due to Pod" in live.message_of(name) for name in names(4)),
+            seconds=5,
         )
-        assert "podGroup default/g failed recently" in "".join(map(live.message_of, names(4)))
+        await aio.sleep(3)
+        messages = [live.message_of(name) for name in names(4)]
+        assert "failed recently" not in "".join(messages), "the reason stays while nothing happens"
+        (late,) = nodes(1)
+        late["metadata"] = {"name": "late"}
+        await live.play([late])
+        await live.until(
+            lambda: "podGroup default/g failed recently" in "".join(map(live.message_of, names(4)))
+        )
+        assert live.bound(*names(4)) == 0
 
     config = coscheduling("permit", args="{podGroupBackoffSeconds: 30}")
     play(scenario, cluster=nodes(3), config=config)
@@ -142,10 +151,10 @@ def test_a_rejected_group_is_tried_at_the_end_of_its_backoff():
         await live.create_objects(pod_group(least=4))
         await live.create_objects(*(of_object(name) for name in names(4)))
         await live.until(
-            lambda: any("failed recently" in live.message_of(name) for name in names(4)),
-            seconds=10,
+            lambda: any("gets rejected due to Pod" in live.message_of(name) for name in names(4)),
+            seconds=5,
         )
-        await aio.sleep(3)
+        await aio.sleep(5)
         began = live.seconds
         (late,) = nodes(1)
         late["metadata"] = {"name": "late"}

@@ -222,3 +222,21 @@ def test_updates_move_pods_to_their_new_place_among_equals_by_arrival():
     world.queue.delete(pod("p4"))
     del priorities["p4"]
     assert world.drain() == sorted(priorities, key=lambda name: -priorities[name])
+
+
+@pytest.mark.parametrize(
+    ("shown", "has_news"),
+    [
+        pytest.param(pod(version="2", nominated="n1"), False, id="a report about the pod"),
+        pytest.param(pod(version="2", labels={"a": "b"}), True, id="another label"),
+    ],
+)
+def test_a_change_of_a_pod_in_backoff_is_news_unless_only_its_status_changed(shown, has_news):
+    world = World()
+    world.add(pod())
+    queued = world.pop()
+    queued.rejected_by((), message="no room")
+    world.queue.add_unschedulable_if_not_present(queued)
+    assert (world.places(), queued.has_news) == ({"a": "backoff"}, False)
+    world.queue.update(pod(), shown)
+    assert queued.has_news is has_news

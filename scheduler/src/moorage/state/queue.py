@@ -442,7 +442,7 @@ class SchedulingQueue:
     ) -> None:
         if self.companions is not None:
             self.companions.updated(old, new)
-        queued.has_news |= event.action is not Action.UPDATE  # a report about it is no news
+        queued.has_news |= event.action != Action.UPDATE  # a report about it is no news
         self._sub_queues.resort(queued, new)
         self.nominator.update(old, new)
         if self._wakeups.update_ends_backoff and queued.key in self._sub_queues.backoff:
