@@ -180,6 +180,15 @@ def test_a_rejection_that_repeats_the_one_before_keeps_the_reported_reason() -> 
     status = unschedulable("another reason, by other ties")
     queued = world.popped(pod())
     queued.message = WHY
-    world.handler().repeat(queued, status, None, nomination=CLEAR_NOMINATION)
+    world.handler().repeat(queued, status, None, nomination=None)
     assert (world.place("p"), queued.message, queued.has_news) == ("backoff", WHY, False)
     assert (world.notes, world.statuses) == ([], [])
+
+
+def test_a_rejection_that_repeats_the_one_before_reports_the_end_of_a_nomination() -> None:
+    """The status counts as a nomination again once the pod is nominated by its status."""
+    world = World()
+    world.store.put_pod(pod(version="2", nominated="n1"))
+    queued = world.popped(pod())
+    world.handler().repeat(queued, unschedulable(WHY), None, nomination=CLEAR_NOMINATION)
+    assert (world.notes, world.statuses) == ([], [("p", None, "")])

@@ -138,12 +138,17 @@ class FailureHandler:
         *,
         nomination: Nomination | None,
     ) -> None:
-        """Take back a pod that was rejected as before, with nothing in between; report nothing.
+        """Take back a pod that was rejected as before, with nothing in between; report no reason.
 
-        Ties are broken at random, so the reason may be another one. The reported reason stays.
+        Ties are broken at random, so the reason may be another one. The reported reason stays. A
+        nomination is reported: one that stands in the status after its end would count again.
         Parameters are as in `handle`.
         """
-        self._give_back(queued, status, diagnosis, message=queued.message, nomination=nomination)
+        message = queued.message
+        current = self._give_back(queued, status, diagnosis, message=message, nomination=nomination)
+        if current is None or nomination is None or self._writes is None or current.spec.node_name:
+            return
+        self._writes.report_status(current, None, nominated=nomination.node_name)
 
     def _give_back(
         self,
