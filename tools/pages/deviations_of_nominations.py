@@ -123,7 +123,8 @@ NOMINATIONS: Final[tuple[Deviation, ...]] = (
     Deviation(
         subject="A member at Permit (groupMode permit) while another member's victims stop",
         upstream="is rejected once the other member is tried again and has no room yet",
-        here="stays at Permit",
+        here="stays at Permit, also while the other member lacks only the share of an elastic "
+        "quota that pods still use that are about to leave",
         why="its room would be lost to other pods, and be evicted again",
     ),
     Deviation(

@@ -71,6 +71,11 @@ EXPLAIN: StateKey[bool] = StateKey("explain preemption")
 """True where a report is wanted; scheduling needs none."""
 
 
+AWAITS_SHARE: StateKey[bool] = StateKey("share of leaving pods")
+"""True where a plugin rejects a pod in PreFilter only because pods still count that are about to
+leave. The rejection ends by itself, so the pod's group does not fail for it."""
+
+
 class Narrowing:
     """The exchange with extenders between finding candidates and choosing one.
 

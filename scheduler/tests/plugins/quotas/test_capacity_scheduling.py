@@ -417,3 +417,17 @@ def test_kept_sums_equal_the_sum_over_all_pods(steps: list[tuple[str, int, str, 
                 trial.add_pod(PodInfo(tried), row)
                 check(tried)
         check()
+
+
+@pytest.mark.parametrize(("cpu", "message"), [("4", ""), ("5", MIN)])
+def test_a_nominated_member_that_is_on_a_node_on_trial_counts_once(cpu: str, message: str):
+    member = nominated(running("member", "a", "4"), "n1")
+    snapshot = cluster((running("b", "b", "8"), "n0"), nodes=2)
+    snapshot.nominations = {"n1": [PodInfo(member)]}
+    snapshot.listers.elastic_quotas.put(quota("a", {"cpu": 16}))
+    snapshot.listers.elastic_quotas.put(quota("b", {}))
+    trial = snapshot.trial()
+    trial.add_pod(PodInfo(member), 1)
+    decision = decide(snapshot, asking(cpu))
+    assert decision.message.partition(".")[0].removeprefix("0/2 nodes are available: ") == message
+    trial.undo()

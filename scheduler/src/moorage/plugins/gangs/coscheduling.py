@@ -40,7 +40,7 @@ from moorage.framework.points import (
     PreFilterResult,
     ScoreArray,
 )
-from moorage.framework.preemption import awaits_victims
+from moorage.framework.preemption import AWAITS_SHARE, awaits_victims
 from moorage.framework.roles import Role
 from moorage.framework.status import SUCCESS, Code, Status, unresolvable, unschedulable
 from moorage.plugins.gangs.coscheduling_hints import GroupHints
@@ -223,7 +223,7 @@ class Coscheduling:
         The plugin of 2020 had no such rule: a group named by labels kept its room until the timeout
         while other groups that would have fit waited for that room.
         """
-        del state, node_to_status
+        del node_to_status
         if not self._waits or self._in_question:
             return None, unschedulable()
         found = self._group_of(pod.pod)
@@ -234,9 +234,10 @@ class Coscheduling:
             return None, unschedulable()  # PreFilter refused the member, no node did
         missing = terms.minimum - members.placed
         tolerable = missing * _PERCENT <= self._args.pod_group_reject_percentage * terms.minimum
-        # The members that have a node wait for the victims of another member: their room would be
-        # lost to the pods that controllers make in place of the victims.
-        awaits = any(
+        # The members that have a node wait for the victims of another member, or for those of any
+        # pod that still count in the quotas: their room would be lost to the pods that controllers
+        # make in place of the victims.
+        awaits = state.find(AWAITS_SHARE) is True or any(
             awaits_victims(self._snapshot, info_of(each), self._evictions)
             for each in members.waiting_pods()
         )

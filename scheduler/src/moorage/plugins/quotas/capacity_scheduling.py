@@ -22,7 +22,7 @@ from moorage.api.pod import Pod
 from moorage.framework.cycle_state import REJECTION_FIGURES, CycleState, StateKey
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PostFilterResult, PreFilterResult
-from moorage.framework.preemption import EXPLAIN, leaving_pods
+from moorage.framework.preemption import AWAITS_SHARE, EXPLAIN, leaving_pods
 from moorage.framework.roles import Role
 from moorage.framework.status import SUCCESS, Status, unschedulable
 from moorage.framework.what_if import WHAT_IF
@@ -92,6 +92,8 @@ class CapacityScheduling:
         if not reason:
             return None, SUCCESS
         state.write(REJECTION_FIGURES, excess)
+        if self._rules(pod, claim, self._usage_without_leaving(usage)).within_quotas():
+            state.write(AWAITS_SHARE, True)
         return None, unschedulable(reason)
 
     def post_filter(
@@ -115,20 +117,21 @@ class CapacityScheduling:
             return self._evaluator.refused(POLICY_NEVER)
         if looked is None:
             return self._evaluator.refused(NOT_LOOKED_AT)
-        rules = self._rules(pod, looked, self._usage_without_leaving(looked.usage))
+        rules = self._rules(pod, looked.claim, self._usage_without_leaving(looked.usage))
+        awaits_share = state.find(AWAITS_SHARE) is True
         what_if = state.read(WHAT_IF)
         row = self._evaluator.nominated_row(what_if, pod)
         if row is not None and looked.excess and not self._evaluator.can_fit(what_if, row):
             row = None
         if row is not None:
             # The last pods to leave borrow nothing once they are left out of the use.
-            with_leaving = self._rules(pod, looked, looked.usage)
+            with_leaving = self._rules(pod, looked.claim, looked.usage)
             if with_leaving.leaving(self._snapshot.pods(row), self._evictions):
                 return self._evaluator.refused(TERMINATING)
-            if looked.excess and rules.within_quotas():
+            if awaits_share:
                 # Victims on other nodes still stop. Once they are gone, the pod has its share.
                 return self._evaluator.refused(STILL_COUNTED)
-        elif looked.excess and rules.within_quotas():
+        elif awaits_share:
             free = self._evaluator.free_row(what_if)
             if free is not None:
                 # The pod lacks nothing but these victims' share: its room is held, nobody evicted.
@@ -136,8 +139,8 @@ class CapacityScheduling:
                 return result, unschedulable(STILL_COUNTED)
         return self._evaluator.preempt(state, pod, _every_node, rules)
 
-    def _rules(self, pod: PodInfo, looked: _Looked, usage: Usage) -> CapacityVictims:
-        return CapacityVictims(pod, looked.claim, usage=usage, now_ns=self._clock.now_ns())
+    def _rules(self, pod: PodInfo, claim: Claim | None, usage: Usage) -> CapacityVictims:
+        return CapacityVictims(pod, claim, usage=usage, now_ns=self._clock.now_ns())
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Register events that make room in a quota: a deleted pod, and any change of a quota."""
@@ -169,13 +172,19 @@ class CapacityScheduling:
 
 
 def _claim(pod: PodInfo, usage: Usage, snapshot: Snapshot) -> Claim:
-    """Add up the requests of the pod and of the nominated pods that count before the pod."""
+    """Add up the requests of the pod and of the nominated pods that count before the pod.
+
+    A member of a group that is on a node on trial counts in the use, not once more as nominated.
+    """
+    node_of = snapshot.table.node_of_pod
     in_quota = in_all = request_of(pod)
     for node_name, nominated in snapshot.nominations.items():
         if snapshot.row_of(node_name) is None:
             continue
         for other in nominated:
             if other.uid == pod.uid or other.namespace not in usage.quotas:
+                continue
+            if node_of(other.uid) is not None:
                 continue
             if other.namespace != pod.namespace:
                 if not usage.borrows(other.namespace):
