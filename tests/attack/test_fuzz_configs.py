@@ -53,6 +53,7 @@ profiles:
       - {name: NodeResourcesAllocatable, weight: 2}
       - {name: CapacityScheduling}
       - {name: PreemptionToleration}
+      - {name: NodeResourceTopologyMatch}
       - {name: GpuShare}
       - {name: GpuPacking}
       disabled: [{name: DefaultPreemption}]

@@ -144,7 +144,6 @@ def test_json_of_a_usable_file(bare: Type) -> None:
                 "LoadVariationRiskBalancing",
                 "LowRiskOverCommitment",
                 "NetworkOverhead",
-                "NodeResourceTopologyMatch",
                 "Peaks",
                 "SySched",
                 "TargetLoadPacking",

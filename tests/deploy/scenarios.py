@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from moorage.api.codec import encode
-from moorage.api.resources import LEASES, NODES, PODS
+from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS, LEASES, NODES, PODS
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.errors import TransportError
@@ -29,6 +29,7 @@ from sandbox.tests.controllers.test_resource_claims import template as claim_tem
 from sandbox.tests.controllers.test_resource_claims import using as using_device
 from sandbox.tests.controllers.test_volumes import claim, local_volume, storage_class, using
 from scheduler.tests.kinds.builders import of_resource
+from scheduler.tests.plugins.numa.definition import DEFINITION
 from scheduler.tests.service.test_group_attempt import group, member
 from scheduler.tests.service.test_preemption import high, low, priority
 from tests.deploy.rights import NAMESPACE, Script
@@ -95,6 +96,7 @@ def _object(kind: Any, number: int) -> Manifest:
         "PriorityClass": {"value": 7},
         "Job": {"spec": {"suspend": True, "template": _template({"app": name}, restart="Never")}},
         "ElasticQuota": {"spec": {"min": {"cpu": "1"}, "max": {"cpu": "2"}}},
+        "NodeResourceTopology": {"zones": [{"name": "node-0", "type": "Node"}]},
     }
     group_bodies = {
         "scheduling.k8s.io": group(name)["spec"],
@@ -152,6 +154,12 @@ async def sees_every_change(cluster: VirtualCluster) -> None:
         await cluster.until(lambda: not unseen(), seconds=1)
     except AssertionError:
         raise AssertionError(f"not seen: {unseen()}") from None
+
+
+async def sees_every_change_of_topologies(cluster: VirtualCluster) -> None:
+    """See an object of each kind at once, after the definition of topologies was installed."""
+    await cluster.client.create(CUSTOM_RESOURCE_DEFINITIONS, DEFINITION)
+    await sees_every_change(cluster)
 
 
 async def sees_what_is_there(cluster: VirtualCluster) -> None:
@@ -404,4 +412,13 @@ FURTHER["gpuSharing"] = {
     "tells a pod its GPUs": Scenario(
         shares_gpus, nodes=(_WITH_GPUS,), config=with_plugin("GpuShare")
     )
+}
+_TOPOLOGIES = with_plugin("NodeResourceTopologyMatch")
+FURTHER["nodeTopologies"] = {
+    "sees every change of topologies of nodes at once": Scenario(
+        sees_every_change_of_topologies, config=_TOPOLOGIES
+    ),
+    "sees topologies of nodes that are there, at an older server": Scenario(
+        sees_every_change_of_topologies, config=_TOPOLOGIES, streams_lists=False
+    ),
 }

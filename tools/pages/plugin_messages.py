@@ -323,6 +323,25 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
             "where the namespace is within its `spec.min`, no other namespace borrows."
         ),
     },
+    "NodeResourceTopologyMatch": {
+        "cannot align container": (
+            "No single NUMA node of the node has left what a container requests, next to the "
+            "containers before it: `kubectl get noderesourcetopologies <node> -o yaml` shows what "
+            "is left. Ask for less in one container, or free a NUMA node."
+        ),
+        "cannot align init container": (
+            "No single NUMA node of the node has left what an init container requests: ask for "
+            "less there, or free a NUMA node."
+        ),
+        "cannot align pod": (
+            "The kubelet aligns the pod as a whole, and no single NUMA node has left what its "
+            "containers request together. Ask for less, or free a NUMA node."
+        ),
+        "invalid node topology data": (
+            "It is not known what is left on the NUMA nodes: a pod is being bound to the node, or "
+            "another scheduler placed one. Wait for the node's next topology."
+        ),
+    },
     "GpuFragmentation": {
         "<plugin> and <plugin> both choose GPUs: enable one of them": (
             "A profile has at most one policy for GPUs: disable the others."

@@ -19,7 +19,14 @@ from moorage_sandbox.testing.virtual_loop import run_virtual
 from scheduler.tests.client.fakes import ScriptedTransport, Stream, failure
 
 # Watched only where a feature gate, a plugin or a setting asks for it.
-GATED = {"pod_groups", "device_taint_rules", "elastic_quotas", "coscheduling_groups", "jobs"}
+GATED = {
+    "pod_groups",
+    "device_taint_rules",
+    "elastic_quotas",
+    "coscheduling_groups",
+    "node_topologies",
+    "jobs",
+}
 
 
 def test_every_lister_has_its_kind():

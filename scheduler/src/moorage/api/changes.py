@@ -38,6 +38,7 @@ class Resource:
     COSCHEDULING_GROUP: Final = "podgroups.v1alpha1.scheduling.x-k8s.io"
     ELASTIC_QUOTA: Final = "elasticquotas.v1alpha1.scheduling.x-k8s.io"
     """Custom resources are named ``<plural>.<version>.<group>``, as plugins of Kubernetes do."""
+    NODE_RESOURCE_TOPOLOGY: Final = "noderesourcetopologies.v1alpha2.topology.node.k8s.io"
     WILDCARD: Final = "*"
     ASSIGNED_POD: Final = "AssignedPod"
     """Incoming only: a pod that has a node. Plugins register `POD`."""

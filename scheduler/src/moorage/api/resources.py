@@ -183,6 +183,14 @@ DEVICE_TAINT_RULES = _type(
 """Served by 1.37; 1.36 has v1beta2, so it is not one of `RESOURCES`."""
 ELASTIC_QUOTAS = _type("scheduling.x-k8s.io/v1alpha1", "ElasticQuota", "elasticquotas", short="eq")
 """A custom resource, so not one of `RESOURCES`: a server serves it by its definition."""
+NODE_RESOURCE_TOPOLOGIES = _type(
+    "topology.node.k8s.io/v1alpha2",
+    "NodeResourceTopology",
+    "noderesourcetopologies",
+    scope="cluster",
+    short="node-res-topo",
+)
+"""A custom resource, as `ELASTIC_QUOTAS`."""
 
 RESOURCES: Final[tuple[ResourceType, ...]] = (
     PODS,

@@ -1,7 +1,8 @@
 """Arguments of in-tree plugins: found by kind, read strictly, checked, defaulted.
 
 Called by `load` for every ``pluginConfig`` entry and by `merge` for plugins configured without
-one. The types themselves are in `plugin_args`, `plugin_args_optional` and `plugin_args_gpu`.
+one. The types themselves are in `plugin_args`, `plugin_args_optional`, `plugin_args_gpu` and the
+folder `scheduler_plugins`.
 """
 
 from __future__ import annotations
@@ -15,9 +16,15 @@ from moorage.config.past import is_past, with_advice
 from moorage.config.plugin_args import API_VERSION, ARGS_KINDS, Args, ArgsKind, with_defaults
 from moorage.config.plugin_args_gpu import GPU_ARGS_KINDS
 from moorage.config.plugin_args_optional import OPTIONAL_ARGS_KINDS, with_optional_defaults
+from moorage.config.scheduler_plugins.numa import NUMA_ARGS_KINDS, with_numa_defaults
 from moorage.config.strict import Reader, invalid
 
-_KINDS: Final[Mapping[str, ArgsKind]] = {**ARGS_KINDS, **OPTIONAL_ARGS_KINDS, **GPU_ARGS_KINDS}
+_KINDS: Final[Mapping[str, ArgsKind]] = {
+    **ARGS_KINDS,
+    **OPTIONAL_ARGS_KINDS,
+    **GPU_ARGS_KINDS,
+    **NUMA_ARGS_KINDS,
+}
 
 
 def args_type(plugin: str) -> type[Args] | None:
@@ -110,7 +117,7 @@ def read_foreign_args(
 
 
 def _with_defaults(args: Args) -> Args:
-    return with_optional_defaults(with_defaults(args))
+    return with_numa_defaults(with_optional_defaults(with_defaults(args)))
 
 
 def _kind_matches(plugin: str, raw: Mapping[str, Any]) -> bool:

@@ -113,8 +113,6 @@ ELSEWHERE: Final[dict[str, str]] = {
     "NetworkOverhead": "a plugin of scheduler-plugins; use InterPodAffinity with the topology keys "
     "of zone and region, so that pods that speak with each other are near",
     "NodeMetadata": _EXAMPLE.format("node_metadata.py:NodeMetadata"),
-    "NodeResourceTopologyMatch": "a plugin of scheduler-plugins; moorage does not read "
-    "NodeResourceTopology: use NodeResourcesFit, and node labels for nodes with one NUMA zone",
     "Peaks": "a plugin of scheduler-plugins; moorage knows no power models: prefer nodes by "
     "NodeAffinity, or score them by a plugin of your own",
     "PodState": _EXAMPLE.format("pod_state.py:PodState"),

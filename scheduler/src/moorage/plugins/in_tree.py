@@ -35,6 +35,7 @@ from moorage.plugins.nodes.node_name import NodeName
 from moorage.plugins.nodes.node_ports import NodePorts
 from moorage.plugins.nodes.node_unschedulable import NodeUnschedulable
 from moorage.plugins.nodes.taint_toleration import TaintToleration
+from moorage.plugins.numa.node_resource_topology_match import NodeResourceTopologyMatch
 from moorage.plugins.preemption.default_preemption import DefaultPreemption
 from moorage.plugins.preemption.preemption_toleration import PreemptionToleration
 from moorage.plugins.queue.priority_sort import PrioritySort
@@ -118,6 +119,7 @@ OPTIONAL: Final[tuple[PluginEntry, ...]] = tuple(
         NodeResourcesAllocatable,
         CapacityScheduling,
         PreemptionToleration,
+        NodeResourceTopologyMatch,
         *_GPU_SHARING,
     )
 )

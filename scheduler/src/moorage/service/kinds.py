@@ -15,6 +15,7 @@ import msgspec
 from moorage.api import resources
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS, CoschedulingGroup
+from moorage.api.custom.node_topology import NodeResourceTopology
 from moorage.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from moorage.api.elastic_quota import ElasticQuota
 from moorage.api.pod_group import PodGroup
@@ -156,6 +157,13 @@ CUSTOM: Final[tuple[WatchedKind, ...]] = (
         "coscheduling_groups",
         "1.16",
         Resource.COSCHEDULING_GROUP,
+    ),
+    _K(
+        resources.NODE_RESOURCE_TOPOLOGIES,
+        NodeResourceTopology,
+        "node_topologies",
+        "1.16",
+        Resource.NODE_RESOURCE_TOPOLOGY,
     ),
 )
 """Watched only where a plugin of some profile waits for their events; `since` is that of custom

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Generic, Protocol, TypeVar
 
 from moorage.api.coscheduling import CoschedulingGroup
+from moorage.api.custom.node_topology import NodeResourceTopology
 from moorage.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from moorage.api.elastic_quota import ElasticQuota
 from moorage.api.meta import ObjectMeta
@@ -112,3 +113,4 @@ class Listers:
         self.pod_groups: Lister[PodGroup] = Lister()
         self.coscheduling_groups: Lister[CoschedulingGroup] = Lister()
         self.elastic_quotas: Lister[ElasticQuota] = Lister()
+        self.node_topologies: Lister[NodeResourceTopology] = Lister()

@@ -1,0 +1,4 @@
+"""Arguments of plugins of scheduler-plugins, by subject; `args` lists their kinds.
+
+- `numa`: NodeResourceTopologyMatch.
+"""

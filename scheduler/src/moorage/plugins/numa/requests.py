@@ -1,0 +1,106 @@
+"""What the containers of a pod request of a NUMA node, and which resources a NUMA node has.
+
+Rules mirrored: scheduler-plugins v0.35 ``pkg/util/resource.go``,
+``pkg/noderesourcetopology/numaresources.go`` and ``resourcerequests``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from moorage.api.meta import ResourceList
+from moorage.api.names import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    is_hugepages_resource,
+    is_native_resource,
+)
+from moorage.api.pod import Container, Pod
+from moorage.api.quantity import parse_quantity
+from moorage.api.requests import qos_class, to_units
+
+GUARANTEED: Final = "Guaranteed"
+BEST_EFFORT: Final = "BestEffort"
+
+Request = Mapping[str, int]
+"""By resource name, zeros included; cpu in millicores, everything else in whole units."""
+
+
+class PodRequests(msgspec.Struct, frozen=True):
+    """The requests of one pod, container by container and as a whole.
+
+    Parameters
+    ----------
+    qos
+        Quality of service class.
+    init, regular
+        The requests of init containers and of the others, in their order.
+    whole
+        Of each resource the sum of the containers, or what an init container requests if that is
+        more. Overhead does not count.
+    has_devices
+        Whether a container requests a resource that is not Kubernetes' own.
+    """
+
+    qos: str
+    init: tuple[Request, ...]
+    regular: tuple[Request, ...]
+    whole: Request
+    has_devices: bool
+
+    @property
+    def guaranteed(self) -> bool:
+        """Whether the kubelet gives the pod cpu and memory of its own."""
+        return self.qos == GUARANTEED
+
+    @property
+    def is_free(self) -> bool:
+        """Whether a NUMA node has nothing to give to the pod."""
+        return self.qos == BEST_EFFORT and not self.has_devices
+
+
+def requests_of(pod: Pod) -> PodRequests:
+    """Return what a pod requests."""
+    init, regular = _of_each(pod.spec.init_containers), _of_each(pod.spec.containers)
+    return PodRequests(
+        qos=pod.status.qos_class or qos_class(pod),
+        init=init,
+        regular=regular,
+        whole=_whole(init, regular),
+        has_devices=any(
+            not is_native_resource(name) for each in (*init, *regular) for name in each
+        ),
+    )
+
+
+def is_numa_affine(name: str) -> bool:
+    """Whether every NUMA node has to report the resource: cpu, memory and huge pages."""
+    return name in (CPU, MEMORY) or is_hugepages_resource(name)
+
+
+def is_host_level(name: str) -> bool:
+    """Whether a node may have the resource without any NUMA node: storage and devices."""
+    return name in (EPHEMERAL_STORAGE, "storage") or not is_native_resource(name)
+
+
+def _of_each(containers: Iterable[Container]) -> tuple[Request, ...]:
+    return tuple(_amounts(each.resources.requests) for each in containers)
+
+
+def _amounts(requests: ResourceList) -> Request:
+    return {name: to_units(name, parse_quantity(text)) for name, text in requests.items()}
+
+
+def _whole(init: Iterable[Request], regular: Iterable[Request]) -> Request:
+    total: dict[str, int] = {}
+    for request in regular:
+        for name, amount in request.items():
+            total[name] = total.get(name, 0) + amount
+    for request in init:
+        for name, amount in request.items():
+            total[name] = max(total.get(name, 0), amount)
+    return total
