@@ -39,7 +39,6 @@ LARGE_ROOMS = {
     "moorage/what_if": 37,
     "moorage_lab/bench": 18,
     "moorage_lab/bench/scheduler_perf": 28,
-    "moorage_lab/cli/bench": 16,
     "moorage_lab/fault_sim": 28,
     "moorage_lab/fault_sim/invariants": 18,
     "moorage_lab/traces": 27,

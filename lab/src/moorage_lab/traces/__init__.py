@@ -5,6 +5,7 @@ process. Runs take place on `moorage.what_if` in virtual time; no API server tak
 
 - `scenario`: the file that describes an experiment, read whole with every fault listed.
 - `sources`, `columns`, `presets`, `rows`, `histories`: nodes and pods from files and traces.
+- `jobs`: jobs of several pods, and traces of them.
 - `arrivals`: when pods come, how long they run, and the load they make.
 - `inputs`: everything a run needs, as data that any process can be given.
 - `variants`: the configurations and grids of arguments that are compared.

@@ -6,12 +6,13 @@ from moorage_lab.cli.bench.api import bench_api
 from moorage_lab.cli.bench.churn import bench_churn
 from moorage_lab.cli.bench.explain import explain
 from moorage_lab.cli.bench.extender import bench_extender
-from moorage_lab.cli.bench.fgd import bench_fgd
 from moorage_lab.cli.bench.groups import bench_gang_arrivals, bench_groups_complete
 from moorage_lab.cli.bench.growth import bench_growth
 from moorage_lab.cli.bench.handover import handover
 from moorage_lab.cli.bench.page import bench_page
 from moorage_lab.cli.bench.path import bench_path
+from moorage_lab.cli.bench.published.fgd import bench_fgd
+from moorage_lab.cli.bench.published.queues import bench_queues
 from moorage_lab.cli.bench.questions import bench_questions
 from moorage_lab.cli.bench.scheduler_perf import bench_scheduler_perf
 from moorage_lab.cli.bench.soak import soak
@@ -33,6 +34,7 @@ for _benchmark in (
     bench_page,
     bench_path,
     bench_questions,
+    bench_queues,
     bench_scheduler_perf,
     bench_start,
     bench_fgd,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from moorage.cli.options import output_option
+from moorage_lab.cli.bench.published.seeds import seed_list
 
 if TYPE_CHECKING:
     from moorage.cli.render import Form
@@ -53,20 +54,6 @@ def _names(
     return value
 
 
-def _seeds(context: click.Context, parameter: click.Parameter, value: str) -> list[int]:
-    del context, parameter
-    seeds: list[int] = []
-    for part in value.split(","):
-        first, dash, last = part.partition("-")
-        numbers = [first, last] if dash else [first]
-        if not all(each.isascii() and each.isdigit() for each in numbers):
-            raise click.BadParameter(f"{value!r} is no list of seeds such as 42,45-51")
-        seeds += range(int(first), int(last or first) + 1)
-    if not seeds:
-        raise click.BadParameter(f"{value!r} names no seed")
-    return list(dict.fromkeys(seeds))
-
-
 @click.command("fgd", epilog=_EPILOG)
 @click.option(
     "--data",
@@ -93,7 +80,7 @@ def _seeds(context: click.Context, parameter: click.Parameter, value: str) -> li
 )
 @click.option(
     "--seeds",
-    callback=_seeds,
+    callback=seed_list,
     default=_SEEDS,
     show_default=True,
     metavar="N,N-N",

@@ -1,0 +1,1 @@
+"""Tests of jobs of several pods."""
