@@ -40,7 +40,7 @@ STATUS_GOES_ON = {
     "PodDisruptionBudget",
     "StatefulSet",
 }
-WARNING = "Warning: webhooks are stored and not called: this API server admits without them"
+WARNING = 'failed calling webhook "widgets.shop.example.com"'
 
 
 @pytest.fixture

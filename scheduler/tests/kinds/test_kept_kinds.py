@@ -201,6 +201,68 @@ def slice_of(*addresses: str, kind: str = "IPv4", **endpoint: Any) -> Obj:
         ),
         pytest.param(
             "validatingwebhookconfigurations",
+            webhooks(
+                webhook(
+                    rules=[
+                        {
+                            "operations": ["CREATE", "WATCH"],
+                            "apiGroups": ["*", "apps"],
+                            "apiVersions": ["v1", ""],
+                            "resources": ["pods/*", "pods/status", "*", "nodes"],
+                            "scope": "All",
+                        }
+                    ],
+                    clientConfig={"url": "http://me@a.example.com/x?y=z#f"},
+                ),
+                webhook(
+                    name="b.example.com",
+                    rules=[{}],
+                    clientConfig={"service": {"name": "a", "port": 70_000, "path": "a//b"}},
+                    objectSelector={"matchExpressions": [{"key": "a", "operator": "Is"}]},
+                ),
+            ),
+            [
+                'webhooks[0].rules[0].operations[1]: Unsupported value: "WATCH": supported values: '
+                '"*", "CONNECT", "CREATE", "DELETE", "UPDATE"',
+                'webhooks[0].rules[0].apiGroups: Invalid value: ["*","apps"]: '
+                "if '*' is present, must not specify other API groups",
+                "webhooks[0].rules[0].apiVersions[1]: Required value",
+                'webhooks[0].rules[0].resources[1]: Invalid value: "pods/status": '
+                "if 'pods/*' is present, must not specify pods/status",
+                "webhooks[0].rules[0].resources: Invalid value: "
+                '["pods/*","pods/status","*","nodes"]: '
+                "if '*' is present, must not specify other resources without subresources",
+                'webhooks[0].rules[0].scope: Unsupported value: "All": '
+                'supported values: "*", "Cluster", "Namespaced"',
+                'webhooks[0].clientConfig.url: Invalid value: "http": '
+                "'https' is the only allowed URL scheme; desired format: https://host[/path]",
+                'webhooks[0].clientConfig.url: Invalid value: "me": '
+                "user information is not permitted in the URL",
+                'webhooks[0].clientConfig.url: Invalid value: "f": '
+                "fragments are not permitted in the URL",
+                'webhooks[0].clientConfig.url: Invalid value: "y=z": '
+                "query parameters are not permitted in the URL",
+                "webhooks[1].rules[0].operations: Required value",
+                "webhooks[1].rules[0].apiGroups: Required value",
+                "webhooks[1].rules[0].apiVersions: Required value",
+                "webhooks[1].rules[0].resources: Required value",
+                "webhooks[1].objectSelector.matchExpressions[0].operator: "
+                'Invalid value: "Is": not a valid selector operator',
+                "webhooks[1].clientConfig.service.namespace: Required value: "
+                "service namespace is required",
+                "webhooks[1].clientConfig.service.port: Invalid value: 70000: "
+                "port is not valid: must be between 1 and 65535, inclusive",
+                'webhooks[1].clientConfig.service.path: Invalid value: "a//b": '
+                "must start with a '/'",
+                'webhooks[1].clientConfig.service.path: Invalid value: "a//b": '
+                "segment[0] may not be empty",
+                'webhooks[1].clientConfig.service.path: Invalid value: "a//b": '
+                "segment[1] may not be empty",
+            ],
+            id="webhooks whose rules and addresses make no sense",
+        ),
+        pytest.param(
+            "validatingwebhookconfigurations",
             webhooks(webhook(matchConditions=[condition("here", "object.metadata.name != 'x'")])),
             [],
             id="a webhook with a condition",
@@ -354,13 +416,7 @@ OF_ANOTHER = {"service": {"name": "api", "namespace": "default"}}
 @pytest.mark.parametrize(
     ("plural", "obj", "warnings"),
     [
-        pytest.param(
-            "mutatingwebhookconfigurations",
-            webhooks(webhook()),
-            ["webhooks are stored and not called: this API server admits without them"],
-            id="webhooks",
-        ),
-        pytest.param("mutatingwebhookconfigurations", webhooks(), [], id="no webhooks"),
+        pytest.param("mutatingwebhookconfigurations", webhooks(webhook()), [], id="webhooks"),
         pytest.param(
             "apiservices",
             api_service(**OF_ANOTHER),

@@ -34,6 +34,7 @@ from moorage_sandbox.apiserver.rbac.reviews import reviewed_resource
 from moorage_sandbox.apiserver.rbac.rules import Attributes
 from moorage_sandbox.apiserver.resource_calls import ResourceCalls, kind_addressed
 from moorage_sandbox.apiserver.subresources.binding import pod_target
+from moorage_sandbox.apiserver.webhooks.answers import AnswersNeeded, current_answers
 from moorage_sandbox.apiserver.wire.default_flows import DEFAULT_SCHEMAS
 from moorage_sandbox.apiserver.wire.flow_schemas import FlowSchemas
 from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF, YAML, content_type
@@ -152,11 +153,13 @@ class CallChain:
 
         Raises
         ------
-        TooLongHere, StaleError, GoneError
+        AnswersNeeded, TooLongHere, StaleError, GoneError
             The call has to be answered once more, or nobody waits for it.
         """
         notes = self._policies.notes
-        noted = request.method not in READS and bool(self._policies.stored.binding_shelf)
+        noted = request.method not in READS and any(notes.sources)
+        if (answers := current_answers()) is not None:
+            answers.restart()
         if noted:
             notes.clear()
         reply = self._reply_or_refusal(Call(request))
@@ -182,7 +185,7 @@ class CallChain:
             return status_reply(error)
         except RecursionError:
             return status_reply(bad_request("the object is nested too deeply"))
-        except (TooLongHere, StaleError, GoneError):
+        except (AnswersNeeded, TooLongHere, StaleError, GoneError):
             raise
         except Exception as error:
             _log.exception("%s %s failed", request.method, request.path)

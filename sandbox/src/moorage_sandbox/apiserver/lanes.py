@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 
@@ -21,10 +22,13 @@ from moorage_sandbox.apiserver.catalog import Routes
 from moorage_sandbox.apiserver.chain import READS
 from moorage_sandbox.apiserver.durability import Durability, ThreadWrites
 from moorage_sandbox.apiserver.policies.stored import StoredPolicies
+from moorage_sandbox.apiserver.webhooks.admission import Webhooks
+from moorage_sandbox.apiserver.webhooks.answers import answering_with, current_answers
+from moorage_sandbox.apiserver.webhooks.gathering import Gathering
 from moorage_sandbox.apiserver.wire.fairness import is_lease
 from moorage_sandbox.apiserver.wire.render import status_reply
 from moorage_sandbox.apiserver.wire.requests import Reply, Request
-from moorage_sandbox.apiserver.worker_thread import WorkerThread, takes_long
+from moorage_sandbox.apiserver.worker_thread import BODY_BYTES_MAX, WorkerThread, takes_long
 from moorage_sandbox.rules.cel_process import CelProcess
 from moorage_sandbox.storage.reads import TRIES_MAX, GoneError, LongCall, Reads, StaleError, noting
 from moorage_sandbox.storage.store import Store
@@ -58,6 +62,10 @@ class Lanes:
         Tell how much a call reads.
     policies
         Any of them may evaluate expressions on a write.
+    webhooks
+        Any of them may have to be asked about a write.
+    gathering
+        Asks them.
     durability
         Notes the writes of the worker thread.
     """
@@ -69,24 +77,30 @@ class Lanes:
         store: Store,
         *,
         policies: tuple[StoredPolicies, ...],
+        webhooks: Webhooks,
+        gathering: Gathering,
         durability: Durability,
     ) -> None:
         self._answer = answer
         self._routes = routes
         self._store = store
         self._validating, self._mutating = policies
+        self._webhooks = webhooks
         self._durability = durability
         self._cel_process = CelProcess()
         self.thread = WorkerThread()
+        self.gathering = gathering
 
     def choose(self, request: Request) -> Lane:
         """Return the lane of a call; strangers are refused on the loop."""
         if request.user is None:
             return Lane.LOOP
         target = self._routes.find(request.path)
-        if takes_long(request, target, self._store):
+        answers = current_answers()
+        is_long = answers is not None and answers.size_bytes > BODY_BYTES_MAX
+        if is_long or takes_long(request, target, self._store):
             return Lane.THREAD
-        if target is None or target.served.custom:
+        if target is None or target.served.custom or self.may_ask(request):
             return Lane.LOOP_FIRST
         may_evaluate = self._validating.binding_shelf or self._mutating.binding_shelf
         return Lane.LOOP_FIRST if may_evaluate else Lane.LOOP
@@ -100,7 +114,17 @@ class Lanes:
             return False
         return self._routes.find(request.path) is not None
 
+    def may_ask(self, request: Request) -> bool:
+        """Whether webhooks may have to be asked about a call."""
+        return request.method not in READS and any(self._webhooks.shelves)
+
     async def run(self, request: Request) -> Reply:
+        """Answer a call, as often as it takes to have the answers of webhooks."""
+        if self.may_ask(request):
+            return await self.gathering.reply_to(request, partial(self._run, request))
+        return await self._run(request)
+
+    async def _run(self, request: Request) -> Reply:
         """Answer a call in its lane; without a thread there is one lane."""
         lane = self.choose(request) if self.thread.executor is not None else Lane.LOOP
         if lane is not Lane.THREAD and self.has_to_wait(request):
@@ -115,7 +139,13 @@ class Lanes:
     async def _run_in_thread(self, request: Request) -> Reply:
         writes = self._durability.begin_in_thread()
         user = request.user.name if request.user else ""
-        reply = await self.thread.run(user, lambda call: self._work(request, call, writes))
+        answers = current_answers()
+
+        def work(call: LongCall) -> Reply:
+            with answering_with(answers):
+                return self._work(request, call, writes)
+
+        reply = await self.thread.run(user, work)
         if request.method in READS:
             return reply
         return await self._durability.refusal_of(writes) or reply

@@ -23,7 +23,7 @@ from moorage.kinds.served import ServedKind
 from moorage.kinds.status import unknown_path
 from moorage.kinds.values.packed_fields import packed
 from moorage_sandbox.apiserver.admission.addresses import ServiceAddresses
-from moorage_sandbox.apiserver.admission.checks import Admission
+from moorage_sandbox.apiserver.admission.checks import Admission, StoredRules
 from moorage_sandbox.apiserver.admission.namespaces import Namespaces
 from moorage_sandbox.apiserver.admission.quota import QUOTAS, Quotas
 from moorage_sandbox.apiserver.audit import AuditLog
@@ -37,6 +37,7 @@ from moorage_sandbox.apiserver.expiry import EventExpiry
 from moorage_sandbox.apiserver.lanes import NOT_AWAITED, Lane, Lanes
 from moorage_sandbox.apiserver.policies.denying import Policies
 from moorage_sandbox.apiserver.policies.mutating import Mutations
+from moorage_sandbox.apiserver.policies.stored import StoredPolicies
 from moorage_sandbox.apiserver.rbac.aggregation import Aggregation
 from moorage_sandbox.apiserver.rbac.authorizer import Authorizer
 from moorage_sandbox.apiserver.rbac.escalation import Escalation
@@ -44,6 +45,8 @@ from moorage_sandbox.apiserver.rbac.reviews import Reviews
 from moorage_sandbox.apiserver.resource_calls import ResourceCalls
 from moorage_sandbox.apiserver.verbs.deleting import Deleter
 from moorage_sandbox.apiserver.verbs.writing import Writer
+from moorage_sandbox.apiserver.webhooks.admission import Webhooks
+from moorage_sandbox.apiserver.webhooks.gathering import Gathering, Sender
 from moorage_sandbox.apiserver.wire.render import status_reply
 from moorage_sandbox.apiserver.wire.requests import Reply, Request
 from moorage_sandbox.apiserver.world import GIT_VERSION, World
@@ -106,7 +109,13 @@ class ApiServer:
         self._escalation = Escalation(self._authorizer)
         policies, mutations = Policies(self._world), Mutations(self._world)
         self._namespaces = Namespaces(self._world, self._deleter)
-        admission = Admission(self._world, self._quotas, self._escalation, policies, mutations)
+        self._webhooks = Webhooks(self._world, policies.notes)
+        admission = Admission(
+            self._world,
+            self._quotas,
+            self._escalation,
+            StoredRules(policies, mutations, self._webhooks),
+        )
         self._writer = Writer(
             self._world,
             deleter=self._deleter,
@@ -128,13 +137,7 @@ class ApiServer:
         self._own_paths = OwnPaths(self._world, reviews, self.account_tokens)
         routes = Routes(self._catalog)
         self._chain = self._new_chain(routes, policies, enforced=rbac)
-        self._lanes = Lanes(
-            self._chain.answer,
-            routes,
-            self._store,
-            policies=(policies.stored, mutations.stored),
-            durability=self._durability,
-        )
+        self._lanes = self._new_lanes(routes, (policies.stored, mutations.stored), streams)
 
     def _new_chain(self, routes: Routes, policies: Policies, *, enforced: bool) -> CallChain:
         return CallChain(
@@ -145,6 +148,19 @@ class ApiServer:
             policies=policies,
             rights=Rights(self._authorizer, self._escalation),
             enforced=enforced,
+        )
+
+    def _new_lanes(
+        self, routes: Routes, policies: tuple[StoredPolicies, ...], streams: Streams
+    ) -> Lanes:
+        return Lanes(
+            self._chain.answer,
+            routes,
+            self._store,
+            policies=policies,
+            webhooks=self._webhooks,
+            gathering=Gathering(self._world, streams.stream("apiserver/webhooks")),
+            durability=self._durability,
         )
 
     @property
@@ -243,6 +259,10 @@ class ApiServer:
     def audit_to(self, log: AuditLog) -> None:
         """Write every call from now on to an audit log; a watch when it begins."""
         self._audit = log
+
+    def use_sender(self, sender: Sender) -> None:
+        """Send the reviews of webhooks by another way than over HTTPS."""
+        self._lanes.gathering.sender = sender
 
     def control_time(self, timeline: Timeline) -> None:
         """Let an administrator stop and step the time of this server and of all that share it."""

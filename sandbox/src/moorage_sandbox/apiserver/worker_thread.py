@@ -37,7 +37,8 @@ T = TypeVar("T")
 # A call answered in the loop costs at most 20 ms (2-core machine, 2026-11-22). In the worst case,
 # checking a body costs 1 to 3 microseconds a byte, and changing an object about 0.5. A row of a
 # table costs 50, and matching an object with a selector 0.1 a character of the selector.
-_BODY_BYTES_MAX = 8 * 1024
+BODY_BYTES_MAX = 8 * 1024
+"""Length of the longest body that is read on the loop."""
 _STORED_BYTES_MAX = 32 * 1024
 _ROWS_MAX = 200
 _LIST_BYTES_MAX = 256 * 1024
@@ -77,7 +78,7 @@ def takes_long(request: Request, target: Target | None, store: Store) -> bool:
     store
         Stored objects.
     """
-    if len(request.body) > _BODY_BYTES_MAX or (request.method == "PATCH" and _COPY in request.body):
+    if len(request.body) > BODY_BYTES_MAX or (request.method == "PATCH" and _COPY in request.body):
         return True
     if target is None:
         # A document about the server; the descriptions of all kinds are made on demand. A piece of

@@ -18,6 +18,7 @@ from moorage.base.clock import Clock
 from moorage.base.rng import Random
 from moorage.kinds.kind import Numbers, Obj
 from moorage_sandbox.apiserver.catalog import Catalog, Served
+from moorage_sandbox.apiserver.webhooks.answers import current_answers
 from moorage_sandbox.apiserver.wire.requests import User
 from moorage_sandbox.storage.reads import (
     TRIES_MAX,
@@ -82,8 +83,8 @@ class World:
     ) -> None:
         self.catalog = catalog
         self.store = store
-        self.clock = clock
-        self.rng = rng
+        self._clock = clock
+        self._rng = rng
         self.git_version = git_version
         # Calls are answered in the loop while a thread answers a long call: each has a user of its
         # own.
@@ -102,6 +103,22 @@ class World:
         self.apart: Apart = _here
         # While in this context, calls in the loop write nothing but leases.
         self.alone: Callable[[], AbstractContextManager[None]] = nullcontext
+
+    @property
+    def clock(self) -> Clock:
+        """Time stamps and ages; for a call that asks webhooks, the time of the call."""
+        answers = current_answers()
+        return self._clock if answers is None else answers.clock
+
+    @property
+    def rng(self) -> Random:
+        """Uids, generated names, addresses; a call that asks webhooks draws the same each time."""
+        answers = current_answers()
+        return self._rng if answers is None else answers.rng
+
+    @rng.setter
+    def rng(self, rng: Random) -> None:
+        self._rng = rng
 
     @property
     def caller(self) -> User:

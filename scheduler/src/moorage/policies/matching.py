@@ -1,11 +1,13 @@
-"""Whether a policy, or a binding, is about a write.
+"""Whether a policy, a binding or a webhook is about a write.
 
-Place in the flow: `asking` asks here for each binding. Mirrors kubernetes v1.36 apiserver
-pkg/admission/plugin/policy/matching and pkg/admission/plugin/webhook/predicates.
+Place in the flow: `bound` asks here for each binding, and the API server for each webhook. Mirrors
+kubernetes v1.36 apiserver pkg/admission/plugin/policy/matching and
+pkg/admission/plugin/webhook/predicates.
 """
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import msgspec
@@ -58,19 +60,46 @@ def matches(wanted: Json, write: Write) -> bool:
     """Whether ``matchConstraints`` of a policy, or ``matchResources`` of a binding, hold."""
     rules, excluded = objects(wanted, "resourceRules"), objects(wanted, "excludeResourceRules")
     exact = wanted.get("matchPolicy") == "Exact"
-    if rules and not any(_covers(rule, write, exact=exact) for rule in rules):
+    versions = {write.resource.version} if exact else write.versions
+    if rules and not any(_covers(rule, write, versions) for rule in rules):
         return False
-    if any(_covers(rule, write, exact=exact) for rule in excluded):
+    if any(_covers(rule, write, versions) for rule in excluded):
         return False
+    return _selected(wanted, write)
+
+
+def version_for(webhook: Json, write: Write) -> str | None:
+    """Return the version in which a webhook sees a write; None for a write it is not called for.
+
+    A rule for the version of the call comes first. By the match policy ``Equivalent``, the first
+    rule for another served version counts, too: the object is converted to that version.
+    """
+    rules = objects(webhook, "rules")
+    own = write.resource.version
+    others = [] if webhook.get("matchPolicy") == "Exact" else sorted(write.versions - {own})
+    version = next(
+        (
+            version
+            for wanted in ([own], others)
+            for rule in rules
+            for version in wanted
+            if _covers(rule, write, {version})
+        ),
+        None,
+    )
+    return version if version and _selected(webhook, write) else None
+
+
+def _selected(wanted: Json, write: Write) -> bool:
+    """Whether the selectors of namespaces and objects hold."""
     return _in_namespace(child(wanted, "namespaceSelector"), write) and any(
         _selects(child(wanted, "objectSelector"), obj) for obj in (write.new, write.old)
     )
 
 
-def _covers(rule: Json, write: Write, *, exact: bool) -> bool:
+def _covers(rule: Json, write: Write, versions: AbstractSet[str]) -> bool:
     resource = write.resource
     called = resource.plural + (f"/{write.subresource}" if write.subresource else "")
-    versions = {resource.version} if exact else write.versions
     names = strings(rule, "resourceNames")
     return (
         _has(rule, "operations", {write.operation})
@@ -107,4 +136,4 @@ def _selects(selector: Json, obj: Obj | None) -> bool:
     if obj is None:
         return False
     matcher = compile_label_selector(msgspec.convert(selector, LabelSelector))
-    return matcher.matches(obj["metadata"].get("labels") or {})
+    return matcher.matches(child(obj, "metadata", "labels"))

@@ -1,6 +1,7 @@
-"""Webhook configurations and APIService: stored, so that charts that contain them install.
+"""The kinds of webhook configurations, and APIService, which is stored so that charts install.
 
-The server calls none of them, and a warning tells the client so. Mirrors kubernetes v1.36
+The API server asks the webhooks. It aggregates no API service of others, and a warning tells the
+client so. Mirrors kubernetes v1.36
 pkg/apis/admissionregistration/{v1/defaults.go,validation} and
 staging/src/k8s.io/kube-aggregator/pkg/apis/apiregistration.
 """
@@ -15,14 +16,15 @@ from moorage.api.resources import ResourceType
 from moorage.base.clock import rfc3339
 from moorage.cel.runtime import Refusal, is_installed
 from moorage.kinds.cells import AGE, NAME, column, count, name_of
-from moorage.kinds.fields import defaults, if_present, needed, one_of, rules, within
+from moorage.kinds.fields import defaults, each, if_present, needed, one_of, rules, within
 from moorage.kinds.kind import Context, FieldError, Obj, duplicate, invalid, required
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, child, condition, objects, text
 from moorage.kinds.values.name_rules import path_segment_name
+from moorage.kinds.values.selectors import check_label_selector
 from moorage.policies.expressions import compiled
+from moorage.policies.hook_rules import check_client, check_review_versions, hook_rule
 
-_NOT_CALLED = "webhooks are stored and not called: this API server admits without them"
 _NOT_AGGREGATED = "API services of others are stored and not aggregated: their kinds are not served"
 _REVIEWS = ("v1", "v1beta1")
 _SEGMENTS = 3
@@ -39,25 +41,20 @@ def _name(name: str | None, where: str) -> list[FieldError]:
     return errors
 
 
-def _versions(versions: list[str] | None, where: str) -> list[FieldError]:
-    if not versions:
-        return [required(where, "must specify one of v1, v1beta1")]
-    if set(versions) & set(_REVIEWS):
-        return []
-    return [invalid(where, versions, "must include at least one of v1, v1beta1")]
-
-
-def _client(client: Json | None, where: str) -> list[FieldError]:
-    ways = [key for key in ("url", "service") if (client or {}).get(key) is not None]
-    return [] if len(ways) == 1 else [required(where, "exactly one of url or service is required")]
+def _versions(versions: Any, where: str) -> list[FieldError]:
+    return check_review_versions(_REVIEWS, versions, where)
 
 
 def _conditions(conditions: list[Json] | None, where: str) -> list[FieldError]:
     """Refuse match conditions that do not compile; those with unknown functions are stored."""
     errors: list[FieldError] = []
     names: set[str] = set()
-    for index, each in enumerate(conditions or ()):
-        field, name, expression = f"{where}[{index}]", text(each, "name"), text(each, "expression")
+    for index, entry in enumerate(conditions or ()):
+        field, name, expression = (
+            f"{where}[{index}]",
+            text(entry, "name"),
+            text(entry, "expression"),
+        )
         if not expression.strip():
             errors.append(required(f"{field}.expression", ""))
         elif is_installed():
@@ -85,7 +82,10 @@ _webhook = rules(
         "timeoutSeconds",
         within(1, _TIMEOUT_MAX, f"the timeout value must be between 1 and {_TIMEOUT_MAX} seconds"),
     ),
-    ("clientConfig", _client),
+    ("rules", each(hook_rule)),
+    ("namespaceSelector objectSelector", check_label_selector),
+    ("reinvocationPolicy", if_present(one_of("IfNeeded", "Never"))),
+    ("clientConfig", check_client),
     ("matchConditions", _conditions),
 )
 
@@ -126,7 +126,7 @@ def _configuration(resource: ResourceType, **more: Any) -> ServedKind:
         defaults=defaults(unset={f"webhooks[].{key}": value for key, value in values.items()}),
         counts_generations=True,
         rules=_webhooks,
-        warn=lambda obj: [_NOT_CALLED] if objects(obj, "webhooks") else [],
+        acted_on_by="admission",
     )
 
 

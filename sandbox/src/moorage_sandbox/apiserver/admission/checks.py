@@ -6,6 +6,8 @@ objects belongs to the kinds (``prepare_create``).
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from moorage.kinds.kind import Obj
 from moorage.kinds.quotas.limit_range import limit_faults
 from moorage.kinds.status import forbidden
@@ -15,8 +17,27 @@ from moorage_sandbox.apiserver.catalog import Served
 from moorage_sandbox.apiserver.policies.denying import Policies
 from moorage_sandbox.apiserver.policies.mutating import Mutations
 from moorage_sandbox.apiserver.rbac.escalation import Escalation
+from moorage_sandbox.apiserver.webhooks.admission import Webhooks
 from moorage_sandbox.apiserver.world import World
 from moorage_sandbox.storage.record import Record
+
+
+class StoredRules(NamedTuple):
+    """What clients have stored to decide about writes.
+
+    Parameters
+    ----------
+    policies
+        Refuse writes.
+    mutations
+        Change objects.
+    webhooks
+        Programs of the clients that do both.
+    """
+
+    policies: Policies
+    mutations: Mutations
+    webhooks: Webhooks
 
 
 class Admission:
@@ -30,25 +51,89 @@ class Admission:
         Counts the quotas.
     escalation
         Checks objects that grant rights.
-    policies
-        Checks objects against the policies that clients have stored.
-    mutations
-        Changes objects as the policies that clients have stored say.
+    stored
+        Policies and webhooks that clients have stored.
+
+    Attributes
+    ----------
+    webhooks
+        Asked about each write by its verb.
     """
 
     def __init__(
-        self,
-        world: World,
-        quotas: Quotas,
-        escalation: Escalation,
-        policies: Policies,
-        mutations: Mutations,
+        self, world: World, quotas: Quotas, escalation: Escalation, stored: StoredRules
     ) -> None:
         self._world = world
-        self.mutations = mutations
-        self._policies = policies
+        self._policies, self._mutations, self.webhooks = stored
+        self._hooks = self.webhooks.shelves
         self._quotas = quotas
         self._escalation = escalation
+
+    @property
+    def may_change(self) -> bool:
+        """Whether `changed` may change anything."""
+        return bool(self._mutations.stored.binding_shelf) or any(self._hooks)
+
+    def changed(
+        self, served: Served, new: Obj, old: Obj | None, *, subresource: str = "", dry_run: bool
+    ) -> Obj:
+        """Return an object as policies and webhooks change it, in the ruled form.
+
+        Parameters
+        ----------
+        served
+            The resource as it is called.
+        new, old
+            The object in the ruled form, which may be changed; and the object before, None when it
+            is new.
+        subresource
+            ``status``, the name of another part of the object, or empty.
+        dry_run
+            The object will not be stored.
+
+        Raises
+        ------
+        StatusError
+            As a webhook or a policy says.
+        AnswersNeeded
+            A webhook has to answer first.
+        """
+        if self._mutations.stored.binding_shelf and subresource in ("", "status"):
+            new = self._mutations.mutated(
+                served, new, old, subresource=subresource, dry_run=dry_run
+            )
+        if not any(self._hooks):
+            return new
+        name = text(old or new, "metadata", "name")
+        subject = self.webhooks.subject(
+            served, (new, old), subresource=subresource, name=name, dry_run=dry_run
+        )
+        patched = self.webhooks.mutate(served, subject)
+        return new if patched is None else served.to_ruled(patched)
+
+    def check_webhooks(
+        self,
+        served: Served,
+        objects: tuple[Obj | None, Obj | None],
+        *,
+        subresource: str = "",
+        name: str,
+        dry_run: bool,
+    ) -> None:
+        """Refuse a write that a webhook denies; ``objects`` are (new, old) in the ruled form.
+
+        Raises
+        ------
+        StatusError
+            As a webhook says.
+        AnswersNeeded
+            A webhook has to answer first.
+        """
+        if any(self._hooks):
+            subject = self.webhooks.subject(
+                served, objects, subresource=subresource, name=name, dry_run=dry_run
+            )
+            self.webhooks.validate(served, subject)
 
     def check_may_create(self) -> None:
         """Refuse an apply or a PUT that would create an object its caller may not create.
@@ -63,10 +148,10 @@ class Admission:
     @property
     def checks_deletes(self) -> bool:
         """Whether `check_delete` may refuse anything."""
-        return bool(self._policies.stored.binding_shelf)
+        return bool(self._policies.stored.binding_shelf) or any(self._hooks)
 
     def check_delete(self, served: Served, record: Record, *, dry_run: bool) -> None:
-        """Refuse a client's delete that a policy denies.
+        """Refuse a client's delete that a policy or a webhook denies.
 
         Raises
         ------
@@ -75,6 +160,12 @@ class Admission:
         """
         if self._policies.stored.binding_shelf:
             self._policies.check_write(served, None, served.ruled(record), dry_run=dry_run)
+        if any(self._hooks):
+            subject = self.webhooks.subject(
+                served, (None, served.ruled(record)), name=record.name, dry_run=dry_run
+            )
+            self.webhooks.mutate(served, subject)
+            self.webhooks.validate(served, subject)
 
     def check_status(self, served: Served, new: Obj, old: Obj, *, dry_run: bool) -> None:
         """Refuse a new status that its caller may not write.
@@ -112,6 +203,23 @@ class Admission:
         """
         self._escalation.check_part(served, old, subresource=subresource)
         self._policies.check_write(served, new, old, subresource=subresource, dry_run=dry_run)
+
+    def check_update(
+        self, served: Served, new: Obj, old: Obj, *, subresource: str, dry_run: bool
+    ) -> None:
+        """Refuse a change of an object, or of a part of it, that its caller may not store.
+
+        Raises
+        ------
+        StatusError
+            403, or as a policy says.
+        """
+        if not subresource:
+            self.admit_object(served, new, old, dry_run=dry_run)
+        elif subresource == "status":
+            self.check_status(served, new, old, dry_run=dry_run)
+        else:
+            self.check_part(served, new, old, subresource=subresource, dry_run=dry_run)
 
     def check_bounds(
         self, served: Served, new: Obj, old: Obj | None, *, resized: bool = False

@@ -30,6 +30,7 @@ class Policies:
         self.stored = StoredPolicies(
             world, "validatingadmissionpolicies", "validatingadmissionpolicybindings"
         )
+        self.notes.sources.append(self.stored.binding_shelf)
 
     def check_write(
         self,

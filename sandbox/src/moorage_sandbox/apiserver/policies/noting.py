@@ -1,12 +1,12 @@
-"""What policies say about a call besides a refusal: warnings, and annotations of the audit event.
+"""What policies and webhooks say about a call besides a refusal: warnings and audit annotations.
 
-Place in the flow: `denying` notes it, and `server` adds it to the reply. Mirrors kubernetes v1.36
-apiserver pkg/admission/plugin/policy/validating/dispatcher.go.
+Place in the flow: `denying` and the webhooks note it, and `chain` adds it to the reply. Mirrors
+kubernetes v1.36 apiserver pkg/admission/plugin/policy/validating/dispatcher.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from contextvars import ContextVar
 from typing import Any, Final
 
@@ -31,10 +31,17 @@ class _OfCall:
 
 
 class Notes:
-    """The notes about the current call; a thread may answer another call at the same time."""
+    """The notes about the current call; a thread may answer another call at the same time.
+
+    Attributes
+    ----------
+    sources
+        The shelves of what may note something: nothing is noted while they are empty.
+    """
 
     def __init__(self) -> None:
         self._current: ContextVar[_OfCall] = ContextVar("notes")
+        self.sources: list[Sized] = []
 
     def clear(self) -> None:
         """Forget the notes of the call before."""
@@ -65,6 +72,14 @@ class Notes:
                     "validationActions": bound.actions,
                 }
             )
+
+    def add_warning(self, warning: str) -> None:
+        """Note a warning for the client."""
+        self._of_call.warnings.append(warning)
+
+    def annotate(self, key: str, value: str) -> None:
+        """Note an annotation of the audit event."""
+        self._of_call.annotations[key] = {value: None}
 
     def add_annotations(self, policy: str, annotations: Iterable[tuple[str, str]]) -> None:
         """Note audit annotations of a policy; equal texts of several bindings are noted once."""

@@ -51,25 +51,10 @@ class StoredPolicies(BoundPolicies):
         subresource
             ``status``, or empty.
         """
-        resource = served.kind.resource
-        if not self.binding_shelf or not is_installed() or resource.group == GROUP:
+        if not self.binding_shelf or not is_installed() or served.kind.resource.group == GROUP:
             # Otherwise a policy could keep its own removal from happening.
             return None
-        namespace = text(new or old or {}, "metadata", "namespace")
-        versions = frozenset(
-            kind.resource.version
-            for kind in self._world.catalog.kinds
-            if (kind.resource.group, kind.resource.plural) == (resource.group, resource.plural)
-        )
-        return Write(
-            operation="CREATE" if old is None else "DELETE" if new is None else "UPDATE",
-            resource=resource,
-            versions=versions,
-            subresource=subresource,
-            new=None if new is None else served.served_from_ruled(new),
-            old=None if old is None else served.served_from_ruled(old),
-            namespace=self._world.lookup("namespaces", None, namespace) if namespace else None,
-        )
+        return write_of(self._world, served, (new, old), subresource)
 
     def params_of(self, kind: Json, namespace: str, chosen: Chosen) -> list[Obj] | None:
         """Return the chosen stored objects of a kind of parameters."""
@@ -82,3 +67,26 @@ class StoredPolicies(BoundPolicies):
             for record in self._world.store.shelf(served.shelf).records(where)
             if chosen(record.name, record.labels)
         ]
+
+
+def write_of(
+    world: World, served: Served, objects: tuple[Obj | None, Obj | None], subresource: str
+) -> Write:
+    """Return a write as policies and webhooks see it; ``objects`` are (new, old), both ruled."""
+    new, old = objects
+    resource = served.kind.resource
+    namespace = text(new or old or {}, "metadata", "namespace")
+    versions = frozenset(
+        kind.resource.version
+        for kind in world.catalog.kinds
+        if (kind.resource.group, kind.resource.plural) == (resource.group, resource.plural)
+    )
+    return Write(
+        operation="CREATE" if old is None else "DELETE" if new is None else "UPDATE",
+        resource=resource,
+        versions=versions,
+        subresource=subresource,
+        new=None if new is None else served.served_from_ruled(new),
+        old=None if old is None else served.served_from_ruled(old),
+        namespace=world.lookup("namespaces", None, namespace) if namespace else None,
+    )

@@ -26,6 +26,7 @@ from moorage.kinds.status import (
 from moorage_sandbox.apiserver.catalog import Served, Target
 from moorage_sandbox.apiserver.verbs.reading import get_record
 from moorage_sandbox.apiserver.verbs.write_options import dry_run_faults
+from moorage_sandbox.apiserver.webhooks.answers import current_answers
 from moorage_sandbox.apiserver.wire.bodies import decode_json
 from moorage_sandbox.apiserver.wire.negotiate import JSON, SPOKEN_BUILT_IN, content_type
 from moorage_sandbox.apiserver.wire.requests import Query, Request
@@ -222,8 +223,12 @@ class Deleter:
         StatusError
             As `delete_object`, for the first object that may not be deleted.
         """
-        deleted = []
-        for few in _batches(records, _TOGETHER_MAX if check is None else 1):
+        answers = None if check is None else current_answers()
+        # Some may have been deleted before a webhook had to be asked about the next one.
+        deleted = [] if answers is None else answers.deleted
+        gone = {each.uid for each in deleted}
+        left = (each for each in records if each.uid not in gone)
+        for few in _batches(left, _TOGETHER_MAX if check is None else 1):
             work = partial(self._few, served, few, options, check)
             # A check may take long, and so may decoding a large object: neither is done in a step.
             if check is None and len(few[0].data) <= _TOGETHER_BYTES_MAX:

@@ -53,10 +53,16 @@ def agree_with_path(obj: Obj, target: Target) -> None:
             )
 
 
-def stamp_new(obj: Obj, clock: Clock, rng: Random) -> None:
-    """Give a new object its uid and creation time, in place; drop fields clients may not set."""
-    meta = obj["metadata"]
+def drop_system_fields(meta: Obj) -> None:
+    """Drop fields of a new object that clients may not set, in place."""
     for field in (*_SYSTEM_FIELDS, "resourceVersion", "selfLink", "managedFields"):
+        meta.pop(field, None)
+
+
+def stamp_new(obj: Obj, clock: Clock, rng: Random) -> None:
+    """Give a new object its uid and creation time, in place."""
+    meta = obj["metadata"]
+    for field in (*_SYSTEM_FIELDS, "resourceVersion", "selfLink"):
         meta.pop(field, None)
     meta["uid"] = new_uid(rng)
     meta["creationTimestamp"] = rfc3339(clock.now_ns())

@@ -30,6 +30,7 @@ from moorage_sandbox.apiserver.verbs.deleting import NAMESPACES, Deleter
 from moorage_sandbox.apiserver.verbs.metadata import (
     agree_with_path,
     check_never_stored,
+    drop_system_fields,
     generate_name,
     keep_system_fields,
     object_version,
@@ -139,21 +140,25 @@ class Writer:
         agree_with_path(obj, target)
         obj = served.to_ruled(obj)
         meta = obj["metadata"]
-        self._name(target, meta)
-        stamp_new(obj, world.clock, world.rng)
+        drop_system_fields(meta)
+        sent_name = meta.get("name") or ""
         if kind.resource.namespaced:
-            self._namespaces.check_open(target.namespace, kind.resource, meta.get("name") or "")
+            self._namespaces.check_open(target.namespace, kind.resource, sent_name)
         if managed:
             meta["managedFields"] = managed
-        if self._admission.mutations.stored.binding_shelf:
-            obj = self._admission.mutations.mutated(served, obj, None, dry_run=dry_run)
+        if self._admission.may_change:
+            obj = self._admission.changed(served, obj, None, dry_run=dry_run)
             agree_with_path(obj, target)
             meta = obj["metadata"]
+        # Nobody sees the name that the server makes, the uid and the time before this.
+        self._name(target, meta)
+        stamp_new(obj, world.clock, world.rng)
         kind.prepare_create(obj, world)
         errors = kind.validate(obj, None, subresource=None)
         if errors:
             raise invalid_object(kind.resource, meta.get("name") or "", errors)
         self._admission.admit_object(served, obj, None, dry_run=dry_run)
+        self._admission.check_webhooks(served, (obj, None), name=sent_name, dry_run=dry_run)
         return world.run_in_one_step(lambda: self._store_new(served, obj, dry_run=dry_run))
 
     def _store_new(self, served: Served, obj: Obj, *, dry_run: bool) -> Record:
@@ -332,9 +337,10 @@ class Writer:
         if writing is not None and not of_part:
             # Fields that admission or the kind changes belong to nobody.
             managed = _tracked(served, old, new, sent, writing)
-        if self._admission.mutations.stored.binding_shelf and subresource in (None, "status"):
-            asked = self._admission.mutations.mutated
-            new = asked(served, new, old, subresource=subresource or "", dry_run=dry_run)
+        if self._admission.may_change:
+            new = self._admission.changed(
+                served, new, old, subresource=subresource or "", dry_run=dry_run
+            )
             agree_with_path(new, target)
             keep_system_fields(new, old)
         kind.prepare_update(new, old, subresource=subresource, ctx=self._world)
@@ -345,14 +351,14 @@ class Writer:
         if errors:
             raise invalid_object(kind.resource, target.name, errors)
         _set_managed(new, managed)
+        part = subresource or ""
+        if new != old:
+            self._admission.check_update(served, new, old, subresource=part, dry_run=dry_run)
+        self._admission.check_webhooks(
+            served, (new, old), subresource=part, name=record.name, dry_run=dry_run
+        )
         if new == old:
             return record
-        if subresource is None:
-            self._admission.admit_object(served, new, old, dry_run=dry_run)
-        elif subresource == "status":
-            self._admission.check_status(served, new, old, dry_run=dry_run)
-        else:
-            self._admission.check_part(served, new, old, subresource=subresource, dry_run=dry_run)
         return self._world.run_in_one_step(
             lambda: self._store_changed(served, record, (new, old), subresource, dry_run=dry_run)
         )

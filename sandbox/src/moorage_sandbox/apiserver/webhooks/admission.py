@@ -1,0 +1,377 @@
+"""Asks webhooks about a write: those that may change its object, then those that may refuse it.
+
+Place in the flow: the verbs ask here while there are webhooks. Where an answer is missing,
+`AnswersNeeded` is raised and nothing has been changed. Mirrors kubernetes v1.36 apiserver
+pkg/admission/plugin/webhook: generic/webhook.go and the dispatchers of both kinds.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Final
+
+import msgspec
+
+from moorage.api.resources import (
+    MUTATING_WEBHOOK_CONFIGURATIONS,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
+    ResourceType,
+)
+from moorage.cel.budget import USED_UP
+from moorage.cel.evaluators import evaluate_within
+from moorage.cel.runtime import is_installed
+from moorage.kinds.kind import Obj
+from moorage.kinds.status import StatusError, forbidden, internal
+from moorage.kinds.tree import number, strings, text
+from moorage.policies.bound import GROUP
+from moorage.policies.expressions import Failed, applies, missing
+from moorage.policies.matching import Write, version_for
+from moorage_sandbox.apiserver.catalog import Served
+from moorage_sandbox.apiserver.policies.noting import Notes
+from moorage_sandbox.apiserver.policies.stored import write_of
+from moorage_sandbox.apiserver.webhooks.addresses import HookAddresses
+from moorage_sandbox.apiserver.webhooks.answers import (
+    AnswersNeeded,
+    HookError,
+    Question,
+    current_answers,
+)
+from moorage_sandbox.apiserver.webhooks.options import options_of
+from moorage_sandbox.apiserver.webhooks.patches import patched_object
+from moorage_sandbox.apiserver.webhooks.reviews import (
+    Response,
+    Subject,
+    no_dry_run,
+    read_response,
+    rejection,
+    review_of,
+    review_version,
+)
+from moorage_sandbox.apiserver.webhooks.stored import Hook, StoredHooks
+from moorage_sandbox.apiserver.world import World
+
+MUTATIONS: Final = "mutation.webhook.admission.k8s.io"
+"""Audit annotations about the webhooks that may change an object."""
+VALIDATIONS: Final = "validating.webhook.admission.k8s.io"
+"""Audit annotations about the webhooks that may refuse a write."""
+_WITHOUT_EFFECTS: Final = ("None", "NoneOnDryRun")
+_TIMEOUT_SECONDS: Final = 10
+
+
+class Webhooks:
+    """The webhooks of the stored configurations.
+
+    Parameters
+    ----------
+    world
+        Holds the configurations.
+    notes
+        Takes warnings and audit annotations.
+
+    Attributes
+    ----------
+    addresses
+        Where webhooks listen.
+    shelves
+        The configurations: while all are empty, no webhook is asked about anything.
+    """
+
+    def __init__(self, world: World, notes: Notes) -> None:
+        self._world = world
+        self._notes = notes
+        self.addresses = HookAddresses(world)
+        self._mutating = StoredHooks(world, MUTATING_WEBHOOK_CONFIGURATIONS)
+        self._validating = StoredHooks(world, VALIDATING_WEBHOOK_CONFIGURATIONS)
+        self.shelves = (self._mutating.shelf, self._validating.shelf)
+        notes.sources += self.shelves
+
+    def subject(
+        self,
+        served: Served,
+        objects: tuple[Obj | None, Obj | None],
+        *,
+        subresource: str = "",
+        name: str,
+        dry_run: bool,
+    ) -> Subject | None:
+        """Return a write as webhooks see it; None for a write that no webhook is asked about.
+
+        Parameters
+        ----------
+        served
+            The resource as it is called.
+        objects
+            (new, old) in the ruled form: None when it is deleted, and None when it is new.
+        subresource
+            The part of the object that is written; empty for the whole object.
+        name
+            Name of the object, as the call has it.
+        dry_run
+            Nothing will be stored.
+        """
+        if current_answers() is None or served.kind.resource.group == GROUP:
+            # A write of the server itself, or one that could repair a webhook.
+            return None
+        write = write_of(self._world, served, objects, subresource)
+        return self.subject_of(write, served.kind.resource, name=name, dry_run=dry_run)
+
+    def subject_of(
+        self, write: Write, kind: ResourceType, *, name: str, dry_run: bool
+    ) -> Subject | None:
+        """Return a write as webhooks see it; ``kind`` is the type of its objects."""
+        answers = current_answers()
+        if answers is None:
+            return None
+        return Subject(
+            write=write,
+            kind=kind,
+            name=name,
+            options=options_of(answers.request, write.operation),
+            user=self._world.caller,
+            dry_run=dry_run,
+        )
+
+    def mutate(self, served: Served, subject: Subject | None) -> Obj | None:
+        """Return the object of a write as webhooks change it; None where none changes it.
+
+        Raises
+        ------
+        StatusError
+            As a webhook says; 500: it gives no answer, or a patch that does not apply.
+        AnswersNeeded
+            A webhook has to answer first.
+        moorage.cel.evaluators.TooLongHere
+            Match conditions may take long, and the caller is in the loop.
+        """
+        if subject is None or not self._mutating.shelf:
+            return None
+        first = subject.write.new
+        invoked: set[str] = set()
+        again: set[str] = set()
+        for turn in range(2):
+            for hook in self._mutating.hooks():
+                if turn and hook.identity not in again:
+                    continue
+                before = subject.write.new
+                after = self._changed(served, hook, subject, turn)
+                if after is None:
+                    continue
+                subject = after
+                if subject.write.new != before:
+                    # Webhooks before this one may have to look at the object once more.
+                    again |= invoked
+                    invoked.clear()
+                if text(hook.fields, "reinvocationPolicy") == "IfNeeded":
+                    invoked.add(hook.identity)
+            if not again:
+                break
+        return None if subject.write.new == first else subject.write.new
+
+    def _changed(self, served: Served, hook: Hook, subject: Subject, turn: int) -> Subject | None:
+        """Return a write as a webhook changes it; None for a webhook that is not about it."""
+        called = self._called(served, hook, subject)
+        if called is None:
+            return None
+        visit = _Visit(hook, _as_called(subject, served, called), called, MUTATIONS, turn)
+        new = _converted(self._new_object(visit), called, served)
+        changed = new is not None and new != subject.write.new
+        value = {"configuration": hook.configuration, "webhook": hook.name, "mutated": changed}
+        self._notes.annotate(visit.place, msgspec.json.encode(value).decode())
+        if not changed or new is None:
+            return subject
+        return msgspec.structs.replace(subject, write=subject.write.with_new(new))
+
+    def _new_object(self, visit: _Visit) -> Obj | None:
+        """Return the object as a webhook changes it, in the version that it is called with."""
+        new = visit.subject.write.new
+        try:
+            response = self._response(visit)
+            if not response.patch:
+                return new
+            return patched_object(visit.hook.name, visit.subject, visit.called, response)
+        except HookError as error:
+            self._go_on_without(visit, error)
+            return new
+
+    def validate(self, served: Served, subject: Subject | None) -> None:
+        """Refuse a write that a webhook denies; all webhooks are asked at the same time.
+
+        Raises
+        ------
+        StatusError, AnswersNeeded, moorage.cel.evaluators.TooLongHere
+            As `mutate`.
+        """
+        if subject is None or not self._validating.shelf:
+            return
+        questions: list[Question] = []
+        refusals: list[StatusError] = []
+        for hook in self._validating.hooks():
+            called = self._called(served, hook, subject)
+            if called is None:
+                continue
+            visit = _Visit(hook, _as_called(subject, served, called), called, VALIDATIONS, 0)
+            try:
+                self._check(visit)
+            except AnswersNeeded as needed:
+                questions += needed.questions
+            except StatusError as refusal:
+                refusals.append(refusal)
+        if questions:
+            raise AnswersNeeded(questions)
+        if refusals:
+            raise refusals[0]
+
+    def _check(self, visit: _Visit) -> None:
+        try:
+            self._response(visit)
+        except HookError as error:
+            self._go_on_without(visit, error)
+
+    def _called(self, served: Served, hook: Hook, subject: Subject) -> Served | None:
+        """Return the resource that a webhook is called with; None where it is not called."""
+        resource = subject.write.resource
+        version = version_for(hook.fields, subject.write)
+        if version is None:
+            return None
+        called = served
+        if version != resource.version:
+            api_version = f"{resource.group}/{version}" if resource.group else version
+            called = self._world.catalog.get(api_version, resource.plural) or served
+        if hook.conditions.match_conditions:
+            seen = _as_called(subject, served, called)
+            if not _meets_conditions(hook, seen, called.kind.resource):
+                return None
+        return called
+
+    def _response(self, visit: _Visit) -> Response:
+        """Return what a webhook says about a write that it allows.
+
+        Raises
+        ------
+        HookError
+            It gives no answer, or none that can be read.
+        StatusError
+            It refuses the write.
+        AnswersNeeded
+            It has not been asked.
+        """
+        hook, subject = visit.hook, visit.subject
+        if subject.dry_run and text(hook.fields, "sideEffects") not in _WITHOUT_EFFECTS:
+            raise no_dry_run(hook.name)
+        version = review_version(strings(hook.fields, "admissionReviewVersions"))
+        question = Question(
+            about=visit.about,
+            endpoint=self.addresses.endpoint(hook.client),
+            timeout_seconds=number(hook.fields, "timeoutSeconds") or _TIMEOUT_SECONDS,
+            review=review_of(subject, visit.called.kind.resource, version),
+        )
+        answers = current_answers()
+        assert answers is not None, "there is a subject"
+        answer = answers.answer_to(question)
+        if answer is None:
+            raise AnswersNeeded([question])
+        response = read_response(answer, version, mutating=visit.kind == MUTATIONS)
+        notes = sorted((response.audit_annotations or {}).items())
+        self._notes.add_annotations(hook.name, notes)
+        for warning in response.warnings or ():
+            self._notes.add_warning(warning)
+        if not response.allowed:
+            raise rejection(hook.name, response.status)
+        return response
+
+    def _go_on_without(self, visit: _Visit, error: HookError) -> None:
+        """Note that a webhook was not asked, or refuse the write, as its failure policy says."""
+        hook = visit.hook
+        message = f'failed calling webhook "{hook.name}": {error}'
+        if not hook.fails_open:
+            raise internal(message) from error
+        self._notes.add_warning(f"{hook.configuration}: {message}; the write goes on without it")
+        self._notes.annotate(f"failed-open.{visit.place}", hook.name)
+
+
+class _Visit(msgspec.Struct, frozen=True):
+    """One call of one webhook about one write.
+
+    Parameters
+    ----------
+    hook
+        The webhook.
+    subject
+        The write, in the version in which the webhook is called.
+    called
+        The resource in that version.
+    kind
+        Prefix of the audit annotations about webhooks of its kind.
+    turn
+        0, or 1 where the webhook looks at the object once more.
+    """
+
+    hook: Hook
+    subject: Subject
+    called: Served
+    kind: str
+    turn: int
+
+    @property
+    def place(self) -> str:
+        """The key of the audit annotation about the call."""
+        return f"{self.kind}/round_{self.turn}_index_{self.hook.index}"
+
+    @property
+    def about(self) -> str:
+        """The webhook and the object, as one text."""
+        write, subject = self.subject.write, self.subject
+        return (
+            f"{self.kind} {self.turn} {self.hook.identity} {write.operation} "
+            f"{write.resource.qualified}/{write.subresource} {subject.namespace}/"
+            f"{text(write.obj, 'metadata', 'name')}"
+        )
+
+
+def _as_called(subject: Subject, served: Served, called: Served) -> Subject:
+    """Return a write with its objects in the version in which a webhook is called."""
+    if called is served:
+        return subject
+    write = subject.write
+    new, old = (_converted(each, served, called) for each in (write.new, write.old))
+    return msgspec.structs.replace(subject, write=msgspec.structs.replace(write, new=new, old=old))
+
+
+def _converted(obj: Obj | None, served: Served, wanted: Served) -> Obj | None:
+    """Return an object in another version of its resource."""
+    if obj is None or served is wanted:
+        return obj
+    return wanted.from_stored(served.to_stored(copy.deepcopy(obj)))
+
+
+def _meets_conditions(hook: Hook, subject: Subject, called: ResourceType) -> bool:
+    """Whether the match conditions of a webhook hold.
+
+    Raises
+    ------
+    StatusError
+        403: that is not known, and the webhook has to be asked.
+    """
+    result = _conditions_hold(hook, subject, called)
+    if isinstance(result, bool):
+        return result
+    if hook.fails_open:
+        return False
+    resource = subject.write.resource
+    raise forbidden(resource, subject.name, f'webhook "{hook.name}": {result.message}')
+
+
+def _conditions_hold(hook: Hook, subject: Subject, called: ResourceType) -> bool | Failed:
+    if not is_installed():
+        return Failed("its match conditions cannot be evaluated: this server has no CEL")
+    if absent := missing(hook.conditions):
+        return Failed(f"its match conditions cannot be evaluated: {absent[0]}")
+    write = subject.write
+    request = review_of(subject, called, "v1")["request"]
+    values = {
+        "object": write.new,
+        "oldObject": write.old,
+        "request": {k: v for k, v in request.items() if k not in ("object", "oldObject")},
+    }
+    result: bool | Failed | None = evaluate_within(applies, hook.conditions, values)
+    return Failed(USED_UP) if result is None else result

@@ -1,0 +1,313 @@
+"""Admission webhooks: which are asked, in which order, and what their answers do.
+
+The programs are called without a network here; see `test_webhooks_https` for TLS and bad answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from moorage.base import aio
+from moorage.base.aio import TaskOwner
+from sandbox.tests.apiserver.harness import (
+    CONFIG_MAPS,
+    JSON_PATCH,
+    MERGE,
+    Cluster,
+    config_map,
+    namespace,
+    run_virtual,
+)
+from sandbox.tests.apiserver.webhooks import (
+    ANY,
+    MUTATING,
+    VALIDATING,
+    Programs,
+    add,
+    allow,
+    cluster_with,
+    configuration,
+    hook,
+    patch,
+)
+
+
+def deny(request: dict[str, Any]) -> dict[str, Any]:
+    return {"allowed": False, "status": {"message": "not today", "code": 403}}
+
+
+async def test_a_webhook_changes_an_object_before_it_is_stored():
+    programs = Programs(a=lambda request: patch(add("b", "2")))
+    cluster = cluster_with(programs)
+    await cluster.ok("POST", MUTATING, configuration(hook()))
+    made = await cluster.ok("POST", CONFIG_MAPS, config_map(a="1"))
+    assert made["data"] == {"a": "1", "b": "2"}
+    (request,) = programs.asked("a")
+    assert request.pop("uid") != made["metadata"]["uid"]
+    assert request == {
+        "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
+        "resource": {"group": "", "version": "v1", "resource": "configmaps"},
+        "requestKind": {"group": "", "version": "v1", "kind": "ConfigMap"},
+        "requestResource": {"group": "", "version": "v1", "resource": "configmaps"},
+        "name": "a",
+        "namespace": "default",
+        "operation": "CREATE",
+        "userInfo": {
+            "username": "kubernetes-admin",
+            "groups": ["system:masters", "system:authenticated"],
+        },
+        "object": {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "a", "namespace": "default"},
+            "data": {"a": "1"},
+        },
+        "oldObject": None,
+        "dryRun": False,
+        "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
+    }
+
+
+async def test_a_webhook_refuses_a_write_by_its_own_words():
+    cluster = cluster_with(Programs(a=deny))
+    await cluster.ok("POST", VALIDATING, configuration(hook()))
+    status, answer = await cluster.call("POST", CONFIG_MAPS, config_map())
+    assert status == 403
+    assert answer["message"] == 'admission webhook "a.example.com" denied the request: not today'
+    assert "a" not in await cluster.names(CONFIG_MAPS)
+
+
+async def test_webhooks_are_asked_by_the_name_of_their_configuration_and_again_if_needed():
+    programs = Programs(
+        a=lambda request: patch(add("a", "1")),
+        b=lambda request: patch(add("b", "1")),
+        c=allow,
+    )
+    cluster = cluster_with(programs)
+    again = {"reinvocationPolicy": "IfNeeded"}
+    first = configuration(hook("a.example.com", **again), name="1")
+    second = configuration(hook("b.example.com"), hook("c.example.com", **again), name="2")
+    await cluster.ok("POST", MUTATING, second)
+    await cluster.ok("POST", MUTATING, first)
+    await cluster.ok("POST", CONFIG_MAPS, config_map(z="1"))
+    assert [host[0] for host, _ in programs.requests] == ["a", "b", "c", "a"]
+    assert programs.asked("a")[1]["object"]["data"] == {"a": "1", "b": "1", "z": "1"}
+
+
+WRITES = [
+    pytest.param("PUT", "", config_map(a="2"), "UPDATE", "UpdateOptions", id="an update"),
+    pytest.param("PATCH", "", {"data": {"a": "2"}}, "UPDATE", "UpdateOptions", id="a patch"),
+    pytest.param("DELETE", "", None, "DELETE", "DeleteOptions", id="a delete"),
+]
+
+
+@pytest.mark.parametrize(("method", "part", "body", "operation", "options"), WRITES)
+async def test_each_write_is_reviewed(
+    method: str, part: str, body: Any, operation: str, options: str
+):
+    programs = Programs(a=allow, b=allow)
+    cluster = cluster_with(programs)
+    await cluster.ok("POST", CONFIG_MAPS, config_map(a="1"))
+    await cluster.ok("POST", MUTATING, configuration(hook()))
+    await cluster.ok("POST", VALIDATING, configuration(hook("b.example.com")))
+    form = {"content_type": MERGE} if method == "PATCH" else {}
+    await cluster.ok(method, f"{CONFIG_MAPS}/a{part}", body, **form)
+    for name in "ab":
+        (request,) = programs.asked(name)
+        assert (request["operation"], request["options"]["kind"]) == (operation, options)
+        assert request["oldObject"]["data"] == {"a": "1"}
+        assert (request["object"] or {}).get("data") == (None if body is None else {"a": "2"})
+
+
+async def test_an_apply_that_creates_is_a_create():
+    programs = Programs(a=allow)
+    cluster = cluster_with(programs)
+    await cluster.ok("POST", VALIDATING, configuration(hook()))
+    await cluster.ok(
+        "PATCH",
+        f"{CONFIG_MAPS}/a",
+        config_map(a="1"),
+        query={"fieldManager": "me"},
+        content_type="application/apply-patch+yaml",
+    )
+    (request,) = programs.asked("a")
+    assert request["operation"] == "CREATE"
+    assert request["options"]["fieldManager"] == "me"
+
+
+async def test_a_new_object_has_its_uid_and_generated_name_only_when_it_is_validated():
+    programs = Programs(a=allow, b=allow)
+    cluster = cluster_with(programs)
+    await cluster.ok("POST", MUTATING, configuration(hook()))
+    await cluster.ok("POST", VALIDATING, configuration(hook("b.example.com")))
+    body = config_map() | {"metadata": {"generateName": "x-"}}
+    made = await cluster.ok("POST", CONFIG_MAPS, body)
+    (early,), (late,) = programs.asked("a"), programs.asked("b")
+    assert early["object"]["metadata"] == {"generateName": "x-", "namespace": "default"}
+    for field in ("name", "uid", "creationTimestamp"):
+        assert late["object"]["metadata"][field] == made["metadata"][field]
+    assert "name" not in early
+    assert "name" not in late
+
+
+async def test_a_collection_is_deleted_one_by_one_and_shown_whole():
+    programs = Programs(a=allow)
+    cluster = cluster_with(programs)
+    for name in ("a", "b", "c"):
+        labelled = {"metadata": {"name": name, "labels": {"x": "y"}}}
+        await cluster.ok("POST", CONFIG_MAPS, config_map(name) | labelled)
+    await cluster.ok("POST", VALIDATING, configuration(hook()))
+    found = await cluster.ok("DELETE", CONFIG_MAPS, query={"labelSelector": "x=y"})
+    assert [item["metadata"]["name"] for item in found["items"]] == ["a", "b", "c"]
+    assert [request["name"] for request in programs.asked("a")] == ["a", "b", "c"]
+
+
+async def test_a_slow_webhook_delays_no_other_call_and_the_object_is_reviewed_anew():
+    begun, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def wait(request: dict[str, Any]) -> dict[str, Any]:
+        begun.set()
+        await goes_on.wait()
+        return patch({"op": "add", "path": "/data/seen", "value": request["object"]["data"]["a"]})
+
+    programs = Programs(a=wait)
+    cluster = cluster_with(programs)
+    await cluster.ok("POST", CONFIG_MAPS, config_map(a="1", b="1"))
+    labelled = hook(objectSelector={"matchLabels": {"slow": "yes"}})
+    await cluster.ok("POST", MUTATING, configuration(labelled))
+    change = {"metadata": {"labels": {"slow": "yes"}}, "data": {"b": "2"}}
+    patched = cluster.ok("PATCH", f"{CONFIG_MAPS}/a", change, content_type=MERGE)
+    slow = TaskOwner().spawn(patched, name="slow")
+    await begun.wait()
+    # Another write of the same object goes through while the webhook sleeps.
+    await cluster.ok("PATCH", f"{CONFIG_MAPS}/a", {"data": {"a": "3"}}, content_type=MERGE)
+    assert not slow.done()
+    goes_on.set()
+    assert (await slow)["data"] == {"a": "3", "b": "2", "seen": "3"}
+    assert len(programs.asked("a")) == 2
+
+
+async def test_an_object_that_always_changes_is_a_conflict():
+    cluster: Cluster
+
+    async def meddle(request: dict[str, Any]) -> dict[str, Any]:
+        count = len(programs.asked("a"))
+        change = {"data": {"count": str(count)}}
+        assert (await cluster.call("PATCH", f"{CONFIG_MAPS}/a", change, content_type=MERGE))[
+            0
+        ] == 200
+        return {"allowed": True}
+
+    programs = Programs(a=meddle)
+    cluster = cluster_with(programs)
+    await cluster.ok("POST", CONFIG_MAPS, config_map(a="1"))
+    only = hook(matchConditions=[{"name": "mine", "expression": "has(object.data.mine)"}])
+    await cluster.ok("POST", VALIDATING, configuration(only))
+    change = {"data": {"mine": "1"}}
+    status, _ = await cluster.call("PATCH", f"{CONFIG_MAPS}/a", change, content_type=MERGE)
+    assert status == 409
+    assert "mine" not in (await cluster.ok("GET", f"{CONFIG_MAPS}/a"))["data"]
+
+
+def test_a_webhook_that_sleeps_is_given_up_in_its_time_and_the_call_in_its_own():
+    async def play() -> None:
+        async def sleep(request: dict[str, Any]) -> dict[str, Any]:
+            await aio.sleep(20)
+            return {"allowed": True}
+
+        cluster = cluster_with(Programs(a=sleep))
+        await cluster.ok("POST", VALIDATING, configuration(hook(timeoutSeconds=5)))
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        status, answer = await cluster.call("POST", CONFIG_MAPS, config_map())
+        assert (status, round(loop.time() - began)) == (500, 5)
+        assert 'failed calling webhook "a.example.com"' in answer["message"]
+        began = loop.time()
+        status, _ = await cluster.call("POST", CONFIG_MAPS, config_map(), query={"timeout": "2s"})
+        assert (status, round(loop.time() - began)) == (504, 2)
+
+    run_virtual(play())
+
+
+async def test_a_failure_is_ignored_with_a_warning_where_the_policy_says_so():
+    cluster = cluster_with(Programs())
+    ignored = hook(failurePolicy="Ignore")
+    await cluster.ok("POST", VALIDATING, configuration(ignored))
+    reply = await cluster.reply("POST", CONFIG_MAPS, config_map())
+    assert reply.status == 201
+    (warning,) = [text for name, text in reply.headers if name == "Warning"]
+    assert "a.example.com" in warning
+    assert reply.annotations == {
+        "failed-open.validating.webhook.admission.k8s.io/round_0_index_0": "a.example.com"
+    }
+
+
+async def test_a_service_without_an_address_is_named_and_an_annotation_gives_it_one():
+    cluster = cluster_with(Programs())
+    client = {"service": {"namespace": "default", "name": "w"}}
+    await cluster.ok("POST", VALIDATING, configuration(hook(clientConfig=client)))
+    ports = {"spec": {"ports": [{"port": 443}]}}
+    status, answer = await cluster.call("POST", CONFIG_MAPS, config_map())
+    assert (status, 'service "w" not found' in answer["message"]) == (500, True)
+    services = "/api/v1/namespaces/default/services"
+    await cluster.ok("POST", services, {"metadata": {"name": "w"}} | ports)
+    status, answer = await cluster.call("POST", CONFIG_MAPS, config_map())
+    assert status == 500
+    assert "moorage.dev/webhook-address=HOST:PORT" in answer["message"]
+    note = {"metadata": {"annotations": {"moorage.dev/webhook-address": "a.example.com:9443"}}}
+    await cluster.ok("PATCH", "/api/v1/namespaces/default/services/w", note, content_type=MERGE)
+    programs = Programs(a=allow)
+    cluster.server.use_sender(programs)
+    await cluster.ok("POST", CONFIG_MAPS, config_map())
+    assert len(programs.asked("a")) == 1
+
+
+async def test_configurations_of_webhooks_and_policies_are_sent_to_no_webhook():
+    cluster = cluster_with(Programs())
+    await cluster.ok("POST", VALIDATING, configuration(hook(rules=[ANY])))
+    await cluster.ok("POST", MUTATING, configuration(hook(rules=[ANY])))
+    status, answer = await cluster.call("POST", "/api/v1/namespaces", namespace("a"))
+    assert (status, "a.example.com" in answer["message"]) == (500, True)
+    await cluster.ok("DELETE", f"{MUTATING}/hooks")
+    await cluster.ok("DELETE", f"{VALIDATING}/hooks")
+    await cluster.ok("POST", "/api/v1/namespaces", namespace("a"))
+
+
+async def test_selectors_scope_and_conditions_choose_the_writes():
+    programs = Programs(a=allow)
+    cluster = cluster_with(programs)
+    await cluster.ok("POST", "/api/v1/namespaces", namespace("other"))
+    chosen = hook(
+        rules=[ANY | {"scope": "Namespaced", "resources": ["*"]}],
+        namespaceSelector={"matchLabels": {"kubernetes.io/metadata.name": "default"}},
+        matchConditions=[{"name": "c", "expression": "request.userInfo.username != 'jane'"}],
+    )
+    await cluster.ok("POST", VALIDATING, configuration(chosen))
+    await cluster.ok("POST", "/api/v1/namespaces", namespace("third"))
+    await cluster.ok("POST", "/api/v1/namespaces/other/configmaps", config_map())
+    assert programs.requests == []
+    await cluster.ok("POST", CONFIG_MAPS, config_map())
+    assert len(programs.requests) == 1
+
+
+async def test_a_rule_for_another_version_counts_unless_the_match_is_exact():
+    two = {"op": "add", "path": "/spec/minReplicas", "value": 2}
+    programs = Programs(a=lambda request: patch(two))
+    cluster = cluster_with(programs)
+    rules = [ANY | {"apiGroups": ["autoscaling"], "apiVersions": ["v1"], "resources": ["*"]}]
+    await cluster.ok("POST", MUTATING, configuration(hook(rules=rules)))
+    path = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
+    body = {"metadata": {"name": "a"}, "spec": {"scaleTargetRef": target, "maxReplicas": 3}}
+    made = await cluster.ok("POST", path, body)
+    assert (made["apiVersion"], made["spec"]["minReplicas"]) == ("autoscaling/v2", 2)
+    (request,) = programs.asked("a")
+    assert request["object"]["apiVersion"] == "autoscaling/v1"
+    assert request["kind"]["version"], request["requestKind"]["version"] == ("v1", "v2")
+    exact = [{"op": "replace", "path": "/webhooks/0/matchPolicy", "value": "Exact"}]
+    await cluster.ok("PATCH", f"{MUTATING}/hooks", exact, content_type=JSON_PATCH)
+    await cluster.ok("POST", path, body | {"metadata": {"name": "b"}})
+    assert len(programs.asked("a")) == 1
