@@ -21,6 +21,7 @@ from moorage.cli.run.serving import answers_of
 from moorage.config.args import args_type
 from moorage.config.own import MoorageConfiguration
 from moorage.config.types import KubeSchedulerConfiguration
+from moorage.explain.workloads.question import explain_object_question
 from moorage.observe.catalogue import METRICS
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.questions.pages import OPENAPI_PATH
@@ -91,6 +92,7 @@ def _questions() -> Iterator[str]:
     async def document() -> Any:
         async with VirtualCluster(clock, nodes=[]) as cluster:
             tried = tried_questions(cluster.scheduler, clock, nothing, nothing)
+            tried.append(explain_object_question(cluster.scheduler, clock))
             pages = answers_of(cluster.scheduler, clock, tried, begun)
             return json.loads((await pages[OPENAPI_PATH]({})).body)
 

@@ -8,6 +8,7 @@ from unittest.mock import Mock
 
 from moorage import plugin
 from moorage.cli.run.serving import questions_of
+from moorage.explain.workloads.question import explain_object_question
 from moorage.framework.declaring import FORMS
 from moorage.framework.signatures import MAY_WAIT, METHODS, NEEDED_BESIDE
 from moorage.service.questions.question import PREFIX, BodyQuestion, Question
@@ -112,6 +113,7 @@ def _questions() -> str:
     asked: list[Question | BodyQuestion] = [
         *questions_of(nobody, nobody, nobody),
         *tried_questions(nobody, nobody, nobody, nobody),
+        explain_object_question(nobody, nobody),
     ]
     rows = []
     for each in asked:

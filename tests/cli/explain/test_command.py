@@ -10,6 +10,7 @@ import pytest
 from moorage_sandbox.testing.builders import node_manifest
 from sandbox.tests.sandbox.process import Up
 from scheduler.tests.explain.clusters import bound, waiting
+from scheduler.tests.explain.workloads.owned import owner, pending_pods, reference
 from tests.cli.conftest import Type, settle
 
 
@@ -65,9 +66,11 @@ def test_a_pod_is_named_as_for_kubectl(bare: Type, dump: str, words: str) -> Non
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("deployment/api", "answers about pods. Name a pod of deployment api"),
-        ("deploy api", "answers about pods. Name a pod of deploy api"),
-        ("pdo/p", '"pdo" is no type of an object; write: '),
+        ("deployment/api", 'deployments.apps "api" not found in default'),
+        ("deploy api", 'deployments.apps "api" not found in default'),
+        ("pdo/p", '"pdo" is no type that is known, and no pod in default has an owner pdo/p'),
+        ("svc/web", "explain answers about pods, deployment"),
+        ("-l app=web p", "name one object"),
         ("node", 'pods "node" not found'),
     ],
 )
@@ -140,3 +143,47 @@ image: x, resources: {requests: {cpu: 900}}}]}}"
     assert afresh.stdout.splitlines()[:-1] == live.stdout.splitlines()[:-1]
     assert afresh.stdout.splitlines()[-1].startswith("Computed afresh from the API's objects")
     assert typed("delete", "pod", "big").exit_code == 0
+
+
+WORKLOAD = """\
+deployment default/api: 0 of 2 pods are ready; 2 are pending: each would fit on 1 node of 2 but \
+for cpu (it requests 2500m, the most that is free on one of them is 1)
+
+PODS   STATE     WHY
+2      pending   would fit on 1 node of 2 but for cpu (it requests 2500m, the most that is free \
+on one of them is 1)
+"""
+
+
+@pytest.mark.parametrize("words", ["deployment/api", "deploy api", "deployments.apps api"])
+def test_a_workload_is_named_as_for_kubectl(bare: Type, tmp_path: Path, words: str) -> None:
+    file = tmp_path / "dump.json"
+    below = reference("Deployment", "api")
+    items = [
+        node_manifest("n0"),
+        node_manifest("n1", cpu="2"),
+        bound("w", "n0", cpu="3"),
+        owner("Deployment", "api", replicas=2),
+        owner("ReplicaSet", "api-1", below=below, replicas=2),
+        *pending_pods(reference("ReplicaSet", "api-1"), 2, cpu="2500m"),
+    ]
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    done = bare("explain", *words.split(), "--from", str(file))
+    assert done.exit_code == 0
+    assert done.stdout.startswith(WORKLOAD)
+    assert "request at most 2 cpu instead of 2500m: helps 1 of 2\n" in done.stdout
+    plain = json.loads(bare("explain", *words.split(), "--from", str(file), "-o", "json").stdout)
+    assert (plain["type"], plain["wanted"], plain["counts"][0]["stage"]) == (
+        "deployment",
+        2,
+        "pending",
+    )
+
+
+def test_pods_are_selected_by_labels(bare: Type, dump: str) -> None:
+    for words in (["-l", "app=none"], ["po", "-l", "app=none"], ["--selector=app=none", "-A"]):
+        done = bare("explain", *words, "--from", dump)
+        assert done.exit_code == 1
+        assert "there are no pods with labels app=none in " in done.stderr
+    done = bare("explain", "-A", "--from", dump)
+    assert done.stdout.startswith("pods in all namespaces: 0 of 2 pods are ready; ")

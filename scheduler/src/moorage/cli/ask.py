@@ -145,8 +145,9 @@ class SchedulerLink:
                 f"the proxy names no user to the scheduler, so run it with {open_to_all}"
             )
         return (
-            f"give --token of a user that may get the paths {PREFIX}/*, and post to what-if and "
-            f"capacity (a ClusterRole with nonResourceURLs), or run it with {open_to_all}"
+            f"give --token of a user that may get the paths {PREFIX}/*, and post to what-if, "
+            "capacity and explain-object (a ClusterRole with nonResourceURLs), or run it with "
+            f"{open_to_all}"
         )
 
 

@@ -359,12 +359,12 @@ def explain_by_name(world: World, namespace: str, name: str, effort: Effort) -> 
     pod = world.objects.pods.get((namespace, name))
     if pod is None:
         raise NotFoundError(404, "NotFound", f'pods "{name}" not found in {namespace}')
-    plain, notes = _without_extenders(world)
+    plain, notes = without_extenders(world)
     found = explain(plain.fill().core, pod, effort)
     return msgspec.structs.replace(found, source=AFRESH, notes=(*found.notes, *notes))
 
 
-def _without_extenders(world: World) -> tuple[World, tuple[str, ...]]:
+def without_extenders(world: World) -> tuple[World, tuple[str, ...]]:
     """Return a world whose scheduler asks no extenders, and a note if it had some."""
     scheduler = world.config.scheduler
     if not scheduler.extenders:

@@ -22,6 +22,7 @@ from moorage.cli.run.serving import answers_of, questions_of
 from moorage.config.own import LoadedConfiguration
 from moorage.dashboard.feed import Feed
 from moorage.dashboard.source import Answered
+from moorage.explain.workloads.question import explain_object_question
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.health import QueryPage
 from moorage.service.questions.pages import body_pages
@@ -190,6 +191,9 @@ BODIES: dict[str, tuple[str, dict[str, Any]]] = {
     "room for own pods": ("/capacity", {"like": "pod/web-own", "namespace": "mine"}),
     "room for foreign pods": ("/capacity", {"like": "pod/small-foreign", "namespace": "theirs-ns"}),
     "nodes for the pods that wait": ("/capacity", {"needs": True}),
+    "own pods by state": ("/explain-object", {"namespace": "mine"}),
+    "foreign pods by state": ("/explain-object", {"namespace": "theirs-ns"}),
+    "all pods by state": ("/explain-object", {"allNamespaces": True}),
 }
 CALLERS: dict[str, tuple[tuple[str, str], ...]] = {
     "pods of one namespace": (("pods", "mine"),),
@@ -255,6 +259,7 @@ async def _all(cluster: VirtualCluster, clock: ManualClock) -> dict[tuple[str, s
     scheduler = cluster.scheduler
     state = MirroredState(scheduler, clock, config=LoadedConfiguration, plugins=())
     tried = tried_questions(scheduler, clock, state, Beside(state))
+    tried.append(explain_object_question(scheduler, clock))
     pages = answers_of(scheduler, clock, tried)
     bodies = body_pages(tried, core=scheduler.core)
     found: dict[tuple[str, str], Any] = {}
@@ -313,6 +318,12 @@ def test_no_answer_names_what_its_caller_may_not_read(caller: str, question: str
             "the records of an own pod",
             ['"victims":["1 pod of another namespace"]', '"nodes":["host-alpha","host-beta"]'],
             id="a foreign victim of an own pod",
+        ),
+        pytest.param(
+            "pods of one namespace",
+            "own pods by state",
+            ['"stage":"pending"', '"example":"mine/big-own"'],
+            id="own pods by state and cause",
         ),
         pytest.param(
             "pods of one namespace",
@@ -413,6 +424,11 @@ PLAIN = {
     "Need": {"allocatable", "limit"},
     "Room": {"limit"},
     "Capacity": {"limit"},
+    # The object is in the question, and its caller must be allowed to read it.
+    "ObjectExplanation": {"type_", "namespace", "name", "source"},
+    "PodCount": {"plugins"},
+    "ObjectSuggestion": {"kind"},
+    "AmountUse": {"resource", "used", "most"},
     "RunningProfile": {"scheduler_name", "points", "weights", "extenders"},
     "RunningPlugin": {"name"},
     "PointCost": {"point"},
@@ -422,6 +438,7 @@ NOBODY = Mock()  # only a question that is asked needs a scheduler
 SERVED: tuple[Question | BodyQuestion, ...] = (
     *questions_of(NOBODY, NOBODY, NOBODY),
     *tried_questions(NOBODY, NOBODY, NOBODY, NOBODY),
+    explain_object_question(NOBODY, NOBODY),
 )
 
 

@@ -162,13 +162,13 @@ def _afresh(wanted: Wanted) -> Explanation:
     if wanted.node and wanted.node not in objects.nodes:
         raise UsageError(f'node "{wanted.node}" not found')
     effort = effort_of(node=wanted.node, every=wanted.every, thorough=wanted.thorough)
-    served = _configuration(wanted)
+    served = configuration_of(wanted)
     world = world_over(objects, served.config, (*served.plugins, *wanted.plugins))
     found = explain_by_name(world, namespace, wanted.name, effort)
     return msgspec.structs.replace(found, source=f"{found.source} By {served.title}.")
 
 
-def _configuration(wanted: Wanted) -> ServedConfiguration:
+def configuration_of(wanted: Wanted) -> ServedConfiguration:
     """Return the configuration that the answer is computed by."""
     if wanted.config is not None:
         return ServedConfiguration(load_config(wanted.config), title=str(wanted.config))

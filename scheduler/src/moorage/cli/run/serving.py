@@ -23,6 +23,7 @@ from moorage.config.gate_table import COMPONENT_FLAGZ, COMPONENT_STATUSZ
 from moorage.config.own import LoadedConfiguration
 from moorage.config.written import documents
 from moorage.explain.question import explain_question
+from moorage.explain.workloads.question import explain_object_question
 from moorage.observe.access import AccessFacts
 from moorage.observe.exposition import Exposition
 from moorage.observe.resources import resources_page
@@ -228,7 +229,8 @@ def trying(begun: Begun, clock: Clock) -> tuple[list[BodyQuestion], AnsweringPro
     )
     process = AnsweringProcess(CODE, state)
     begun.on_change.append(process.renew)
-    return tried_questions(begun.scheduler, clock, state, process), process
+    questions = tried_questions(begun.scheduler, clock, state, process)
+    return [*questions, explain_object_question(begun.scheduler, clock)], process
 
 
 def answers_of(

@@ -1,0 +1,167 @@
+"""The question about an object or a selection of pods, and which answer it gets."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from moorage.api import resources
+from moorage.api.pod import Pod
+from moorage.api.resources import ResourceType, by_name
+from moorage.api.selector_text import parse_label_selector
+from moorage.base.errors import NotFoundError, UsageError
+from moorage.explain.workloads.explaining import Answering, explain_owner, explain_pods
+from moorage.explain.workloads.owners import Manifests, Owner, custom_owners, owner_tree, pods_of
+from moorage.service.core import Core
+from moorage.service.questions.question import Readable
+
+OWNERS: Final[tuple[ResourceType, ...]] = (
+    resources.DEPLOYMENTS,
+    resources.REPLICA_SETS,
+    resources.STATEFUL_SETS,
+    resources.DAEMON_SETS,
+    resources.JOBS,
+    resources.CRON_JOBS,
+    resources.REPLICATION_CONTROLLERS,
+)
+"""The built-in types whose objects own pods."""
+
+
+class ObjectQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """An object, or a selection of pods, that is asked about.
+
+    Parameters
+    ----------
+    type_
+        The type as kubectl takes it, such as ``deploy`` or ``rollouts.argoproj.io``; empty for a
+        selection.
+    name
+        The object; empty for a selection.
+    namespace
+        The namespace of the object or of the selection.
+    all_namespaces
+        Whether the selection is of all namespaces.
+    selector
+        A label selector, as kubectl takes it; empty for all pods.
+    objects
+        Manifests that a scheduler does not watch: the owner and the owners of pods below it,
+        Events with reason FailedCreate, quotas and limit ranges. Without them the answer says
+        what the pods say.
+    """
+
+    type_: str = msgspec.field(name="type", default="")
+    name: str = ""
+    namespace: str = "default"
+    all_namespaces: bool = False
+    selector: str = ""
+    objects: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The object in words."""
+        return f"{self.type_} {self.name}"
+
+
+def answer_query(core: Core, query: ObjectQuery) -> Answering:
+    """Return the steps of the answer to a question.
+
+    Raises
+    ------
+    UsageError
+        The question cannot be answered; the message says what to write.
+    NotFoundError
+        There is no such object.
+    """
+    if not query.type_:
+        return _of_selection(core, query)
+    if not query.name:
+        raise UsageError(f"{query.type_}: name the object, as TYPE/NAME")
+    if query.selector or query.all_namespaces:
+        raise UsageError(f"{query.title}: a name and a selection exclude each other")
+    resource = by_name(query.type_)
+    manifests = Manifests(query.objects)
+    if resource is None:
+        return explain_owner(core, _custom(core, query, manifests), manifests)
+    if resource in OWNERS:
+        return explain_owner(core, _built_in(core, query, resource, manifests), manifests)
+    raise UsageError(
+        f"{query.title}: explain answers about pods, {', '.join(each.singular for each in OWNERS)}"
+        " and custom owners of pods"
+    )
+
+
+def readable_objects(query: ObjectQuery) -> list[Readable]:
+    """Return what a caller must be allowed to read to get an answer."""
+    if not query.type_:
+        return [Readable("pods", namespace="" if query.all_namespaces else query.namespace)]
+    resource = by_name(query.type_)
+    pods = Readable("pods", namespace=query.namespace)
+    if resource is None:
+        return [pods]  # the owner is known by its pods alone
+    where = query.namespace if resource.namespaced else ""
+    return [Readable(resource.plural, resource.group, where, query.name), pods]
+
+
+def _of_selection(core: Core, query: ObjectQuery) -> Answering:
+    try:
+        chosen = parse_label_selector(query.selector)
+    except ValueError as problem:
+        raise UsageError(f"selector {query.selector}: {problem}") from problem
+    namespace = "" if query.all_namespaces else query.namespace
+    pods = [
+        pod
+        for pod in core.store.all_pods()
+        if (not namespace or pod.metadata.namespace == namespace)
+        and chosen.matches(pod.metadata.labels)
+    ]
+    if not pods:
+        where = f"namespace {namespace}" if namespace else "any namespace"
+        labels = f" with labels {query.selector}" if query.selector else ""
+        raise NotFoundError(404, "NotFound", f"there are no pods{labels} in {where}")
+    return explain_pods(core, pods, namespace=namespace, name=query.selector)
+
+
+def _custom(core: Core, query: ObjectQuery, manifests: Manifests) -> Owner:
+    owners = custom_owners(core, manifests, (query.type_, query.name), query.namespace)
+    if not owners:
+        raise NotFoundError(
+            404,
+            "NotFound",
+            f'"{query.type_}" is no type that is known, and no pod in {query.namespace} has an '
+            f"owner {query.type_}/{query.name}",
+        )
+    if len(owners) > 1:
+        kinds = ", ".join(f"{each.kind.lower()}.{each.group}" for each in owners)
+        raise UsageError(f"{query.title}: several types have this name; write one of {kinds}")
+    return owners[0]
+
+
+def _built_in(
+    core: Core, query: ObjectQuery, resource: ResourceType, manifests: Manifests
+) -> Owner:
+    owner = Owner(resource.group, resource.kind, query.namespace, query.name)
+    manifest = manifests.find(owner)
+    if manifest is not None:
+        uid = str(manifest["metadata"].get("uid") or "")
+        return msgspec.structs.replace(owner, uid=uid)
+    tree = owner_tree(core, owner, manifests)
+    pods: list[Pod] = pods_of(core, tree)
+    if not pods and len(tree) == 1 and not _is_watched(core, owner):
+        raise NotFoundError(
+            404, "NotFound", f'{resource.qualified} "{query.name}" not found in {query.namespace}'
+        )
+    return owner
+
+
+def _is_watched(core: Core, owner: Owner) -> bool:
+    """Whether the scheduler knows an owner by itself."""
+    listers, key = core.snapshot.listers, (owner.name, owner.namespace)
+    match owner.kind:
+        case "ReplicaSet":
+            return listers.replica_sets.get(*key) is not None
+        case "StatefulSet":
+            return listers.stateful_sets.get(*key) is not None
+        case "ReplicationController":
+            return listers.replication_controllers.get(*key) is not None
+    return False
