@@ -42,6 +42,57 @@ async def test_success_answers_201_with_a_status():
     )
 
 
+ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+NODES = "/api/v1/nodes"
+
+
+def _node(labels: dict[str, str]) -> dict[str, Any]:
+    return {"metadata": {"name": "n1", "labels": labels}}
+
+
+@pytest.mark.parametrize(
+    ("of_node", "sent", "target", "labels"),
+    [
+        pytest.param({ZONE: "a", REGION: "r"}, {}, "Node", {ZONE: "a", REGION: "r"}, id="both"),
+        pytest.param({ZONE: "a", "rack": "7"}, {}, "Node", {ZONE: "a"}, id="no other label"),
+        pytest.param({ZONE: "a"}, {ZONE: "b"}, "Node", {ZONE: "b"}, id="the binding's own stays"),
+        pytest.param({ZONE: "a"}, {}, "", {}, id="a target without a kind"),
+        pytest.param({}, {}, "Node", {}, id="a node without topology"),
+    ],
+)
+async def test_a_bound_pod_has_the_zone_and_region_of_its_node(of_node, sent, target, labels):
+    cluster = await _with_pod()
+    await cluster.ok("POST", NODES, _node(of_node))
+    body = binding(labels=sent)
+    body["target"]["kind"] = target
+    await cluster.ok("POST", PATH, body)
+    after = await cluster.ok("GET", f"{PODS}/a")
+    assert after["metadata"].get("labels", {}) == labels
+
+
+async def test_the_zone_of_the_node_replaces_the_pods_own_at_binding():
+    cluster = Cluster()
+    await cluster.ok("POST", NODES, _node({ZONE: "a"}))
+    await cluster.ok("POST", PODS, pod() | {"metadata": {"name": "a", "labels": {ZONE: "b"}}})
+    await cluster.ok("POST", PATH, binding())
+    assert (await cluster.ok("GET", f"{PODS}/a"))["metadata"]["labels"] == {ZONE: "a"}
+
+
+async def test_a_pod_that_is_created_on_a_node_keeps_its_own_zone():
+    cluster = Cluster()
+    await cluster.ok("POST", NODES, _node({ZONE: "a", REGION: "r"}))
+    body = pod() | {"metadata": {"name": "a", "labels": {ZONE: "b"}}}
+    body["spec"]["nodeName"] = "n1"
+    made = await cluster.ok("POST", PODS, body)
+    assert made["metadata"]["labels"] == {ZONE: "b", REGION: "r"}
+
+
+async def test_a_binding_to_a_node_that_does_not_exist_adds_no_label():
+    cluster = await _with_pod()
+    await cluster.ok("POST", PATH, binding())
+    assert "labels" not in (await cluster.ok("GET", f"{PODS}/a"))["metadata"]
+
+
 async def test_a_binding_writes_node_and_condition_and_keeps_the_rest():
     cluster = await _with_pod()
     patch = {

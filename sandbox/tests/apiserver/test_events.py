@@ -106,6 +106,35 @@ async def test_a_scheduler_patches_the_series_of_an_event():
     assert (await cluster.ok("GET", f"{CORE}/a.1"))["series"] == patch["series"]
 
 
+IMMUTABLE = [
+    pytest.param({"note": "other"}, "message", id="note"),
+    pytest.param({"regarding": {"name": "z"}}, "involvedObject", id="regarding"),
+    pytest.param({"reason": "Other"}, "reason", id="reason"),
+    pytest.param({"type": "Normal"}, "type", id="type"),
+    pytest.param({"deprecatedCount": 7}, "count", id="count"),
+    pytest.param({"related": {"kind": "Pod", "name": "z"}}, "related", id="related"),
+]
+
+
+@pytest.mark.parametrize(("patch", "field"), IMMUTABLE)
+async def test_only_the_series_of_an_event_changes_in_the_new_api(patch, field):
+    cluster = Cluster()
+    await cluster.ok("POST", NEW, new_event())
+    status, answer = await cluster.call("PATCH", f"{NEW}/a.1", patch, content_type=STRATEGIC)
+    causes = [(each["field"], each["message"]) for each in answer["details"]["causes"]]
+    assert status == 422
+    assert [each for each, _ in causes] == [field]
+    assert causes[0][1].endswith("field is immutable")
+
+
+async def test_the_older_api_allows_another_message():
+    cluster = Cluster()
+    await cluster.ok("POST", CORE, core_event())
+    patch = {"message": "other", "count": 4}
+    shown = await cluster.ok("PATCH", f"{CORE}/b.1", patch, content_type=STRATEGIC)
+    assert (shown["message"], shown["count"]) == ("other", 4)
+
+
 SELECTED = [
     pytest.param(CORE, "involvedObject.name=a", id="core: by the object's name"),
     pytest.param(CORE, "involvedObject.kind=Pod,reason=FailedScheduling", id="core: by reason"),

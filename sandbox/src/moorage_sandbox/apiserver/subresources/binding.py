@@ -13,6 +13,7 @@ import msgspec
 from moorage.base.clock import rfc3339
 from moorage.kinds.built_in import resource_type
 from moorage.kinds.kind import Obj, not_supported, required
+from moorage.kinds.pod.topology import topology_labels
 from moorage.kinds.status import (
     StatusError,
     bad_request,
@@ -44,6 +45,19 @@ class _Meta(msgspec.Struct, frozen=True, rename="camel"):
 class _Target(msgspec.Struct, frozen=True):
     kind: str = ""
     name: str = ""
+
+
+class _NodeMeta(msgspec.Struct, frozen=True):
+    labels: dict[str, str] = {}
+
+
+class _Node(msgspec.Struct, frozen=True):
+    """What a binding reads of a node: the rest of it takes longer than the whole call."""
+
+    metadata: _NodeMeta = _NodeMeta()
+
+
+_node_of = msgspec.json.Decoder(_Node).decode
 
 
 class _Binding(msgspec.Struct, frozen=True, rename="camel"):
@@ -102,6 +116,8 @@ def bind(world: World, target: Target, request: Request, *, dry_run: bool) -> No
     if why_not:
         raise conflict(served.kind.resource, target.name, why_not, subresource="binding")
     _assign(pod, binding, rfc3339(world.clock.now_ns()))
+    if binding.target.kind == "Node":
+        _add_topology_labels(pod, binding, world)
     if not dry_run:
         world.store_form(served, pod)
 
@@ -175,3 +191,13 @@ def _assign(pod: Obj, binding: _Binding, now: str) -> None:
     status = pod.setdefault("status", {})
     status.pop("nominatedNodeName", None)
     put_condition(status, {"type": "PodScheduled", "status": "True"}, now)
+
+
+def _add_topology_labels(pod: Obj, binding: _Binding, world: World) -> None:
+    """Give the pod the zone and region of its node, in place; the binding's own labels stay."""
+    record = world.shelf("nodes").get(("", binding.target.name))
+    if record is None:
+        return
+    labels = topology_labels(_node_of(record.data).metadata.labels, binding.metadata.labels or {})
+    if labels:
+        pod["metadata"].setdefault("labels", {}).update(labels)

@@ -1,7 +1,7 @@
 """Event, in both API versions: stored as core/v1, and served with newer names by events.k8s.io.
 
 Mirrors kubernetes v1.36 pkg/apis/events/v1/conversion.go and pkg/apis/core/validation
-(ValidateEventCreate).
+(ValidateEventCreate, ValidateEventUpdate).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 from moorage.api import resources
 from moorage.kinds.cells import name_of, since
 from moorage.kinds.kind import Column, FieldError, Obj, Translation, invalid, required
+from moorage.kinds.metadata import immutable
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, attach, child, fill, number, text
 from moorage.kinds.values.name_rules import path_segment_name
@@ -29,6 +30,14 @@ _NAMES: Mapping[str, str] = {
     "reportingComponent": "reportingController",
 }
 _CORE_NAMES = {new: core for core, new in _NAMES.items()}
+
+# Only the series of an Event changes. The older API allows every change. Errors have the older
+# names, but for the controller's.
+_IMMUTABLE: Mapping[str, str] = {
+    **{new: core for core, new in _NAMES.items() if core != "reportingComponent"},
+    **{name: name for name in ("reason", "type", "eventTime", "action", "related")},
+    **{name: name for name in ("reportingController", "reportingInstance")},
+}
 
 
 def event_to_core(obj: Obj) -> Obj:
@@ -80,6 +89,12 @@ def _check(new: Obj, old: Obj | None) -> list[FieldError]:
         errors += [required(name) for name in names if not text(new, name)]
         if text(new, "type") not in ("Normal", "Warning"):
             errors.append(invalid("type", "", "has invalid value: " + text(new, "type")))
+    if newer and old is not None:
+        errors += [
+            immutable(field, new.get(name))
+            for name, field in _IMMUTABLE.items()
+            if (new.get(name) or None) != (old.get(name) or None)
+        ]
     return errors
 
 

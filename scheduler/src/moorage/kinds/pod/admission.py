@@ -17,6 +17,7 @@ from moorage.kinds.cells import name_of
 from moorage.kinds.cluster.runtime_class import admit_runtime_class
 from moorage.kinds.kind import Context
 from moorage.kinds.pod.spec import affinity_terms
+from moorage.kinds.pod.topology import topology_labels
 from moorage.kinds.quotas.limit_range import default_from_limit_ranges
 from moorage.kinds.tree import Json, attach, child, containers, items, objects, text
 from moorage.kinds.values.quantities import Amounts, add, amounts
@@ -51,6 +52,8 @@ def prepare_pod(obj: Json, ctx: Context, resource: ResourceType) -> None:
     if text(spec, "runtimeClassName") or spec.get("overhead"):
         admit_runtime_class(obj, ctx, resource)
     merge_label_keys(obj)
+    if text(spec, "nodeName"):
+        _add_topology_labels(obj, ctx)
     pod_status: Json = {"phase": "Pending", "qosClass": qos_class(spec)}
     if objects(spec, "schedulingGates"):
         pod_status["conditions"] = [
@@ -63,6 +66,13 @@ def prepare_pod(obj: Json, ctx: Context, resource: ResourceType) -> None:
             }
         ]
     obj["status"] = pod_status
+
+
+def _add_topology_labels(pod: Json, ctx: Context) -> None:
+    node = ctx.lookup("nodes", None, text(pod, "spec", "nodeName")) or {}
+    labels = topology_labels(child(node, "metadata", "labels"), child(pod, "metadata", "labels"))
+    if labels:
+        attach(attach(pod, "metadata"), "labels").update(labels)
 
 
 def complete_pod(new: Json, old: Json, ctx: Context) -> None:
