@@ -141,6 +141,26 @@ async def test_discovery_lists_pods_with_verbs_and_short_names():
     ]
 
 
+async def test_what_extends_the_api_is_a_category():
+    cluster = Cluster()
+    listed = [
+        each["name"]
+        for group in ("admissionregistration", "apiextensions", "apiregistration")
+        for each in (await cluster.ok("GET", f"/apis/{group}.k8s.io/v1"))["resources"]
+        if each.get("categories") == ["api-extensions"]
+    ]
+    assert sorted(listed) == [
+        "apiservices",
+        "customresourcedefinitions",
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicybindings",
+        "mutatingwebhookconfigurations",
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+        "validatingwebhookconfigurations",
+    ]
+
+
 async def test_discovery_tells_the_stored_version_by_its_hash():
     """The hashes of built-in kinds are those that real clusters show."""
 

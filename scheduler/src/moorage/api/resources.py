@@ -37,6 +37,13 @@ class ResourceType(msgspec.Struct, frozen=True, dict=True):
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
+# `kubectl get api-extensions` lists what extends the API.
+_CATEGORIES: Final = dict.fromkeys(
+    ("admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io"),
+    ("api-extensions",),
+)
+
+
 def _type(
     api_version: str, kind: str, plural: str, *, short: str = "", scope: str = "namespaced"
 ) -> ResourceType:
@@ -49,7 +56,7 @@ def _type(
         singular=kind.lower(),
         namespaced=scope != "cluster",
         short_names=tuple(short.split()),
-        categories=("all",) if scope == "all" else (),
+        categories=("all",) if scope == "all" else _CATEGORIES.get(group, ()),
     )
 
 
