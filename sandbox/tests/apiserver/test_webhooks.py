@@ -16,9 +16,12 @@ from sandbox.tests.apiserver.harness import (
     CONFIG_MAPS,
     JSON_PATCH,
     MERGE,
+    PODS,
     Cluster,
+    binding,
     config_map,
     namespace,
+    pod,
     run_virtual,
 )
 from sandbox.tests.apiserver.webhooks import (
@@ -311,3 +314,86 @@ async def test_a_rule_for_another_version_counts_unless_the_match_is_exact():
     await cluster.ok("PATCH", f"{MUTATING}/hooks", exact, content_type=JSON_PATCH)
     await cluster.ok("POST", path, body | {"metadata": {"name": "b"}})
     assert len(programs.asked("a")) == 1
+
+
+SUBRESOURCES = [
+    pytest.param(
+        "POST", f"{PODS}/a/binding", binding(), ("CREATE", "Binding", "binding"), id="a binding"
+    ),
+    pytest.param(
+        "POST",
+        f"{PODS}/a/eviction",
+        {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}},
+        ("CREATE", "Eviction", "eviction"),
+        id="an eviction",
+    ),
+    pytest.param(
+        "PUT",
+        f"{PODS}/a/status",
+        pod() | {"status": {"phase": "Running"}},
+        ("UPDATE", "Pod", "status"),
+        id="a status",
+    ),
+    pytest.param(
+        "PUT",
+        "/apis/apps/v1/namespaces/default/replicasets/r/scale",
+        {"metadata": {"name": "r"}, "spec": {"replicas": 3}},
+        ("UPDATE", "Scale", "scale"),
+        id="a scale",
+    ),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "kind"), SUBRESOURCES)
+async def test_a_subresource_is_reviewed_with_its_own_body(
+    method: str, path: str, body: Any, kind: tuple[str, str, str]
+):
+    programs = Programs(a=allow)
+    cluster = cluster_with(programs)
+    await cluster.ok("POST", PODS, pod())
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": pod()["spec"]}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    sets = "/apis/apps/v1/namespaces/default/replicasets"
+    await cluster.ok("POST", sets, {"metadata": {"name": "r"}, "spec": spec})
+    await cluster.ok("POST", VALIDATING, configuration(hook(rules=[ANY])))
+    await cluster.ok(method, path, body)
+    (request,) = programs.asked("a")
+    assert (request["operation"], request["kind"]["kind"], request["subResource"]) == kind
+    assert (request["object"]["kind"], request["namespace"]) == (kind[1], "default")
+
+
+async def test_a_webhook_changes_a_scale():
+    two = {"op": "replace", "path": "/spec/replicas", "value": 2}
+    programs = Programs(a=lambda request: patch(two))
+    cluster = cluster_with(programs)
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": pod()["spec"]}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    sets = "/apis/apps/v1/namespaces/default/replicasets"
+    await cluster.ok("POST", sets, {"metadata": {"name": "r"}, "spec": spec})
+    rules = [ANY | {"resources": ["*/scale"]}]
+    await cluster.ok("POST", MUTATING, configuration(hook(rules=rules)))
+    scaled = {"metadata": {"name": "r"}, "spec": {"replicas": 9}}
+    assert (await cluster.ok("PUT", f"{sets}/r/scale", scaled))["spec"]["replicas"] == 2
+
+
+async def test_audit_annotations_and_warnings_of_a_webhook_reach_the_caller_and_the_log():
+    said = {"allowed": True, "warnings": ["look out"], "auditAnnotations": {"why": "because"}}
+    cluster = cluster_with(Programs(a=lambda request: said | patch(add("x", "1"))))
+    await cluster.ok("POST", MUTATING, configuration(hook()))
+    reply = await cluster.reply("POST", CONFIG_MAPS, config_map(a="1"))
+    assert ("Warning", '299 - "look out"') in reply.headers
+    assert reply.annotations == {
+        "a.example.com/why": "because",
+        "mutation.webhook.admission.k8s.io/round_0_index_0": (
+            '{"configuration":"hooks","webhook":"a.example.com","mutated":true}'
+        ),
+    }
+
+
+async def test_a_dry_run_is_reviewed_as_one_and_stores_nothing():
+    programs = Programs(a=allow)
+    cluster = cluster_with(programs)
+    await cluster.ok("POST", VALIDATING, configuration(hook(admissionReviewVersions=["v1beta1"])))
+    await cluster.ok("POST", CONFIG_MAPS, config_map(), query={"dryRun": "All"})
+    assert [request["dryRun"] for request in programs.asked("a")] == [True]
+    assert "a" not in await cluster.names(CONFIG_MAPS)

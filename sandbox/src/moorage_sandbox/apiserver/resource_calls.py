@@ -30,6 +30,7 @@ from moorage_sandbox.apiserver.verbs.selection import read_selection
 from moorage_sandbox.apiserver.verbs.watching import Watcher
 from moorage_sandbox.apiserver.verbs.write_options import check_options
 from moorage_sandbox.apiserver.verbs.writing import Writer
+from moorage_sandbox.apiserver.webhooks.bodies import BodyReviews
 from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF, negotiate
 from moorage_sandbox.apiserver.wire.render import (
     Renderer,
@@ -81,7 +82,8 @@ class ResourceCalls:
         self._lister = Lister(world.store)
         self._watcher = Watcher(world, self._lister, rng)
         self._logs = PodLogs(world)
-        self._scaler = Scaler(world, writer)
+        self._reviews = BodyReviews(world, admission.webhooks)
+        self._scaler = Scaler(world, writer, self._reviews)
 
     def close(self) -> None:
         """End all watch streams and all logs that are followed."""
@@ -132,6 +134,7 @@ class ResourceCalls:
         if target.subresource == "token":
             if request.method != "POST":
                 raise method_not_allowed()
+            request = self._reviews.reviewed_call(target, request, dry_run=query.dry_run)
             answer = self._tokens.token_request(target, request)
             return Reply(status=201, body=encode(answer) + b"\n")
         match request.method:
@@ -184,6 +187,7 @@ class ResourceCalls:
     def _bind(self, target: Target, request: Request, query: Query) -> Reply:
         if request.method != "POST":
             raise method_not_allowed()
+        request = self._reviews.reviewed_call(target, request, dry_run=query.dry_run)
         bind(self._world, target, request, dry_run=query.dry_run)
         return Reply(status=201, body=_BOUND)
 
@@ -191,6 +195,7 @@ class ResourceCalls:
         if request.method != "POST":
             raise method_not_allowed()
         dry_run = query.dry_run
+        request = self._reviews.reviewed_call(target, request, dry_run=dry_run)
         # Several writes, so one step also for a call in the thread.
         self._world.run_in_one_step(
             lambda: evict(self._world, self._deleter, target, request, dry_run=dry_run)

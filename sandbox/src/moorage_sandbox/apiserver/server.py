@@ -10,7 +10,7 @@ its writes are on the disk (`durability`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -259,6 +259,10 @@ class ApiServer:
     def audit_to(self, log: AuditLog) -> None:
         """Write every call from now on to an audit log; a watch when it begins."""
         self._audit = log
+
+    def map_services(self, addresses: Mapping[str, str]) -> None:
+        """Ask the webhooks of services (NAMESPACE/NAME) at these addresses (HOST:PORT)."""
+        self._webhooks.addresses.by_service = addresses
 
     def use_sender(self, sender: Sender) -> None:
         """Send the reviews of webhooks by another way than over HTTPS."""

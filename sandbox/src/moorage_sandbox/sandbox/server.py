@@ -104,6 +104,7 @@ class SandboxServer:
         """
         opened = self._open()
         self._api, self._persistence = opened.api, opened.persistence
+        self._api.map_services(self._settings.webhooks)
         if opened.restored:
             self._complete(salvaged=opened.damaged)
         if self._settings.audit_log:

@@ -36,6 +36,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         Continue with the readable part of damaged data.
     rbac
         Users may only make the calls that roles allow.
+    webhooks
+        HOST:PORT of the program that stands for the Service NAMESPACE/NAME.
     audit_log
         File to write every call to; empty for none.
     version
@@ -55,6 +57,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     data: str = ""
     salvage: bool = False
     rbac: bool = False
+    webhooks: dict[str, str] = {}
     audit_log: str = ""
     version: str = DEFAULT_VERSION
     custom_kinds: list[str] = []

@@ -29,6 +29,7 @@ from moorage_sandbox.apiserver.verbs.patches import (
 from moorage_sandbox.apiserver.verbs.reading import get_record
 from moorage_sandbox.apiserver.verbs.write_options import Options, check_options
 from moorage_sandbox.apiserver.verbs.writing import Writer
+from moorage_sandbox.apiserver.webhooks.bodies import BodyReviews
 from moorage_sandbox.apiserver.wire.bodies import decode_json, typed
 from moorage_sandbox.apiserver.wire.negotiate import JSON, SPOKEN_BUILT_IN, content_type
 from moorage_sandbox.apiserver.wire.requests import Query, Request
@@ -48,11 +49,14 @@ class Scaler:
         Holds the objects.
     writer
         Updates the objects.
+    reviews
+        Has webhooks review scales.
     """
 
-    def __init__(self, world: World, writer: Writer) -> None:
+    def __init__(self, world: World, writer: Writer, reviews: BodyReviews) -> None:
         self._world = world
         self._writer = writer
+        self._reviews = reviews
 
     def show(self, target: Target) -> Obj:
         """Return the ``Scale`` of an object.
@@ -87,7 +91,9 @@ class Scaler:
             return _scale_of(record.decode(), paths)
         record = get_record(self._world.store, target)
         obj = target.served.served_form(record)
+        before = _scale_of(obj, paths)
         sent = _wanted(_scale_of(obj, paths), request)
+        sent = self._reviews.reviewed_body(target, _SCALE, (sent, before), dry_run=query.dry_run)
         replicas = _replicas(sent, target)
         meta = sent["metadata"]
         _put(obj, paths.spec_replicas, replicas)

@@ -138,6 +138,8 @@ class Answers:
         What the call has deleted so far, where it deletes many objects.
     size_bytes
         Length of all answers.
+    reviewed
+        Whether the body of the call has been reviewed: the objects that it changes are not.
     """
 
     def __init__(self, request: Request, clock: Clock, seed: int) -> None:
@@ -153,6 +155,7 @@ class Answers:
     def restart(self) -> None:
         """Begin to answer the call once more: it draws what it drew before."""
         self.rng: Random = Streams(self._seed).stream("call")
+        self.reviewed = False
 
     def answer_to(self, question: Question) -> Answer | None:
         """Return the answer to a question; None for a question that has not been asked."""

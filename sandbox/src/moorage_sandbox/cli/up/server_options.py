@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from moorage_sandbox.sandbox.settings import ServerSettings
 
 
+_PORT_MAX = 65_535
+
+
 class ServerOptions(TypedDict):
     """The values of `server_options`, and what the scheduler's configuration asks for."""
 
@@ -27,6 +30,7 @@ class ServerOptions(TypedDict):
     data: Path | None
     salvage: bool
     rbac: bool
+    webhook: tuple[str, ...]
     speed: float
     audit_log: Path | None
     version: str
@@ -52,7 +56,7 @@ _OPTIONS = (
     ),
     click.option(
         "--port",
-        type=click.IntRange(0, 65_535),
+        type=click.IntRange(0, _PORT_MAX),
         default=0,
         metavar="PORT",
         help="Port of the API server; 0 (the default) takes a free one, "
@@ -79,6 +83,14 @@ _OPTIONS = (
         "system:kube-scheduler then. Default: whoever has credentials may do everything.",
     ),
     click.option(
+        "--webhook",
+        multiple=True,
+        metavar="NS/NAME=HOST:PORT",
+        help="Ask the webhooks of the Service NAME in the namespace NS at HOST:PORT, where a "
+        "program of yours listens; may be repeated. The annotation moorage.dev/webhook-address of "
+        "a Service does the same.",
+    ),
+    click.option(
         "--audit-log",
         type=click.Path(path_type=Path, dir_okay=False),
         default=None,
@@ -102,6 +114,29 @@ def server_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
+
+
+def _webhook_addresses(texts: tuple[str, ...]) -> dict[str, str]:
+    """Return HOST:PORT by NAMESPACE/NAME.
+
+    Raises
+    ------
+    click.UsageError
+        A text has another form.
+    """
+    addresses = {}
+    for each in texts:
+        service, _, address = each.partition("=")
+        namespace, slash, name = service.partition("/")
+        host, _, port = address.rpartition(":")
+        is_port = port.isascii() and port.isdigit() and 0 < int(port) <= _PORT_MAX
+        if not (namespace and slash and name and host and is_port) or "/" in name:
+            raise click.UsageError(
+                f"--webhook {each}: name a Service and where its program listens, as in "
+                "--webhook kueue-system/kueue-webhook-service=127.0.0.1:9443"
+            )
+        addresses[service] = address
+    return addresses
 
 
 def server_settings(
@@ -137,6 +172,7 @@ def server_settings(
         data=str(data.absolute()) if data else "",
         salvage=options["salvage"],
         rbac=options["rbac"],
+        webhooks=_webhook_addresses(options["webhook"]),
         audit_log=str(audit_log.absolute()) if audit_log else "",
         version=options["version"],
         custom_kinds=options["custom_kinds"],
