@@ -27,6 +27,7 @@ from tools.pages.metrics_page import metrics_page
 from tools.pages.performance_page import performance_page
 from tools.pages.plugin_pages import Costs, plugin_pages, read_costs
 from tools.pages.plugin_points_page import plugin_points_page
+from tools.pages.reasons_page import reason_pages
 from tools.pages.server_versions_page import server_versions_page
 from tools.pages.worlds_page import worlds_page
 from tools.watching.dashboards import dashboard_files
@@ -84,6 +85,7 @@ def pages() -> dict[Path, str]:
     """Return every generated page by the file it belongs in."""
     costs = read_costs(COSTS.read_bytes()) if COSTS.exists() else Costs()
     found = {PLUGINS / name: text for name, text in plugin_pages(costs).items()}
+    found |= {REFERENCE / "reasons" / name: text for name, text in reason_pages().items()}
     found |= pages_with_examples(REFERENCE.parent)
     found[REFERENCE / "plugin-points.md"] = plugin_points_page()
     found[REFERENCE / "capabilities.md"] = capabilities_page()

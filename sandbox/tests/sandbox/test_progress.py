@@ -201,8 +201,10 @@ def test_json_lines_report_every_change() -> None:
         '"scheduler":true,"seed":5}',
         '{"type":"ready","seconds":1.23}',
         '{"type":"serving","url":"https://127.0.0.1:2"}',
-        '{"type":"pod","pod":"default/a","state":"bound","node":"n1","message":""}',
-        '{"type":"pod","pod":"default/b","state":"unschedulable","node":"","message":"no room"}',
+        '{"type":"pod","pod":"default/a","state":"bound","node":"n1","message":"",'
+        '"reason":"","owner":""}',
+        '{"type":"pod","pod":"default/b","state":"unschedulable","node":"","message":"no room",'
+        '"reason":"RejectedByPlugin","owner":""}',
         '{"type":"ended","settled":false,"pods":2,"decisions":1,"pending":0,"gated":0,'
         '"unschedulable":1,"bound":1,"running":0,"finished":0}',
     ]

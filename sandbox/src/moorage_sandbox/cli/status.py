@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,8 @@ Examples:
 Exit codes: 0 a sandbox runs, 1 none does.
 """
 _SECONDS_MAX = 5.0
+_ROWS_MOST = 20
+_INDENT = "  "
 
 
 @click.command(epilog=_EPILOG)
@@ -59,10 +61,33 @@ def _lines(status: dict[str, Any]) -> Iterator[str]:
     for key, value in {"name": status.pop("name") or "-", **status, "pods": pods or "none"}.items():
         if value != "":
             yield f"{key + ':':<12}{value}"
-    for each in waiting:
-        yield f"  {each['pod']}  {each['state']}: {each['message'] or 'not decided yet'}"
+    yield from _waiting(waiting)
     for text in groups:
         yield f"  {text}"
+
+
+def _waiting(pods: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the pods without a node, those that wait alike as one row."""
+    from moorage.cli.rows.text import fold_lines, rows_left, terminal_width
+    from moorage.service.questions.folding.folds import Fold, first_folds, fold
+
+    rows = []
+    for each in pods:
+        namespace, _, name = each["pod"].partition("/")
+        rows.append(
+            Fold(
+                namespace=namespace,
+                owner=each["owner"],
+                reason=each["reason"],
+                names=(name,),
+                queues={each["state"]: 1},
+                message=each["message"],
+            )
+        )
+    shown = first_folds(fold(rows), _ROWS_MOST)
+    lines = fold_lines(shown.folds, now_ns=0, width=terminal_width() - len(_INDENT))
+    left = rows_left(shown.rows_left, shown.pods_left, "`moorage queue` shows more")
+    return [f"{_INDENT}{line}" for line in ([*lines, left] if left else lines) if shown.folds]
 
 
 async def _described(record: SandboxRecord) -> dict[str, Any]:

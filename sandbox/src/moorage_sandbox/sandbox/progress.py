@@ -14,6 +14,7 @@ import msgspec
 from moorage.api.event import Event
 from moorage.api.pod import Pod
 from moorage.api.pod_group import GROUP_SCHEDULING, GROUPS_NOT_SCHEDULED
+from moorage.api.reasons.codes import code_of_message
 from moorage.base.clock import NS_PER_SECOND, Clock
 
 _RECENT = 200
@@ -50,12 +51,18 @@ class Change(msgspec.Struct, frozen=True):
         The pod's node, "" for none.
     message
         Why the pod has no node, "" if unknown or irrelevant.
+    reason
+        The code of that reason; "" for a pod with a node.
+    owner
+        ``kind/name`` of the pod's owner, "" for none.
     """
 
     pod: str
     state: PodState
     node: str = ""
     message: str = ""
+    reason: str = ""
+    owner: str = ""
 
 
 def state_of(pod: Pod, served: Collection[str] | None = None) -> tuple[PodState, str]:
@@ -169,7 +176,9 @@ class Progress:
         """Record the newest version of a pod."""
         self._note_group(pod)
         state, message = state_of(pod, self._served)
-        change = Change(pod.full_name, state, pod.spec.node_name, message)
+        node, owner = pod.spec.node_name, pod.metadata.owner_title
+        reason = "" if node else code_of_message(message)
+        change = Change(pod.full_name, state, node, message, reason, owner)
         before = self._pods.get(pod.uid)
         if before == change:
             return

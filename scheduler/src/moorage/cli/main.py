@@ -21,6 +21,7 @@ _OWN: Mapping[str, str] = {
     "dashboard": "moorage.cli.page.command:dashboard",
     "explain": "moorage.cli.explain.command:explain",
     "queue": "moorage.cli.queue.command:queue",
+    "reason": "moorage.cli.reason.command:reason",
     "run": "moorage.cli.run.command:run",
     "shadow": "moorage.cli.shadow.command:shadow",
     "version": "moorage.cli.version:version",

@@ -61,12 +61,15 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         The subject of the rejections, as a noun phrase.
     nodes
         Number of nodes on which exactly these plugins stand in the way.
+    code
+        The code of the reason that the pod meets last, of the closed vocabulary.
     """
 
     plugins: tuple[str, ...]
     reasons: tuple[Prose, ...]
     fact: Prose
     nodes: int
+    code: str = ""
 
 
 class NodeAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -139,6 +142,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         Where the pod is on its way.
     sentence
         The whole answer in one sentence.
+    reason
+        The code of the reason why the pod has no node; "" for a pod that has one, or needs none.
     causes
         Why no node takes the pod, the first cause first; empty where a node takes it.
     suggestions
@@ -161,6 +166,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     uid: str
     where: Where
     sentence: Prose
+    reason: str = ""
     causes: tuple[Cause, ...] = ()
     suggestions: tuple[Suggestion, ...] = msgspec.field(default=(), name="waysOut")
     notes: tuple[Prose, ...] = ()

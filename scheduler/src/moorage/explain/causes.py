@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.api.reasons.codes import code_of_reasons
 from moorage.engine.inquiry import BoolArray, Inquiry
 from moorage.explain.answer import Cause
 from moorage.explain.emptied import Emptied
@@ -165,6 +166,7 @@ def _cause_of(inquiry: Inquiry, group: Group, rows: NDArray[np.int64] | None) ->
         reasons=tuple(reason for plugin in group.plugins for reason in reasons[plugin]),
         fact=joined(facts),
         nodes=len(group.rows),
+        code=code_of_reasons(reason for each in reasons.values() for reason in each),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from moorage.api.pod import Pod
+from moorage.api.reasons.codes import ReasonCode, code_of_reason
 from moorage.base.errors import NotFoundError
 from moorage.engine.attempt import CycleError
 from moorage.engine.inquiry import Inquiry, in_question, inquire
@@ -118,7 +119,7 @@ def _explained(core: Core, pod: Pod, effort: Effort) -> Explanation:
     profile = core.profiles.get(pod.spec.scheduler_name)
     # 1. The pod is past the search for a node, or held before it: that is the answer.
     if position is not None and position.where is not Where.BOUND:
-        explanation = _explanation(core, pod, position.where, position.sentence)
+        explanation = _explanation(core, pod, position.where, position.sentence, position.reason)
         if profile is None or position.where not in _WITH_NODES:
             return explanation
         return _with_nodes(core, profile, pod, explanation, effort)
@@ -132,7 +133,7 @@ def _explained(core: Core, pod: Pod, effort: Effort) -> Explanation:
             return explain_nodes(core, profile, pod, effort)
     except CycleError as broken:
         text = f"cannot be decided: {broken.status.message}"
-        return _explanation(core, pod, Where.BROKEN, text)
+        return _explanation(core, pod, Where.BROKEN, text, ReasonCode.SCHEDULER_ERROR)
 
 
 def _with_nodes(
@@ -172,13 +173,16 @@ def _completing(core: Core, profile: Profile, pod: Pod) -> tuple[Suggestion, ...
         return tuple(each.suggestion for each in missing_members(group))
 
 
-def _explanation(core: Core, pod: Pod, where: Where, sentence: str) -> Explanation:
+def _explanation(
+    core: Core, pod: Pod, where: Where, sentence: str, reason: str = ""
+) -> Explanation:
     return Explanation(
         namespace=pod.metadata.namespace,
         name=pod.name,
         uid=pod.uid,
         where=where,
         sentence=sentence,
+        reason=reason,
         node_count=core.snapshot.num_nodes,
     )
 
@@ -219,13 +223,14 @@ def _explain_fitting(
     pod, feasible = inquiry.attempt.pod.pod, len(inquiry.feasible)
     # 1. The pod has no part in an attempt of its group.
     outside = _outside_its_group(inquiry, group)
-    if outside:
-        return _explanation(core, pod, Where.REJECTED, outside)
+    if outside is not None:
+        return _explanation(core, pod, Where.REJECTED, *outside)
     # 2. The group lacks members, or not all of them find a node. Large groups are not tried.
     small = group is not None and group.terms.minimum <= MEMBERS_MOST
     if group is not None and (group.is_short or (small and not group.fits())):
         text = group_sentence(group, feasible, rows_most=effort.emptied)
-        explanation = _explanation(core, pod, Where.REJECTED, text)
+        code = ReasonCode.GROUP_INCOMPLETE if group.is_short else ReasonCode.GROUP_UNSCHEDULABLE
+        explanation = _explanation(core, pod, Where.REJECTED, text, code)
         if not effort.suggestions:
             return explanation
         found = (*missing_members(group), *room_for_group(group, inquiry))
@@ -237,12 +242,12 @@ def _explain_fitting(
     if group is not None and not small:
         of = f"Its group {group.terms.key.full_name} of {group.terms.minimum} pods"
         notes = (*notes, f"{of} was not tried as a whole: it has more than {MEMBERS_MOST}.")
-    explanation = _explanation(core, pod, position.where, position.sentence)
+    explanation = _explanation(core, pod, position.where, position.sentence, position.reason)
     return msgspec.structs.replace(explanation, notes=notes)
 
 
-def _outside_its_group(inquiry: Inquiry, group: Together | None) -> str:
-    """Return why a pod that fits has no part in an attempt of its group; "" if it has."""
+def _outside_its_group(inquiry: Inquiry, group: Together | None) -> tuple[str, str] | None:
+    """Return why a pod that fits has no part in an attempt of its group, and the code of it."""
     profile, pod, feasible = (
         inquiry.attempt.profile,
         inquiry.attempt.pod.pod,
@@ -250,13 +255,15 @@ def _outside_its_group(inquiry: Inquiry, group: Together | None) -> str:
     )
     missing = missing_group(inquiry.snapshot, pod)
     if missing:
-        return missing_group_sentence(missing, feasible)
+        return missing_group_sentence(missing, feasible), ReasonCode.GROUP_MISSING
     terms = inquiry.snapshot.groups.terms_of(pod)
     if terms is None or (group is not None and group.is_short):
-        return ""  # too few pods are the reason of all members
+        return None  # too few pods are the reason of all members
     why = turned_away(profile, pod)
     name = terms.key.full_name
-    return turned_away_sentence(name, terms, why, feasible=feasible) if why else ""
+    if not why:
+        return None
+    return turned_away_sentence(name, terms, why, feasible=feasible), code_of_reason(why)
 
 
 def _with_group(
@@ -270,7 +277,7 @@ def _with_group(
     if status.rejected and of_group and not group.is_short:
         terms, why = group.terms, status.message
         text = turned_away_sentence(terms.key.full_name, terms, why, feasible=None)
-        return msgspec.structs.replace(explanation, sentence=text)
+        return msgspec.structs.replace(explanation, sentence=text, reason=code_of_reason(why))
     if not group.is_short:
         return explanation
     if not (status.rejected and of_group):
@@ -279,7 +286,12 @@ def _with_group(
     suggestions = (
         tuple(each.suggestion for each in missing_members(group)) if effort.suggestions else ()
     )
-    return msgspec.structs.replace(explanation, sentence=incomplete(group), suggestions=suggestions)
+    return msgspec.structs.replace(
+        explanation,
+        sentence=incomplete(group),
+        reason=ReasonCode.GROUP_INCOMPLETE,
+        suggestions=suggestions,
+    )
 
 
 def _rejected(
@@ -301,13 +313,14 @@ def _rejected(
         )
     where = Where.NEVER if causes.reach is Reach.NEVER else Where.REJECTED
     sentence = cause_sentence(inquiry, causes, worded)
+    reason = worded[0].code if worded else ReasonCode.NO_NODES
     notes = (*_notes(core.snapshot, causes, now), *suggestions.notes)
     leaving = _leaving(core, pod)
     if leaving:
         where, notes = Where.NOMINATED, (f"{sentence}.", *notes)
-        sentence = leaving
+        sentence, reason = leaving, ReasonCode.PREEMPTION
     return msgspec.structs.replace(
-        _explanation(core, pod, where, sentence),
+        _explanation(core, pod, where, sentence, reason),
         causes=worded,
         suggestions=suggestions.suggestions,
         notes=notes,

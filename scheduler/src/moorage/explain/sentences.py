@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from moorage.api.pod import Pod
+from moorage.api.reasons.codes import code_of_reasons
 from moorage.engine.attempt import CycleError
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome, Member
 from moorage.engine.inquiry import Inquiry, inquire
@@ -44,6 +45,7 @@ def _at_pre_filter(inquiry: Inquiry) -> Cause:
         reasons=status.reasons,
         fact=text,
         nodes=inquiry.snapshot.num_nodes,
+        code=code_of_reasons(status.reasons),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from moorage.api.pod import Pod
+from moorage.api.reasons.codes import ReasonCode, code_of_reasons
 from moorage.explain.answer import Where
 from moorage.explain.groups import pods_needed
 from moorage.framework.runner import run_pre_enqueue
@@ -21,10 +22,11 @@ _ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """The place of a pod on its way to a node, and a sentence about it."""
+    """The place of a pod on its way to a node, a sentence about it, and the code of the reason."""
 
     where: Where
     sentence: str
+    reason: str = ""
 
 
 def standing(core: Core, pod: Pod) -> Standing | None:
@@ -45,7 +47,7 @@ def standing(core: Core, pod: Pod) -> Standing | None:
         text = (
             f"nobody schedules schedulerName {spec.scheduler_name}: the profiles here are {served}"
         )
-        return Standing(Where.UNSERVED, text)
+        return Standing(Where.UNSERVED, text, ReasonCode.UNKNOWN_SCHEDULER)
     under_way = _under_way(core, pod)
     if under_way is not None:
         return under_way
@@ -66,7 +68,8 @@ def _under_way(core: Core, pod: Pod) -> Standing | None:
     by = f" of {plugins}" if plugins else ""
     group = _members(core, pod)
     text = f"waits at Permit{by} with {group}" if group else f"waits at Permit{by}"
-    return Standing(Where.PERMIT, f"{text}; its node is {node_name}")
+    reason = ReasonCode.WAITING_FOR_GROUP if group else ReasonCode.REJECTED_BY_PLUGIN
+    return Standing(Where.PERMIT, f"{text}; its node is {node_name}", reason)
 
 
 def _members(core: Core, pod: Pod) -> str:
@@ -87,4 +90,4 @@ def _gated_standing(core: Core, pod: Pod, status: Status) -> Standing:
     if key is not None and terms is not None and len(groups.members(key).pods) < terms.minimum:
         there = len(groups.members(key).pods)
         text += f" (group {key.full_name} has {pods_needed(terms, there)})"
-    return Standing(Where.GATED, text)
+    return Standing(Where.GATED, text, code_of_reasons(status.reasons))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from moorage.api.pod import Pod
+from moorage.api.reasons.codes import ReasonCode
 from moorage.base.clock import NS_PER_SECOND, rfc3339
 from moorage.explain.answer import Where
 from moorage.explain.standing import Standing
@@ -28,16 +29,16 @@ def fitting(core: Core, pod: Pod, feasible: int) -> tuple[Standing, tuple[str, .
     nodes = "1 node" if feasible == 1 else f"{feasible} nodes"
     if not take_part(core.profiles[pod.spec.scheduler_name].extenders, pod):
         notes = (f"Its last attempt failed: {failed}",) if failed else ()
-        return Standing(Where.FITS, f"fits now on {nodes}; it {when}"), notes
+        return Standing(Where.FITS, f"fits now on {nodes}; it {when}", ReasonCode.NOT_TRIED), notes
     if not failed:
         text = f"every plugin lets it on {nodes}, and extenders are asked in its attempt; it {when}"
-        return Standing(Where.EXTENDERS, text), ()
+        return Standing(Where.EXTENDERS, text, ReasonCode.NOT_TRIED), ()
     text = (
         f"every plugin lets it on {nodes}, but its last attempt, in which extenders are asked, "
         f"failed: {failed.rstrip('.')}; it {when}"
     )
     note = "With --attempt -1 the record of that attempt shows the nodes that extenders rejected."
-    return Standing(Where.EXTENDERS, text), (note,)
+    return Standing(Where.EXTENDERS, text, ReasonCode.EXTENDER), (note,)
 
 
 def _own(pod: Pod, pending: PendingSummary) -> PendingPod | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from moorage.api.reasons.codes import code_of_message
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.observe.catalogue import BUCKETS
 from moorage.observe.series import Histogram, Histograms
@@ -31,6 +32,8 @@ class AttemptFacts:
         self._began_ns: dict[str, int] = {}
         self.results: Counter[tuple[str, str]] = Counter()
         """Attempts by (result, profile)."""
+        self.failures: Counter[tuple[str, str]] = Counter()
+        """Attempts that came to no binding, by (code of the reason, profile)."""
         self.durations: Histograms[tuple[str, str]] = Histograms(
             BUCKETS["scheduler_scheduling_attempt_duration_seconds"]
         )
@@ -88,8 +91,9 @@ class AttemptFacts:
         told = str(attempts) if attempts < _ATTEMPTS_TOLD else f"{_ATTEMPTS_TOLD}+"
         self.sli[told].observe((self._clock.now_ns() - first_attempt_ns) / NS_PER_SECOND)
 
-    def returned(self, uid: str, profile: str, *, rejected: bool) -> None:
-        """Note that an attempt failed: rejected by plugins, or ended by an error."""
+    def returned(self, uid: str, profile: str, *, rejected: bool, message: str) -> None:
+        """Note that an attempt failed: rejected by plugins, or ended by an error, and why."""
+        self.failures[code_of_message(message), profile] += 1
         self._ended(uid, _UNSCHEDULABLE if rejected else _ERROR, profile)
 
     def preempted(self, victims: int) -> None:

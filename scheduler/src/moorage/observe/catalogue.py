@@ -398,6 +398,13 @@ METRICS: Final[tuple[Metric, ...]] = (
         own=True,
     ),
     Metric(
+        "moorage_failed_attempts_total",
+        "counter",
+        "Attempts that came to no binding, by the code of the reason",
+        ("reason", "profile"),
+        own=True,
+    ),
+    Metric(
         "moorage_pod_groups_waiting",
         "gauge",
         "Pod groups that were tried and have no place",

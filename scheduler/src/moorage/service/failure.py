@@ -161,7 +161,9 @@ class FailureHandler:
     ) -> Pod | None:
         """Return a pod to the queue; return its newest version, None if the pod is gone."""
         if self._attempts is not None:
-            self._attempts.returned(queued.uid, queued.profile, rejected=status.rejected)
+            self._attempts.returned(
+                queued.uid, queued.profile, rejected=status.rejected, message=message
+            )
         queued.rejected_by(
             diagnosis.unschedulable_plugins | diagnosis.preemption_rejectors if diagnosis else (),
             diagnosis.pending_plugins if diagnosis else (),

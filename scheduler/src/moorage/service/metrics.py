@@ -85,6 +85,7 @@ def exposition_of(
             ((gate.name, _stage(gate, gates.version)), float(gates(gate.name)))
             for gate in gates_of_version(gates.version)
         ],
+        "moorage_failed_attempts_total": attempts.failures.items,
         "moorage_plugin_failures_total": containment.failures.items,
         "moorage_pod_groups_waiting": lambda: [((), float(len(_group_waits(scheduler))))],
         "moorage_pod_group_longest_wait_seconds": lambda: [

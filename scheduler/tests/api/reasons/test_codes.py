@@ -89,6 +89,11 @@ def test_every_code_of_a_plugin_has_a_message() -> None:
             id="GPUs",
         ),
         pytest.param(
+            "spec.schedulerName is x, and no profile has that name (there are: y)",
+            "UnknownScheduler",
+            id="no profile",
+        ),
+        pytest.param(
             "0/3 nodes are available: 3 the moon is full.", "RejectedByPlugin", id="of a user"
         ),
         pytest.param(

@@ -76,6 +76,7 @@ def test_an_attempt_that_bound_its_pod_has_scores_steps_and_an_end() -> None:
             "evaluated": 3,
             "ties": 3,
             "message": "",
+            "reason": "",
             "nominatedNode": None,
             "victims": [],
             "victimsChosenBy": "",

@@ -55,6 +55,7 @@ class ReasonCode(StrEnum):
     RESOURCE_CLAIM_NODE = "ResourceClaimNodeConflict"
     DEVICES = "InsufficientDevices"
     NODE_FEATURE = "MissingNodeFeature"
+    NUMA = "NUMANotAligned"
     GPU_MODEL = "NoMatchingGPUModel"
     GPU = "InsufficientGPU"
     QUOTA = "QuotaExceeded"
@@ -75,6 +76,8 @@ _RANKS: Final = {code: rank for rank, code in enumerate(ReasonCode)}
 
 _C = ReasonCode
 _RULES: Final[tuple[tuple[str, ReasonCode], ...]] = (
+    (r"no profile has that name|^nobody schedules schedulerName", _C.UNKNOWN_SCHEDULER),
+    (r"didn't satisfy plugin", _C.NO_MATCHING_NODE),
     (r"^running (PreBind|Bind) plugin", _C.BINDING_FAILED),
     (r"^running \S+ plugin", _C.SCHEDULER_ERROR),
     (r"no nodes available to schedule pods|^there are no nodes", _C.NO_NODES),
@@ -128,6 +131,7 @@ _RULES: Final[tuple[tuple[str, ReasonCode], ...]] = (
     (r"^Insufficient \S*gpu\b", _C.GPU),
     (r"^Insufficient ", _C.RESOURCE),
     (r"required features", _C.NODE_FEATURE),
+    (r"^cannot align|invalid node topology data", _C.NUMA),
     # GPUs
     (r"no GPU of a requested model", _C.GPU_MODEL),
     (r"fewer GPUs than|wholly free GPUs|large enough free share", _C.GPU),

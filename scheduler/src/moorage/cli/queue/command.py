@@ -31,7 +31,8 @@ Examples:
   moorage queue --scheduler https://10.0.0.5:10259 --certificate-authority ca.pem
 
 \b
-QUEUE is where most pods of a row are, with … where some are elsewhere:
+REASON is a code; `moorage reason CODE` explains it. QUEUE is where most pods
+of a row are, with … where some are elsewhere:
   active         it is tried as soon as its turn comes; #1 is next
   in-flight      an attempt decides about it
   backoff        it waits after a failed attempt

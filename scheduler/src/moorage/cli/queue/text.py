@@ -113,7 +113,7 @@ def folded_remarks(answer: QueueAnswer, shown: Folded, namespace: str) -> Iterat
     yield from _states(answer, namespace)
     rows, pods = shown.rows_left + answer.rows_left, shown.pods_left + answer.pods_left
     if rows:
-        yield rows_left(rows, pods)
+        yield rows_left(rows, pods, "--limit shows more")
     if namespace:
         return
     size = sum(msgspec.to_builtins(answer.sizes).values())

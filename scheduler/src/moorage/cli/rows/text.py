@@ -35,12 +35,15 @@ def fold_lines(folds: Sequence[Fold], *, now_ns: int, width: int) -> list[str]:
     width
         The most characters of a line.
     """
-    headings = ("pods", "owner", "queue", "oldest", "reason")
-    rows = [
-        (str(each.pods), owner_text(each), _queue(each), _age(each, now_ns), each.reason)
-        for each in folds
-    ]
-    lines = table_lines(headings, rows, width=width, flexible=1)
+    columns = {
+        "pods": [str(each.pods) for each in folds],
+        "owner": [owner_text(each) for each in folds],
+        "queue": [_queue(each) for each in folds],
+        "oldest": [_age(each, now_ns) for each in folds],
+        "reason": [each.reason for each in folds],
+    }
+    told = {name: cells for name, cells in columns.items() if any(cells)}
+    lines = table_lines(list(told), zip(*told.values(), strict=True), width=width, flexible=1)
     text = lines[:1]
     for line, each in zip(lines[1:], folds, strict=True):
         text.append(line)
@@ -87,11 +90,9 @@ def owner_text(fold: Fold) -> str:
     return f"{fold.namespace}/{what}" if fold.namespace else what
 
 
-def rows_left(rows: int, pods: int) -> str:
-    """Return a note about rows that are not shown; "" for none."""
-    if not rows:
-        return ""
-    return f"{rows} more rows with {pods} pods are not shown; --limit shows more"
+def rows_left(rows: int, pods: int, advice: str) -> str:
+    """Return a note about rows that are not shown, with what shows them; "" for none."""
+    return f"{rows} more rows with {pods} pods are not shown; {advice}" if rows else ""
 
 
 def cut(text: str, width: int) -> str:

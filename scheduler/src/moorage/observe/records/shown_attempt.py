@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from moorage.api.mentions import NodeName, PodName, Prose, SubjectNamespace
+from moorage.api.reasons.codes import code_of_message
 from moorage.base.clock import NS_PER_SECOND, rfc3339_micro
 from moorage.engine.notes.best_nodes import Ranking
 from moorage.engine.notes.extender_answers import ExtenderAnswer
@@ -223,6 +224,8 @@ class ShownAttempt(AttemptHead, frozen=True, kw_only=True, rename="camel"):
         scored.
     message
         Why there is no node, or why the binding failed.
+    reason
+        The code of that reason; empty where a node was chosen and bound.
     nominated_node
         The node that the pod was nominated for; null where its nomination was left alone.
     victims
@@ -261,6 +264,7 @@ class ShownAttempt(AttemptHead, frozen=True, kw_only=True, rename="camel"):
     ties: int
     drawn: int | None = None
     message: Prose
+    reason: str = ""
     nominated_node: NodeName | None
     victims: tuple[PodName, ...]
     victims_chosen_by: str = ""
@@ -292,6 +296,12 @@ def head_of(record: AttemptRecord) -> dict[str, Any]:
             outcome=record.failure.outcome,
         )
     )
+
+
+def reason_of(record: AttemptRecord) -> str:
+    """Return the code of the reason why an attempt came to no binding; "" where it did."""
+    message = record.failure.message
+    return code_of_message(message) if message else ""
 
 
 def steps_of(record: AttemptRecord) -> tuple[ShownStep, ...]:
@@ -327,6 +337,7 @@ def shown_attempt(record: AttemptRecord, *, rejections: bool = True) -> ShownAtt
         ties=record.ties,
         drawn=None if ranking is None else ranking.drawn,
         message=record.failure.message,
+        reason=reason_of(record),
         nominated_node=record.failure.nominated,
         victims=record.failure.victims,
         victims_chosen_by=record.failure.chosen_by,

@@ -9,7 +9,13 @@ from moorage.api.mentions import NodeName, Prose
 from moorage.base.clock import Clock, rfc3339_micro
 from moorage.observe.records.record import AttemptRecord
 from moorage.observe.records.recorder import Recorder
-from moorage.observe.records.shown_attempt import AttemptHead, ShownStep, head_of, steps_of
+from moorage.observe.records.shown_attempt import (
+    AttemptHead,
+    ShownStep,
+    head_of,
+    reason_of,
+    steps_of,
+)
 from moorage.service.questions.question import (
     Answer,
     Parameter,
@@ -36,6 +42,8 @@ class DecisionLine(AttemptHead, frozen=True, kw_only=True, rename="camel", omit_
         The nodes that passed Filter, and all nodes that were filtered.
     message
         Why there is no node, or why the binding failed.
+    reason
+        The code of that reason.
     victims
         How many pods are evicted for it.
     steps
@@ -48,6 +56,7 @@ class DecisionLine(AttemptHead, frozen=True, kw_only=True, rename="camel", omit_
     feasible: int = 0
     evaluated: int = 0
     message: Prose = ""
+    reason: str = ""
     victims: int = 0
     steps: tuple[ShownStep, ...] = ()
     end: str = ""
@@ -117,6 +126,7 @@ def _line(record: AttemptRecord) -> DecisionLine:
         feasible=record.feasible,
         evaluated=record.evaluated,
         message=record.failure.message,
+        reason=reason_of(record),
         victims=len(record.failure.victims),
         steps=steps_of(record),
         end=record.end,

@@ -1,0 +1,1 @@
+"""``moorage reason``: what a code of the vocabulary of reasons means."""
