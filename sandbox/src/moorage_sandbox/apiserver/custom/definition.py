@@ -40,6 +40,7 @@ from moorage.kinds.tree import (
     text,
 )
 from moorage.kinds.values.name_rules import service_name
+from moorage_sandbox.apiserver.custom.conversion import HTTPS_PORT, check_conversion
 from moorage_sandbox.apiserver.custom.names import name_conflicts
 from moorage_sandbox.apiserver.custom.structural import (
     check_schema,
@@ -284,7 +285,12 @@ KINDS = (
             ),
         ),
         defaults=defaults(
-            _default_names, empty={"spec.conversion.strategy": "None"}, unset={"spec.names": {}}
+            _default_names,
+            empty={"spec.conversion.strategy": "None"},
+            unset={
+                "spec.names": {},
+                "spec.conversion.webhook?.clientConfig?.service?.port": HTTPS_PORT,
+            },
         ),
         on_create=_prepare,
         settle=_settle,
@@ -296,8 +302,7 @@ KINDS = (
             ("spec.names", _names),
             ("spec.scope", one_of("Cluster", "Namespaced", empty="required")),
             ("spec.preserveUnknownFields", _no_unknown_fields),
-            # Upstream knows "Webhook" too; nothing here calls webhooks.
-            ("spec.conversion.strategy", one_of("None")),
+            check_conversion,
             ("spec.versions", _storage),
         ),
         check=_check,
