@@ -194,6 +194,8 @@ BODIES: dict[str, tuple[str, dict[str, Any]]] = {
     "own pods by state": ("/explain-object", {"namespace": "mine"}),
     "foreign pods by state": ("/explain-object", {"namespace": "theirs-ns"}),
     "all pods by state": ("/explain-object", {"allNamespaces": True}),
+    "what a node rejects": ("/explain-object", {"type": "node", "name": "host-alpha"}),
+    "a namespace": ("/explain-object", {"type": "ns", "name": "theirs-ns"}),
 }
 CALLERS: dict[str, tuple[tuple[str, str], ...]] = {
     "pods of one namespace": (("pods", "mine"),),

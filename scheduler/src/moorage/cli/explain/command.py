@@ -49,6 +49,7 @@ _OBJECT_EPILOG = """
 Examples:
   moorage explain deployment/api       also deploy, sts, ds, job, cronjob, rs, rc;
                                        deployment api, as for kubectl
+  moorage explain node/node-03         also podgroup, workload, resourceclaim, pvc, namespace
   moorage explain rollout/api          another type, by ownerReferences of its pods
   moorage explain -l app=web           the pods with a label; -A for those of all namespaces
   moorage explain job/train -o json    every part, for programs
@@ -220,7 +221,7 @@ def object_(
     namespace: str,
     **reached: Any,
 ) -> None:
-    """Explain a workload, or a selection of pods.
+    """Explain a workload, a node, a claim, a namespace, or a selection of pods.
 
     First comes one sentence: how many pods are ready, and what keeps most of the rest. Then come
     the pods by state and cause, and changes that help; each was tried for all these pods.

@@ -53,6 +53,14 @@ _OWNERS: Final = (
     resources.DAEMON_SETS,
     resources.REPLICATION_CONTROLLERS,
 )
+_WATCHED: Final = (
+    resources.NODES,
+    resources.RESOURCE_CLAIMS,
+    resources.PERSISTENT_VOLUME_CLAIMS,
+    resources.POD_GROUPS,
+    resources.WORKLOADS,
+)
+"""Types about which the scheduler answers without manifests."""
 _FAILED: Final = "reason=FailedCreate"
 _PAGE: Final = 500
 
@@ -138,6 +146,10 @@ def _objects(query: ObjectQuery, wanted: Wanted) -> tuple[dict[str, Any], ...]:
             resource = await named_kind(session.client, query.type_)
         except UsageError:  # the references of the pods may name it all the same
             return await _lists(session, (*_BELOW_CUSTOM, *_ALWAYS), query.namespace)
+        if resource == resources.NAMESPACES:
+            return await _lists(session, (*_OWNERS, *_ALWAYS), query.name)
+        if resource in _WATCHED:
+            return []  # the scheduler knows the object, and nothing else is needed
         manifests = []
         path = resource_path(resource, query.namespace or None, query.name)
         try:
@@ -203,7 +215,8 @@ def _afresh(query: ObjectQuery, wanted: Wanted) -> ObjectExplanation:
     world, notes = without_extenders(
         world_over(objects, served.config, (*served.plugins, *wanted.plugins))
     )
-    where = "" if query.all_namespaces else namespace
+    of_namespace = by_name(query.type_) == resources.NAMESPACES
+    where = query.name if of_namespace else "" if query.all_namespaces else namespace
     query = msgspec.structs.replace(query, namespace=namespace, objects=_manifests(objects, where))
     answer = complete(answer_query(world.fill().core, query))
     return msgspec.structs.replace(

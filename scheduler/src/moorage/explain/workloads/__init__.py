@@ -1,4 +1,4 @@
-"""Answers about what people ask about: a workload, a selection of pods, a namespace.
+"""Answers about what people ask about: workloads, groups, pods by label, nodes, claims, namespaces.
 
 Belongs here: pure functions from the deciding half of a scheduler and manifests of owners to an
 `ObjectExplanation`. Each statement about pods comes from the explanation of one pod of each class

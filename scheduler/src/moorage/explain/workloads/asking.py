@@ -11,6 +11,10 @@ from moorage.api.pod import Pod
 from moorage.api.resources import ResourceType, by_name
 from moorage.api.selector_text import parse_label_selector
 from moorage.base.errors import NotFoundError, UsageError
+from moorage.explain.objects.claims import explain_resource_claim, explain_volume_claim
+from moorage.explain.objects.groups import explain_group, explain_workload
+from moorage.explain.objects.namespaces import explain_namespace
+from moorage.explain.objects.nodes import explain_node
 from moorage.explain.workloads.explaining import Answering, explain_owner, explain_pods
 from moorage.explain.workloads.owners import Manifests, Owner, custom_owners, owner_tree, pods_of
 from moorage.service.core import Core
@@ -26,6 +30,20 @@ OWNERS: Final[tuple[ResourceType, ...]] = (
     resources.REPLICATION_CONTROLLERS,
 )
 """The built-in types whose objects own pods."""
+
+
+_ANSWERED: Final = ", ".join(
+    each.singular
+    for each in (
+        *OWNERS,
+        resources.POD_GROUPS,
+        resources.WORKLOADS,
+        resources.NODES,
+        resources.NAMESPACES,
+        resources.RESOURCE_CLAIMS,
+        resources.PERSISTENT_VOLUME_CLAIMS,
+    )
+)
 
 
 class ObjectQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -83,11 +101,23 @@ def answer_query(core: Core, query: ObjectQuery) -> Answering:
     manifests = Manifests(query.objects)
     if resource is None:
         return explain_owner(core, _custom(core, query, manifests), manifests)
+    key = (query.namespace, query.name)
+    if resource == resources.NODES:
+        return explain_node(core, query.name)
+    if resource == resources.NAMESPACES:
+        return explain_namespace(core, query.name, manifests)
+    if resource == resources.RESOURCE_CLAIMS:
+        return explain_resource_claim(core, *key)
+    if resource == resources.PERSISTENT_VOLUME_CLAIMS:
+        return explain_volume_claim(core, *key)
+    if resource == resources.POD_GROUPS:
+        return explain_group(core, *key)
+    if resource == resources.WORKLOADS:
+        return explain_workload(core, *key)
     if resource in OWNERS:
         return explain_owner(core, _built_in(core, query, resource, manifests), manifests)
     raise UsageError(
-        f"{query.title}: explain answers about pods, {', '.join(each.singular for each in OWNERS)}"
-        " and custom owners of pods"
+        f"{query.title}: explain answers about pods, {_ANSWERED} and custom owners of pods"
     )
 
 
@@ -97,6 +127,10 @@ def readable_objects(query: ObjectQuery) -> list[Readable]:
         return [Readable("pods", namespace="" if query.all_namespaces else query.namespace)]
     resource = by_name(query.type_)
     pods = Readable("pods", namespace=query.namespace)
+    if resource == resources.NODES:
+        return [Readable("nodes", name=query.name)]
+    if resource == resources.NAMESPACES:
+        return [Readable("namespaces", name=query.name), Readable("pods", namespace=query.name)]
     if resource is None:
         return [pods]  # the owner is known by its pods alone
     where = query.namespace if resource.namespaced else ""

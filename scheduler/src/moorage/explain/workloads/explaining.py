@@ -35,7 +35,7 @@ from moorage.service.core import Core
 
 Answering: TypeAlias = Generator[None, None, ObjectExplanation]
 _SUGGESTIONS_MOST: Final = 4
-_EXISTING: Final = frozenset(Stage) - {Stage.NOT_CREATED, Stage.TERMINATING, Stage.ENDED}
+EXISTING: Final = frozenset(Stage) - {Stage.NOT_CREATED, Stage.TERMINATING, Stage.ENDED}
 
 
 def complete(steps: Answering) -> ObjectExplanation:
@@ -63,7 +63,7 @@ def explain_owner(core: Core, root: Owner, manifests: Manifests) -> Answering:
     """
     tree = owner_tree(core, root, manifests)
     stages = [stage_of(core, pod) for pod in pods_of(core, tree)]
-    there = [each for each in stages if each.stage in _EXISTING]
+    there = [each for each in stages if each.stage in EXISTING]
     wanted = wanted_pods(core, tree, manifests, there=len(there))
     folded = FoldedPods(core, stages)
     yield from folded.explain_pending()
@@ -71,7 +71,7 @@ def explain_owner(core: Core, root: Owner, manifests: Manifests) -> Answering:
     missing = max(0, (wanted.pods or 0) - len(there))
     if missing:
         model = _model_pod(core, tree, manifests, there)
-        pod = None if model is None else _as_created(model)
+        pod = created_pod(core, tree, manifests, there)
         uncreated = uncreated_pods(tree, manifests, missing, pod=pod, there=there)
         folded.add_uncreated(missing, uncreated.cause)
         yield
@@ -107,7 +107,7 @@ def explain_pods(
     yield
     suggestions = yield from _changes(core, folded, None, Manifests())
     counts, ready = folded.counts(), folded.number(Stage.READY)
-    number = folded.number(*_EXISTING)
+    number = folded.number(*EXISTING)
     return ObjectExplanation(
         type_=type_,
         namespace=namespace,
@@ -271,6 +271,9 @@ def _is_current(pod: Pod, template: dict[str, Any]) -> bool:
     return wanted == there[: len(wanted)]
 
 
-def _as_created(pod: Pod) -> dict[str, Any]:
-    """Return a pod as plain JSON values, for the rules of quotas."""
-    return {"apiVersion": "v1", "kind": "Pod", **to_dict(pod)}
+def created_pod(
+    core: Core, tree: Sequence[Owner], manifests: Manifests, there: Sequence[PodStage]
+) -> dict[str, Any] | None:
+    """Return a pod as an owner would create it, for the rules of quotas; None without template."""
+    model = _model_pod(core, tree, manifests, there)
+    return None if model is None else {"apiVersion": "v1", "kind": "Pod", **to_dict(model)}

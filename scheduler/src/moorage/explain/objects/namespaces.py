@@ -1,0 +1,97 @@
+"""The answer about a namespace: its pods by state and cause, pods that do not exist, its quotas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from moorage.api.quantity import parse_quantity
+from moorage.base.errors import NotFoundError
+from moorage.explain.workloads.answer import AmountUse, PodCount, Stage
+from moorage.explain.workloads.creation import uncreated_pods
+from moorage.explain.workloads.explaining import EXISTING, Answering, created_pod, explain_pods
+from moorage.explain.workloads.owners import Manifests, Owner, owner_tree, pods_of
+from moorage.explain.workloads.sentences import object_sentence
+from moorage.explain.workloads.stages import stage_of
+from moorage.explain.workloads.wanted import DAEMON_SET, JOB, REPLICATED, wanted_pods
+from moorage.service.core import Core
+
+_OWNERS: Final = (*sorted(REPLICATED), DAEMON_SET, JOB)
+
+
+def explain_namespace(core: Core, namespace: str, manifests: Manifests) -> Answering:
+    """Explain a namespace.
+
+    Raises
+    ------
+    NotFoundError
+        There is no such namespace, as far as is known.
+    """
+    pods = [pod for pod in core.store.all_pods() if pod.metadata.namespace == namespace]
+    known = core.snapshot.listers.namespaces.get(namespace, "") is not None
+    if not (pods or known or any(manifests.everything())):
+        raise NotFoundError(404, "NotFound", f'namespaces "{namespace}" not found')
+    answer = yield from explain_pods(core, pods, type_="namespace", name=namespace)
+    yield
+    uncreated = tuple(_uncreated(core, namespace, manifests))
+    ready = [each for each in answer.counts if each.stage is Stage.READY]
+    others = [each for each in answer.counts if each.stage is not Stage.READY]
+    counts = (*sorted((*uncreated, *others), key=_rank), *ready)
+    wanted = answer.pods + sum(each.pods for each in uncreated)
+    return msgspec.structs.replace(
+        answer,
+        sentence=object_sentence(
+            counts, ready=answer.ready, wanted=wanted if uncreated else None, pods=answer.pods
+        ),
+        wanted=wanted,
+        counts=counts,
+        amounts=tuple(_quota_use(manifests, namespace)),
+    )
+
+
+def _rank(count: PodCount) -> tuple[bool, int]:
+    return count.stage in {Stage.TERMINATING, Stage.ENDED}, -count.pods
+
+
+def _uncreated(core: Core, namespace: str, manifests: Manifests) -> Iterator[PodCount]:
+    """Yield the pods that the owners of a namespace want and that do not exist."""
+    for group, kind in _OWNERS:
+        for manifest in manifests.of_kind(group, kind):
+            meta = manifest["metadata"]
+            is_below = any(each.get("controller") for each in meta.get("ownerReferences") or ())
+            if is_below or (meta.get("namespace") or "") != namespace:
+                continue
+            owner = Owner(group, kind, namespace, str(meta["name"]), str(meta.get("uid") or ""))
+            tree = owner_tree(core, owner, manifests)
+            stages = [stage_of(core, pod) for pod in pods_of(core, tree)]
+            there = [each for each in stages if each.stage in EXISTING]
+            wanted = wanted_pods(core, tree, manifests, there=len(there))
+            missing = max(0, (wanted.pods or 0) - len(there))
+            if missing:
+                pod = created_pod(core, tree, manifests, there)
+                cause = uncreated_pods(tree, manifests, missing, pod=pod, there=there).cause
+                yield PodCount(
+                    stage=Stage.NOT_CREATED,
+                    pods=missing,
+                    cause=f"{kind} {owner.name}: {cause}",
+                )
+
+
+def _quota_use(manifests: Manifests, namespace: str) -> Iterator[AmountUse]:
+    """Yield the use of the quotas of a namespace."""
+    for quota in manifests.of_kind("", "ResourceQuota"):
+        if (quota["metadata"].get("namespace") or "") != namespace:
+            continue
+        used: dict[str, Any] = (quota.get("status") or {}).get("used") or {}
+        for name, bound in sorted(((quota.get("spec") or {}).get("hard") or {}).items()):
+            use = str(used.get(name, "0"))
+            full = parse_quantity(use) >= parse_quantity(str(bound))
+            yield AmountUse(
+                of=f"quota {quota['metadata']['name']}",
+                resource=name,
+                used=use,
+                most=str(bound),
+                note="full" if full else "",
+            )
