@@ -49,7 +49,7 @@ def faults(**changes: Any) -> list[str]:
             {"pods": [{"arrivals": {"kind": "often", "every": "1x", "speed": 0}}]},
             [
                 'pods[0].arrivals.kind: Unsupported value: "often": supported values: "bursts", '
-                '"given", "poisson", "spaced", "together"',
+                '"daily", "given", "poisson", "spaced", "together"',
                 "pods[0]: Invalid value: none: write exactly one of file, trace, events, template",
                 'pods[0].arrivals.every: Invalid value: "1x": write a duration, such as 90s, 5m '
                 "or 1h30m",

@@ -11,11 +11,13 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from moorage.api.codec import decode
+from moorage.api.coscheduling import NAME_LABEL
 from moorage.api.pod import Pod
 from moorage.api.requests import pod_requests, to_units
 from moorage.base.rng import Random, Streams
 from moorage_lab.traces.inputs import Come, Group, Inputs
-from moorage_lab.traces.scenario import Arrivals, RunTime, seconds_of
+from moorage_lab.traces.jobs.laws import daily_times, run_seconds_of
+from moorage_lab.traces.scenario import Arrivals, seconds_of
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -70,15 +72,24 @@ def _of_group(
     number: int, group: Group, pods: list[tuple[Pod, Come]], streams: Streams
 ) -> list[Planned]:
     rng = streams.stream(f"simulate/arrivals/{number}")
+    jobs = _jobs_of(pods) if group.members > 1 else [[each] for each in pods]
     if group.arrivals.order == "shuffled":
-        pods = list(pods)
-        rng.shuffle(pods)
-    times = _times(group.arrivals, [each.at for _, each in pods], rng)
+        rng.shuffle(jobs)
+    times = _times(group.arrivals, [members[0][1].at for members in jobs], rng)
     lengths = streams.stream(f"simulate/run-times/{number}")
-    return [
-        Planned(at, pod, _run_seconds(group.run_time, come.runs, lengths), number)
-        for at, (pod, come) in zip(times, pods, strict=True)
-    ]
+    plan = []
+    for at, members in zip(times, jobs, strict=True):
+        runs = run_seconds_of(group.run_time, members[0][1].runs, group.run_times, lengths)
+        plan += [Planned(at, pod, runs, number) for pod, _ in members]
+    return plan
+
+
+def _jobs_of(pods: Sequence[tuple[Pod, Come]]) -> list[list[tuple[Pod, Come]]]:
+    """Return the pods by job, in the order of their first members."""
+    jobs: dict[tuple[str, str], list[tuple[Pod, Come]]] = {}
+    for pod, come in pods:
+        jobs.setdefault((pod.namespace, pod.metadata.labels[NAME_LABEL]), []).append((pod, come))
+    return list(jobs.values())
 
 
 def _times(arrivals: Arrivals, times: Sequence[float | None], rng: Random) -> list[float]:
@@ -98,26 +109,16 @@ def _times(arrivals: Arrivals, times: Sequence[float | None], rng: Random) -> li
             return [after + every * number for number in range(count)]
         case "bursts":
             return [after + every * (number // arrivals.size) for number in range(count)]
+        case "daily":
+            swing, peak = arrivals.swing, arrivals.peak_hour
+            daily = daily_times(count, every, rng, peak_hour=peak, swing=swing)
+            return [after + each for each in daily]
         case "poisson":
             found, now = [], after
             for _ in range(count):
                 now += rng.expovariate(1 / every)
                 found.append(now)
             return found
-
-
-def _run_seconds(run_time: RunTime, seconds: float | None, rng: Random) -> float | None:
-    match run_time.kind:
-        case "given":
-            return seconds
-        case "forever":
-            return None
-        case "fixed":
-            return seconds_of(run_time.mean)
-        case "exponential":
-            return rng.expovariate(1 / max(1e-9, seconds_of(run_time.mean)))
-        case "uniform":
-            return rng.uniform(seconds_of(run_time.least), seconds_of(run_time.most))
 
 
 def _loaded(

@@ -17,6 +17,7 @@ from moorage.base.rng import Random, Streams
 from moorage.what_if.admission import Admission
 from moorage.what_if.lists import Objects
 from moorage_lab.traces.columns import Coming
+from moorage_lab.traces.jobs.laws import known_run_times
 from moorage_lab.traces.scenario import (
     Arrivals,
     Failure,
@@ -59,6 +60,10 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
         In the order of the source.
     arrivals, run_time
         When they come, and how long they run.
+    members
+        Pods of a job; its pods come together and have one run time.
+    run_times
+        The seconds that an empirical law draws from.
     give_up_seconds
         How long a pod waits at the most.
     resubmitted
@@ -68,6 +73,8 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     pods: list[Come]
     arrivals: Arrivals
     run_time: RunTime
+    members: int
+    run_times: list[float]
     give_up_seconds: float
     resubmitted: bool
 
@@ -120,6 +127,8 @@ def inputs_of(scenario: Scenario) -> Inputs:
             pods=preparing.coming(coming),
             arrivals=source.arrivals,
             run_time=source.run_time,
+            members=source.members,
+            run_times=known_run_times(source.run_time),
             give_up_seconds=seconds_of(source.give_up_after),
             resubmitted=source.resubmitted,
         )

@@ -20,6 +20,7 @@ table { border-collapse: collapse; font-size: 13px; margin: 0.5rem 0 1.5rem }
 th, td { text-align: left; padding: 0.15rem 0.9rem 0.15rem 0; border-bottom: 1px solid #e5e5e5;
   font-variant-numeric: tabular-nums }
 svg { max-width: 100%; height: auto }
+.wide { overflow-x: auto }
 p { color: #555 }
 """
 
@@ -66,7 +67,7 @@ def page(results: Results) -> str:
         parts += _part("Differences", text, results.comparison)
     parts.append("<h2>Over time</h2>")
     parts += [_svg(picture(each)) for each in panels(results)]
-    parts += _part("Runs", "The digest is over every placement, in order.", results.runs)
+    parts += _part("Runs", "The digest is over every placement, in order.", _short_runs(results))
     if results.left_out:
         lines = "".join(f"<li>{html.escape(each)}</li>" for each in results.left_out)
         parts += ["<h2>Left out</h2>", f"<ul>{lines}</ul>"]
@@ -85,8 +86,16 @@ def _runs(results: Results) -> str:
     )
 
 
+def _short_runs(results: Results) -> Table:
+    """Return the runs without their figures, which would make the page wide; files have them."""
+    runs = results.runs
+    names = ("configuration", "seed", "digest", "tookSeconds")
+    return Table({name: runs.columns[name] for name in names})
+
+
 def _part(title: str, text: str, table: Table) -> list[str]:
-    return [f"<h2>{title}</h2>", f"<p>{text}</p>", table.to_html()]
+    scrolling = f'<div class="wide">{table.to_html()}</div>'
+    return [f"<h2>{title}</h2>", f"<p>{text}</p>", scrolling]
 
 
 def _svg(data: bytes) -> str:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +27,8 @@ _TITLES: Final = {
     "waiting": "mean wait of these pods, s",
     "evictions": "pods evicted",
 }
+_POINTS: Final = 400
+"""Of a band; a picture is not wider than that."""
 _UNITS: Final = ((172_800.0, 86_400.0, "days"), (7_200.0, 3_600.0, "hours"), (0.0, 1.0, "seconds"))
 
 
@@ -35,6 +38,16 @@ class Line(msgspec.Struct, frozen=True):
     configuration: str
     seconds: list[float]
     values: list[float]
+
+
+class Band(msgspec.Struct, frozen=True):
+    """The runs of one configuration: least, mean and greatest value over the seeds, by second."""
+
+    configuration: str
+    seconds: list[float]
+    low: list[float]
+    mean: list[float]
+    high: list[float]
 
 
 class Panel(msgspec.Struct, frozen=True):
@@ -69,6 +82,39 @@ def panels(results: Results) -> list[Panel]:
     return panel_list
 
 
+def bands(lines: Sequence[Line]) -> list[Band]:
+    """Return a band for each configuration over its seeds, in the order of the lines."""
+    by_configuration: dict[str, list[Line]] = {}
+    for line in lines:
+        by_configuration.setdefault(line.configuration, []).append(line)
+    return [_band(name, group) for name, group in by_configuration.items()]
+
+
+def _band(configuration: str, lines: Sequence[Line]) -> Band:
+    if len(lines) == 1:
+        (line,) = lines
+        return Band(configuration, line.seconds, line.values, line.values, line.values)
+    seconds = sorted({each for line in lines for each in line.seconds})
+    if len(seconds) > _POINTS:
+        step = len(seconds) / _POINTS
+        seconds = [seconds[int(step * number)] for number in range(_POINTS)] + seconds[-1:]
+    columns = [_values_at(line, seconds) for line in lines]
+    at = list(zip(*columns, strict=True))
+    return Band(
+        configuration,
+        seconds,
+        [min(each) for each in at],
+        [sum(each) / len(each) for each in at],
+        [max(each) for each in at],
+    )
+
+
+def _values_at(line: Line, seconds: Sequence[float]) -> list[float]:
+    """Return the values of a line at some times; the last value before a time stays."""
+    positions = (bisect_right(line.seconds, each) - 1 for each in seconds)
+    return [line.values[max(0, each)] for each in positions]
+
+
 def picture(panel: Panel, form: str = "svg") -> bytes:
     """Return a panel as a picture.
 
@@ -84,6 +130,20 @@ def picture(panel: Panel, form: str = "svg") -> bytes:
     """
     check_library()
     return as_bytes(_figure([panel]), form)
+
+
+class Pictures:
+    """Every panel of a simulation, for a notebook, which shows it as the last line of a cell."""
+
+    def __init__(self, results: Results) -> None:
+        self._panels = panels(results)
+
+    def __repr__(self) -> str:
+        return f"Pictures of {', '.join(each.title for each in self._panels) or 'nothing'}"
+
+    def _repr_html_(self) -> str:
+        pictures = (picture(each).decode() for each in self._panels)
+        return "".join(text[text.index("<svg") :] for text in pictures)
 
 
 def write_pictures(results: Results, file: Path) -> None:
@@ -108,23 +168,20 @@ def _figure(shown: Sequence[Panel]) -> Figure:
 
 
 def _draw(axes: Any, panel: Panel, *, legend: bool) -> None:
-    """Draw the lines of a panel; runs of one configuration have one colour."""
+    """Draw a line and a band for each configuration: mean, least and greatest over its seeds."""
     longest = max((line.seconds[-1] for line in panel.lines), default=0.0)
     _, unit, name = next(each for each in _UNITS if longest >= each[0])
-    colours: dict[str, str] = {}
     share = panel.metric in ("utilisation", "fragmentation")
-    for line in panel.lines:
-        known = line.configuration in colours
-        colour = colours.setdefault(line.configuration, _COLOURS[len(colours) % len(_COLOURS)])
-        axes.step(
-            [each / unit for each in line.seconds],
-            [100 * each if share else each for each in line.values],
-            where="post",
-            color=colour,
-            alpha=0.8,
-            linewidth=1.1,
-            label=None if known else line.configuration,
+    factor = 100 if share else 1
+    for number, band in enumerate(bands(panel.lines)):
+        colour = _COLOURS[number % len(_COLOURS)]
+        times = [each / unit for each in band.seconds]
+        low, mean, high = (
+            [factor * each for each in values] for values in (band.low, band.mean, band.high)
         )
+        axes.step(times, mean, where="post", color=colour, linewidth=1.1, label=band.configuration)
+        if low != high:
+            axes.fill_between(times, low, high, step="post", color=colour, alpha=0.2, linewidth=0)
     axes.set_title(panel.title + (", %" if share else ""), loc="left", fontsize=9)
     axes.set_xlabel(name, fontsize=8)
     axes.tick_params(labelsize=8)

@@ -26,6 +26,7 @@ from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.world import World
 from moorage_lab.traces.arrivals import Planned, most_common, planned
 from moorage_lab.traces.inputs import START_NS, Inputs
+from moorage_lab.traces.jobs.members import MemberStarts
 from moorage_lab.traces.records import PodRecord, Records
 from moorage_lab.traces.sampling import Series
 from moorage_lab.traces.scenario import seconds_of
@@ -138,6 +139,7 @@ class Simulation:
         offered = {name for node in objects.nodes.values() for name in node.status.allocatable}
         capacity = {name: int(snapshot.allocatable(name).sum()) for name in sorted(offered)}
         self._plan = planned(inputs, self._streams, capacity)
+        self._starts = MemberStarts(self._start)
         shapes = most_common(self._plan, share=_SHARE_OF_PODS)
         asked = {name for amounts, _ in shapes for name, amount in amounts.items() if amount}
         told = [name for name in capacity if name in asked or name in _RESOURCES_FIRST]
@@ -214,6 +216,10 @@ class Simulation:
         self._placements.append((record.pod.full_name, record.node))
         if self._count_step and not len(self._placements) % self._count_step:
             self._sample()
+        self._starts.place_member(record)
+
+    def _start(self, record: PodRecord) -> None:
+        """Let a pod end after its run time, which counts from when all members of its job run."""
         runs = _own_seconds(record) if record.runs is None else record.runs
         if runs is not None:
             starts = number(record.pod, START_SECONDS, 1.0)
@@ -226,6 +232,8 @@ class Simulation:
             self.rehearsal.drop_pod(current)
 
     def _gone(self, record: PodRecord) -> None:
+        if record.outcome != "completed":
+            self._starts.lose_member(record)
         returns = record.group >= 0 and self._inputs.groups[record.group].resubmitted
         owned = any(each.controller for each in record.pod.metadata.owner_references)
         if record.outcome in ("evicted", "lost") and returns and not owned:

@@ -21,9 +21,13 @@ from moorage.plugins.gpu_share.policies import POLICIES
 
 API_VERSION: Final = "moorage.dev/v1alpha1"
 KIND: Final = "Simulation"
+_LAW_NUMBER_MAX: Final = 100.0
+"""Of a sigma or a shape: beyond it, run times are 0 or without end."""
 
-Spacing = Literal["given", "together", "spaced", "poisson", "bursts"]
-Length = Literal["given", "forever", "fixed", "exponential", "uniform"]
+Spacing = Literal["given", "together", "spaced", "poisson", "bursts", "daily"]
+Length = Literal[
+    "given", "forever", "fixed", "exponential", "uniform", "lognormal", "weibull", "empirical"
+]
 
 
 class Column(msgspec.Struct, frozen=True, rename="camel"):
@@ -49,13 +53,18 @@ class Arrivals(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     kind
         ``given``: as the source says, together where it says nothing. ``together``: all at
         `after`. ``spaced``: one every `every`. ``poisson``: at random, `every` apart on average.
-        ``bursts``: `size` at once, every `every`.
+        ``bursts``: `size` at once, every `every`. ``daily``: at random, `every` apart on average
+        over a day, most often at `peak_hour`.
     after
         Go duration; when the first pod comes.
     every
         Go duration; the time between arrivals or bursts.
     size
         Pods in a burst.
+    peak_hour
+        Hour of the day with the most arrivals; a run begins at midnight.
+    swing
+        How far the rate of arrivals departs from its mean at that hour, from 0 to 1.
     speed
         Times are divided by it: 2 makes pods come twice as fast.
     order
@@ -66,6 +75,8 @@ class Arrivals(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     after: str = "0"
     every: str = "1s"
     size: int = 10
+    peak_hour: float = 14.0
+    swing: float = 0.8
     speed: float = 1.0
     order: Literal["given", "shuffled"] = "given"
 
@@ -78,15 +89,26 @@ class RunTime(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     kind
         ``given``: as the source says, for ever where it says nothing. ``forever``. ``fixed``:
         `mean`. ``exponential``: at random with the mean `mean`. ``uniform``: at random between
-        `least` and `most`.
-    mean, least, most
+        `least` and `most`. ``lognormal``: `median`, and `sigma` of the logarithm. ``weibull``:
+        `scale` and `shape`. ``empirical``: one of the seconds in a column of a file.
+    mean, least, most, median, scale
         Go durations.
+    sigma, shape
+        Numbers above 0.
+    file, column
+        CSV or Parquet, and the name of its column.
     """
 
     kind: Length = "given"
     mean: str = "10m"
     least: str = "1m"
     most: str = "10m"
+    median: str = "10m"
+    sigma: float = 1.0
+    scale: str = "10m"
+    shape: float = 1.0
+    file: str = ""
+    column: str = "runtime"
 
 
 class NodeSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -128,6 +150,8 @@ class PodSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         A manifest, and the number of its copies. Next to `trace` and `events`: what rows leave out.
     preset, columns
         How the columns of a trace are to be understood.
+    members
+        Pods of a job: each copy of the template is a job of so many pods.
     arrivals, run_time
         When the pods come, and how long they run.
     give_up_after
@@ -143,6 +167,7 @@ class PodSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     count: int | None = None
     preset: str = ""
     columns: dict[str, str | Column] = {}
+    members: int = 1
     arrivals: Arrivals = Arrivals()
     run_time: RunTime = RunTime()
     give_up_after: str = ""
@@ -347,6 +372,8 @@ def _faults(scenario: Scenario) -> Iterator[str]:
         yield from _duration(f"{path}.until", scenario.random_failures.until)
     if scenario.load is not None and scenario.load.share <= 0:
         yield invalid("load.share", scenario.load.share, "must be greater than 0")
+    if scenario.load is not None and any(pods.members > 1 for pods in scenario.pods):
+        yield "load: Invalid value: single pods are drawn: leave it out where pods have members"
     yield from _choice_faults(scenario)
 
 
@@ -385,12 +412,31 @@ def _pod_faults(path: str, pods: PodSource) -> Iterator[str]:
     yield from _duration(f"{path}.giveUpAfter", pods.give_up_after, empty=True)
     yield from _duration(f"{path}.arrivals.after", pods.arrivals.after)
     yield from _duration(f"{path}.arrivals.every", pods.arrivals.every, least=1e-9)
-    for name in ("mean", "least", "most"):
-        yield from _duration(f"{path}.runTime.{name}", getattr(pods.run_time, name))
+    yield from _law_faults(f"{path}.runTime", pods.run_time)
+    if pods.members < 1:
+        yield invalid(f"{path}.members", pods.members, "must be at least 1")
+    if pods.members > 1 and not copies:
+        yield invalid(f"{path}.members", pods.members, "only a template with a count has members")
+    if not 0 <= pods.arrivals.swing <= 1:
+        yield invalid(f"{path}.arrivals.swing", pods.arrivals.swing, "must be from 0 to 1")
+    if not 0 <= pods.arrivals.peak_hour <= 24:
+        yield invalid(f"{path}.arrivals.peakHour", pods.arrivals.peak_hour, "is no hour of a day")
     if pods.arrivals.speed <= 0:
         yield invalid(f"{path}.arrivals.speed", pods.arrivals.speed, "must be greater than 0")
     if pods.arrivals.size < 1:
         yield invalid(f"{path}.arrivals.size", pods.arrivals.size, "must be at least 1")
+
+
+def _law_faults(path: str, law: RunTime) -> Iterator[str]:
+    for name in ("mean", "least", "most", "median", "scale"):
+        yield from _duration(f"{path}.{name}", getattr(law, name))
+    for name in ("sigma", "shape"):
+        if not 0 < getattr(law, name) <= _LAW_NUMBER_MAX:
+            yield invalid(f"{path}.{name}", getattr(law, name), "must be above 0, and at most 100")
+    if law.kind == "empirical" and not law.file:
+        yield f"{path}.file: Required value: the file with the run times"
+    elif law.kind != "empirical" and law.file:
+        yield invalid(f"{path}.file", law.file, "only the kind empirical reads a file")
 
 
 def _one_of(path: str, sources: Mapping[str, str], more: str = "") -> Iterator[str]:
@@ -440,7 +486,13 @@ def _beside(scenario: Scenario, folder: Path) -> Scenario:
             change(each, file=full(each.file), trace=full(each.trace)) for each in scenario.nodes
         ],
         pods=[
-            change(each, file=full(each.file), trace=full(each.trace), events=full(each.events))
+            change(
+                each,
+                file=full(each.file),
+                trace=full(each.trace),
+                events=full(each.events),
+                run_time=change(each.run_time, file=full(each.run_time.file)),
+            )
             for each in scenario.pods
         ],
         configurations=[

@@ -31,6 +31,7 @@ from moorage_lab.traces.columns import (
     pod_of,
 )
 from moorage_lab.traces.histories import pods_of_events
+from moorage_lab.traces.jobs.labels import member_of
 from moorage_lab.traces.rows import rows_of
 from moorage_lab.traces.scenario import Column, NodeSource, PodSource, Scenario
 
@@ -149,8 +150,14 @@ class _Reading:
         # Copies of two templates of one name are numbered on: no name may come twice.
         before = self._copies[name]
         self._copies[name] += source.count
-        numbers = range(before + 1, before + source.count + 1)
-        return [Coming(bare_pod(template, f"{name}-{n}")) for n in numbers]
+        jobs = [f"{name}-{n}" for n in range(before + 1, before + source.count + 1)]
+        if source.members == 1:
+            return [Coming(bare_pod(template, job)) for job in jobs]
+        return [
+            Coming(member_of(bare_pod(template, f"{job}-{n}"), job, source.members))
+            for job in jobs
+            for n in range(source.members)
+        ]
 
     def _pods_of_file(self, file: str) -> list[Coming]:
         """Return the pods of a file; everything else in it is there at the start."""

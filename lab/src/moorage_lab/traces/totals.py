@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from moorage_lab.traces.jobs.figures import job_figures
 from moorage_lab.traces.records import Records
 from moorage_lab.traces.sampling import Series
 
@@ -14,7 +15,8 @@ def totals(records: Records, series: Series, attempts: int) -> dict[str, float]:
     Returns
     -------
     dict
-        Counts of pods by outcome; waits of placed pods in seconds; for each resource the
+        Counts of pods by outcome; waits of placed pods in seconds; the figures of jobs; for each
+        resource the
         utilisation and the fragmentation, as mean over time and at the end, from 0 to 1.
     """
     outcomes = Counter(each.outcome for each in records.pods.values())
@@ -35,6 +37,7 @@ def totals(records: Records, series: Series, attempts: int) -> dict[str, float]:
         "waitP99": _percentile(waits, 99),
         "endSeconds": records.now,
     }
+    metrics |= job_figures(list(records.pods.values()), records.now)
     for (metric, resource), mean in series.means().items():
         if resource:
             metrics[f"{metric}Mean/{resource}"] = mean

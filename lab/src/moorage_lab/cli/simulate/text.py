@@ -11,6 +11,9 @@ from moorage_lab.traces.statistics import Interval, difference, interval
 _COUNTS: Final = ("placed", "pending", "completed", "evicted", "lost", "gaveUp")
 _ALWAYS: Final = ("placed", "pending")
 _DIGEST_SHOWN: Final = 12
+_WIDTH: Final = 80
+_GAP: Final = "   "
+_TIME_UNITS: Final = ((172_800.0, 86_400.0, "d"), (7200.0, 3600.0, "h"), (1000.0, 60.0, "min"))
 
 
 def report(results: Results) -> str:
@@ -41,9 +44,16 @@ def _shown(results: Results) -> list[tuple[str, str, Callable[[float], str]]]:
             columns.append((name, f"{short} USED", _percent))
         elif metric == "utilisationEnd" and _any(results, name):
             columns.append((name, f"{short} AT END", _percent))
+        elif name in _JOB_FIGURES and _has_jobs(results):
+            columns.append((name, *_JOB_FIGURES[name]))
         elif metric == "fragmentationEnd" and _any(results, name):
             columns.append((name, f"{short} FRAGMENTED", _percent))
     return columns
+
+
+def _has_jobs(results: Results) -> bool:
+    """Whether pods end, so that figures of jobs say something."""
+    return _any(results, "jobsCompleted")
 
 
 def _any(results: Results, name: str) -> bool:
@@ -101,16 +111,57 @@ def _count(value: float) -> str:
 
 
 def _seconds(value: float) -> str:
+    """Return a time; long ones in hours or days, as seconds in the thousands say little."""
+    for least, seconds, unit in _TIME_UNITS:
+        if abs(value) >= least:
+            return f"{value / seconds:.3g} {unit}"
     return f"{value:.3g} s"
+
+
+def _plain(value: float) -> str:
+    return f"{value:.3g}"
 
 
 def _percent(value: float) -> str:
     return f"{100 * value:.1f} %"
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
+def _aligned(rows: Sequence[Sequence[str]], first: int = 1) -> str:
+    """Return rows under each other; columns beyond 80 letters follow below, after the first ones.
+
+    Parameters
+    ----------
+    first
+        Number of columns at the left that are repeated.
+    """
     widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
-    return "\n".join(
-        "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
+    left = range(min(first, len(widths)))
+    blocks: list[list[int]] = [[*left]]
+    for column in range(len(left), len(widths)):
+        used = sum(widths[each] + len(_GAP) for each in blocks[-1]) + widths[column]
+        if used > _WIDTH and len(blocks[-1]) > len(left):
+            blocks.append([*left])
+        blocks[-1].append(column)
+    return "\n\n".join(
+        "\n".join(
+            _GAP.join(row[column].ljust(widths[column]) for column in block).rstrip()
+            for row in rows
+        )
+        for block in blocks
     )
+
+
+_JOB_FIGURES: Final[dict[str, tuple[str, Callable[[float], str]]]] = {
+    "jobs": ("JOBS", _count),
+    "jobsCompleted": ("JOBS DONE", _count),
+    "jobCompletionMean": ("JOB TIME", _seconds),
+    "jobCompletionP90": ("JOB TIME P90", _seconds),
+    "slowdownMean": ("SLOWDOWN", _plain),
+    "groupWaitMean": ("GROUP WAIT", _seconds),
+    "groupWaitP90": ("GROUP WAIT P90", _seconds),
+    "fairnessSlowdown": ("JAIN, SLOWDOWN", _plain),
+    "fairnessShare": ("JAIN, SHARE", _plain),
+    "gpuHours": ("GPU HOURS", _plain),
+    "makespan": ("MAKESPAN", _seconds),
+}
+"""The figures of jobs: heading and form."""
