@@ -11,9 +11,11 @@ from typing import Any
 import msgspec
 
 from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS, NODE_RESOURCE_TOPOLOGIES
+from moorage.base import aio
 from moorage.base.clock import Clock
 from moorage.config.load import parse_config
 from moorage.framework.handle import MERGE_PATCH
+from moorage.plugins.numa.fingerprints import fingerprint
 from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from scheduler.tests.plugins.numa.definition import DEFINITION, topology_manifest
@@ -47,9 +49,10 @@ def play(
     run_scenario(main, https=False)
 
 
-async def tell(cluster: VirtualCluster, name: str, *cpus: str) -> None:
+async def tell(cluster: VirtualCluster, name: str, *cpus: str, **attributes: str) -> None:
     """Write the topology of a node, and wait until the scheduler knows it."""
     body: Any = topology_manifest(name, *cpus)
+    body["attributes"] += [{"name": key, "value": each} for key, each in attributes.items()]
     listed = cluster.scheduler.core.snapshot.listers.node_topologies
     before = listed.generation
     if listed.get(name) is None:
@@ -86,3 +89,32 @@ def test_a_node_without_a_topology_is_taken_for_a_pod_that_no_numa_node_has_room
         await cluster.until(lambda: cluster.node_of("p") == "n2")
 
     play(scenario, "n1", "n2")
+
+
+CACHE = "cacheResyncPeriodSeconds: 5"
+SIGNED = "nodeTopologyPodsFingerprint"
+
+
+def test_pods_placed_since_the_topology_was_written_count_on_every_numa_node():
+    async def scenario(cluster: VirtualCluster) -> None:
+        await tell(cluster, "n1", "4", "4")
+        await cluster.create_objects(guaranteed("a", "3"), guaranteed("b", "3"))
+        await cluster.until(lambda: cluster.phase_of("a") == "Running")
+        await aio.sleep(30)
+        assert cluster.node_of("b") == ""  # upstream's choice: which NUMA node a got is not known
+        await tell(cluster, "n1", "1", "4", **{SIGNED: fingerprint([("default", "other")])})
+        await aio.sleep(30)
+        assert cluster.node_of("b") == ""
+        await tell(cluster, "n1", "1", "4", **{SIGNED: fingerprint([("default", "a")])})
+        await cluster.until(lambda: cluster.node_of("b") == "n1", seconds=60)
+
+    play(scenario, "n1", args=CACHE)
+
+
+def test_without_the_cache_a_topology_is_believed_as_it_is():
+    async def scenario(cluster: VirtualCluster) -> None:
+        await tell(cluster, "n1", "4", "4")
+        await cluster.create_objects(guaranteed("a", "3"), guaranteed("b", "3"))
+        await cluster.until(lambda: cluster.node_of("b") == "n1")
+
+    play(scenario, "n1")

@@ -73,6 +73,16 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         why="a quota made later would not know what is in use",
     ),
     Deviation(
+        subject="Topologies that lag behind (NodeResourceTopologyMatch of scheduler-plugins)",
+        upstream="are renewed by a timer; a deleted object counts on; each profile assumes apart; "
+        "unknown values of `cache` mean the default; pods that have ended are in the fingerprint",
+        here="are renewed in the first decision after the period; a deleted object is forgotten; "
+        "profiles with equal arguments share what they assume; unknown values are refused; pods "
+        "that have ended are in no fingerprint",
+        why="nothing runs next to decisions, and the scheduler drops pods that have ended",
+        back="have the exporter leave ended pods out",
+    ),
+    Deviation(
         subject="A preemptor of CapacityScheduling or PreemptionToleration whose victims go",
         upstream="its victims are evicted before its attempt ends",
         here="they are evicted next to the queue; it is held at PreEnqueue meanwhile",

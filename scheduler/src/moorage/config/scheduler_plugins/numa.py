@@ -21,11 +21,16 @@ from moorage.config.plugin_args import (
 from moorage.config.strict import invalid
 
 __all__ = [
+    "ALL",
+    "AUTODETECT",
     "BALANCED_ALLOCATION",
+    "DEDICATED",
     "LEAST_ALLOCATED",
     "LEAST_NUMA_NODES",
     "MOST_ALLOCATED",
+    "NONE",
     "NUMA_ARGS_KINDS",
+    "ONLY_EXCLUSIVE",
     "NodeResourceTopologyMatchArgs",
     "TopologyCache",
     "TopologyScoring",
@@ -36,6 +41,18 @@ __all__ = [
 BALANCED_ALLOCATION: Final = "BalancedAllocation"
 LEAST_NUMA_NODES: Final = "LeastNUMANodes"
 
+ALL: Final = "All"
+AUTODETECT: Final = "Autodetect"
+DEDICATED: Final = "Dedicated"
+NONE: Final = "None"
+ONLY_EXCLUSIVE: Final = "OnlyExclusiveResources"
+
+_CACHE_VALUES: Final[Mapping[str, tuple[str, ...]]] = {
+    "foreign_pods_detect": (ALL, NONE, ONLY_EXCLUSIVE),
+    "resync_method": (ALL, AUTODETECT, ONLY_EXCLUSIVE),
+    "informer_mode": (DEDICATED, "Shared"),
+    "resync_scope": (ALL, "OnlyResources"),
+}
 _STRATEGIES: Final = (LEAST_ALLOCATED, MOST_ALLOCATED, BALANCED_ALLOCATION, LEAST_NUMA_NODES)
 _CPU_AND_MEMORY: Final = (ResourceSpec(name="cpu", weight=1), ResourceSpec(name="memory", weight=1))
 
@@ -107,17 +124,17 @@ def validate_node_resource_topology_match_args(
     if strategy not in _STRATEGIES:
         rule = f"invalid ScoringStrategyType: one of {', '.join(_STRATEGIES)}"
         faults.append(invalid(f"{at}scoringStrategy.type", strategy, rule))
-    for name in ("cacheResyncPeriodSeconds", "discardReservedNodes"):
-        if getattr(args, _FIELDS[name]):
-            rule = "the cache of assumed use is not there yet: leave the argument out"
-            faults.append(invalid(f"{at}{name}", getattr(args, _FIELDS[name]), rule))
+    for name, accepted in _CACHE_VALUES.items():
+        value = getattr(args.cache, name)
+        if value not in accepted:
+            listed = ", ".join(f'"{each}"' for each in accepted)
+            written = msgspec.structs.fields(args.cache)
+            field = next(each.encode_name for each in written if each.name == name)
+            faults.append(
+                f'{at}cache.{field}: Unsupported value: "{value}": supported values: {listed}'
+            )
     return faults
 
-
-_FIELDS: Final = {
-    "cacheResyncPeriodSeconds": "cache_resync_period_seconds",
-    "discardReservedNodes": "discard_reserved_nodes",
-}
 
 NUMA_ARGS_KINDS: Final[Mapping[str, ArgsKind]] = {
     "NodeResourceTopologyMatch": ArgsKind(

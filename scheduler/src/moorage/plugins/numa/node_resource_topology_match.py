@@ -5,13 +5,14 @@ fails then, on a node that had enough in total. The plugin reads NodeResourceTop
 an exporter on each node writes, and leaves such nodes out. A node without an object, or with
 another policy, is left alone. The plugin is not part of the default profile.
 
-Rules mirrored: scheduler-plugins v0.35 ``pkg/noderesourcetopology`` (filter.go, score.go).
+Rules mirrored: scheduler-plugins v0.35 ``pkg/noderesourcetopology`` (filter.go, score.go,
+reserve.go).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Final, TypeVar, cast
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from moorage.config.scheduler_plugins.numa import (
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.points import MAX_NODE_SCORE, EventRegistration, ScoreArray
-from moorage.framework.status import Code, FilterAnswer
+from moorage.framework.status import SUCCESS, Check, Code, FilterAnswer, Status
 from moorage.plugins.numa.alignment import unaligned_containers, unaligned_pods
 from moorage.plugins.numa.allocation_scores import (
     ZoneScorer,
@@ -39,11 +40,14 @@ from moorage.plugins.numa.allocation_scores import (
     least_allocated,
     most_allocated,
 )
+from moorage.plugins.numa.assumed_zones import AssumedUse, ReservedNodes
 from moorage.plugins.numa.fewest_zones import fewest_zones_score
 from moorage.plugins.numa.requests import PodRequests, requests_of
-from moorage.plugins.numa.zone_columns import ApiZones, ZoneColumns
+from moorage.plugins.numa.zone_columns import ApiZones, ZoneColumns, ZoneSource
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.view import NodeView
+
+T = TypeVar("T")
 
 CONTAINER_REASON: Final = "cannot align container"
 INIT_REASON: Final = "cannot align init container"
@@ -58,7 +62,7 @@ _SCORERS: Final[Mapping[str, ZoneScorer]] = {
 
 
 class NodeResourceTopologyMatch:
-    """Filter and Score plugin.
+    """Filter, Score, Reserve and PostBind plugin.
 
     Raises
     ------
@@ -76,9 +80,8 @@ class NodeResourceTopologyMatch:
         self._strategy = strategy.type
         self._weights = {resource.name: resource.weight for resource in strategy.resources}
         self._snapshot = handle.snapshot
-        self._columns = ZoneColumns(
-            handle.snapshot, ApiZones(handle.snapshot.listers.node_topologies)
-        )
+        self._zones = _source(args, handle)
+        self._columns = ZoneColumns(handle.snapshot, self._zones)
         intern = handle.reasons.intern
         self._container, self._init = intern(CONTAINER_REASON), intern(INIT_REASON)
         self._pod, self._stale = intern(POD_REASON), intern(STALE_REASON)
@@ -104,6 +107,7 @@ class NodeResourceTopologyMatch:
             checks.append((init_n & of_containers_n, Code.UNSCHEDULABLE, self._init))
             checks.append((others_n & of_containers_n, Code.UNSCHEDULABLE, self._container))
         failing = [check for check in checks if check[0].any()]
+        self._note_rejections(view, failing)
         return FilterAnswer.of_checks(*failing) if failing else None
 
     def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
@@ -121,12 +125,34 @@ class NodeResourceTopologyMatch:
         score_n = allocation_scores(scorer, requests, columns, view, weights=self._weights)
         return np.where(usable_n & view.take_rows(columns.single_n), score_n, 0)
 
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Take in that the pod was placed, where topologies are not believed as they are."""
+        del state
+        self._zones.reserve(pod, node_name)
+        return SUCCESS
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Undo `reserve`."""
+        del state
+        self._zones.unreserve(pod, node_name)
+
+    def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Take in that the pod is bound."""
+        del state
+        self._zones.forget_bound(pod, node_name)
+
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Register what may leave more on a NUMA node: pods gone, nodes, and their topologies."""
         gone = ClusterEvent(Resource.POD, Action.DELETE)
         node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
         topology = ClusterEvent(Resource.NODE_RESOURCE_TOPOLOGY, Action.ADD | Action.UPDATE)
         return tuple(EventRegistration(event) for event in (gone, node, topology))
+
+    def _note_rejections(self, view: NodeView, checks: Sequence[Check]) -> None:
+        rows = view.row_numbers()
+        for failed_n, _, reason in checks:
+            if reason != self._stale:
+                self._zones.note_rejection(self._snapshot.names[row] for row in rows[failed_n])
 
     def _requests_of(self, pod: PodInfo) -> PodRequests:
         """Return the requests of a pod; Filter and Score of one attempt read them once."""
@@ -151,3 +177,35 @@ class NodeResourceTopologyMatch:
                 same_n = usable_n & (shape_n == shape_n[at])
                 score_n[same_n] = fewest_zones_score(zones, requests)
         return score_n
+
+
+def _source(args: NodeResourceTopologyMatchArgs, handle: Handle) -> ZoneSource:
+    """Return where the zones come from; profiles with equal arguments share what they assume."""
+    snapshot = handle.snapshot
+    lister = snapshot.listers.node_topologies
+    if args.discard_reserved_nodes:
+        return _shared(handle, "reserved", lambda: ReservedNodes(lister))
+    if args.cache_resync_period_seconds <= 0:
+        return ApiZones(lister)
+    schedulers = _shared(handle, "schedulers", set[str])
+    schedulers.add(handle.profile_name)
+
+    def assumed() -> AssumedUse:
+        return AssumedUse(
+            lister,
+            snapshot.table,
+            handle.clock,
+            settings=args.cache,
+            period_seconds=args.cache_resync_period_seconds,
+            schedulers=schedulers,
+        )
+
+    return _shared(handle, (args.cache, args.cache_resync_period_seconds), assumed)
+
+
+def _shared(handle: Handle, key: Hashable, make: Callable[[], T]) -> T:
+    """Return the object that all profiles have under a key."""
+    companions = handle.snapshot.companions
+    if (__name__, key) not in companions:
+        companions[(__name__, key)] = make()
+    return cast(T, companions[(__name__, key)])

@@ -6,7 +6,7 @@ Rules mirrored: scheduler-plugins v0.35 ``pkg/util/resource.go``,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -25,6 +25,7 @@ from moorage.api.requests import qos_class, to_units
 
 GUARANTEED: Final = "Guaranteed"
 BEST_EFFORT: Final = "BestEffort"
+_MILLI_IN_CORE: Final = 1000
 
 Request = Mapping[str, int]
 """By resource name, zeros included; cpu in millicores, everything else in whole units."""
@@ -75,6 +76,29 @@ def requests_of(pod: Pod) -> PodRequests:
             not is_native_resource(name) for each in (*init, *regular) for name in each
         ),
     )
+
+
+def has_exclusive_resources(pod: Pod, devices: Collection[str]) -> bool:
+    """Whether a container that goes on running has something of a NUMA node for itself.
+
+    Whole cpus, memory and huge pages of a Guaranteed pod, and devices that NUMA nodes report.
+    Sidecars count, other init containers do not.
+    """
+    guaranteed = (pod.status.qos_class or qos_class(pod)) == GUARANTEED
+    sidecars = [each for each in pod.spec.init_containers if each.is_restartable_init]
+    return any(
+        _is_exclusive(name, amount, guaranteed=guaranteed, devices=devices)
+        for request in _of_each((*sidecars, *pod.spec.containers))
+        for name, amount in request.items()
+    )
+
+
+def _is_exclusive(name: str, amount: int, *, guaranteed: bool, devices: Collection[str]) -> bool:
+    if not is_native_resource(name):
+        return name in devices
+    if not guaranteed or amount <= 0:
+        return False
+    return amount % _MILLI_IN_CORE == 0 if name == CPU else is_numa_affine(name)
 
 
 def is_numa_affine(name: str) -> bool:

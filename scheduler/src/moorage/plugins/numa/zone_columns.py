@@ -5,6 +5,7 @@ The arrays follow a source of zones, such as the objects of the API, by names of
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, Protocol
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from moorage.api.custom.node_topology import NodeResourceTopology
 from moorage.plugins.numa.zones import POD, SINGLE_NUMA_NODE, NodeZones, zones_of
 from moorage.snapshot.listers import Lister
+from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
@@ -43,6 +45,22 @@ class ZoneSource(Protocol):
 
     def changed_since(self, position: int) -> list[str] | None:
         """Return the nodes that changed since a position; None where any may have changed."""
+        ...
+
+    def note_rejection(self, nodes: Iterable[str]) -> None:
+        """Remember nodes where a pod was not aligned."""
+        ...
+
+    def reserve(self, pod: PodInfo, node: str) -> None:
+        """Take in that a pod was placed."""
+        ...
+
+    def unreserve(self, pod: PodInfo, node: str) -> None:
+        """Undo `reserve`."""
+        ...
+
+    def forget_bound(self, pod: PodInfo, node: str) -> None:
+        """Take in that a placed pod is bound."""
         ...
 
 
@@ -76,8 +94,20 @@ class ApiZones:
 
     def changed_since(self, position: int) -> list[str] | None:
         """Return the names of changed objects."""
-        keys = self._lister.log.since(position)
+        keys = self._lister.log.since(position) if position >= 0 else None
         return None if keys is None else [name for _, name in keys]
+
+    def note_rejection(self, nodes: Iterable[str]) -> None:
+        """Do nothing: the API is believed."""
+
+    def reserve(self, pod: PodInfo, node: str) -> None:
+        """Do nothing."""
+
+    def unreserve(self, pod: PodInfo, node: str) -> None:
+        """Do nothing."""
+
+    def forget_bound(self, pod: PodInfo, node: str) -> None:
+        """Do nothing."""
 
 
 class ZoneColumns:
