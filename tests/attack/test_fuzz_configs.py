@@ -54,6 +54,8 @@ profiles:
       - {name: CapacityScheduling}
       - {name: PreemptionToleration}
       - {name: NodeResourceTopologyMatch}
+      - {name: TargetLoadPacking}
+      - {name: LoadVariationRiskBalancing}
       - {name: GpuShare}
       - {name: GpuPacking}
       disabled: [{name: DefaultPreemption}]

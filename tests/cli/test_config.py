@@ -141,12 +141,10 @@ def test_json_of_a_usable_file(bare: Type) -> None:
             )
             for name in (
                 "CrossNodePreemption",
-                "LoadVariationRiskBalancing",
                 "LowRiskOverCommitment",
                 "NetworkOverhead",
                 "Peaks",
                 "SySched",
-                "TargetLoadPacking",
                 "TopologicalSort",
             )
         ),

@@ -422,3 +422,14 @@ FURTHER["nodeTopologies"] = {
         sees_every_change_of_topologies, config=_TOPOLOGIES, streams_lists=False
     ),
 }
+
+
+async def reads_loads(cluster: VirtualCluster) -> None:
+    """Read the metrics of nodes from the API."""
+    (report,) = cluster.scheduler.core.loads.by_source.values()
+    await cluster.until(lambda: report.latest is not None)
+
+
+FURTHER["nodeMetrics"] = {
+    "reads the loads of nodes": Scenario(reads_loads, config=with_plugin("TargetLoadPacking"))
+}

@@ -34,6 +34,7 @@ _CHECKS: dict[Right, str] = {
     Right("", "events.k8s.io", "events", "patch"): "tells why a pod has no place",
     Right("", "", "persistentvolumes", "patch"): "binds a volume",
     Right("", "", "persistentvolumeclaims", "patch"): "has a volume made",
+    Right("", "metrics.k8s.io", "nodes", "list"): "reads the loads of nodes",
     Right(*_CLAIMS, "create"): "makes the claim of an extended resource",
     Right(*_CLAIMS, "delete"): "takes back a claim that it made",
     Right(*_CLAIMS, "get"): "allocates a device that has changed",

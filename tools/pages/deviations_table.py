@@ -83,6 +83,14 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         back="have the exporter leave ended pods out",
     ),
     Deviation(
+        subject="Metrics for TargetLoadPacking and LoadVariationRiskBalancing",
+        upstream="the library load-watcher asks every minute and opens port 2020; SignalFx and "
+        "Datadog too",
+        here="asked every 30 seconds by the scheduler itself; other sources through a load-watcher",
+        why="the scheduler opens no further port",
+        back="`watcherAddress`",
+    ),
+    Deviation(
         subject="A preemptor of CapacityScheduling or PreemptionToleration whose victims go",
         upstream="its victims are evicted before its attempt ends",
         here="they are evicted next to the queue; it is held at PreEnqueue meanwhile",

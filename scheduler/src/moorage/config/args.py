@@ -17,6 +17,10 @@ from moorage.config.plugin_args import API_VERSION, ARGS_KINDS, Args, ArgsKind, 
 from moorage.config.plugin_args_gpu import GPU_ARGS_KINDS
 from moorage.config.plugin_args_optional import OPTIONAL_ARGS_KINDS, with_optional_defaults
 from moorage.config.scheduler_plugins.numa import NUMA_ARGS_KINDS, with_numa_defaults
+from moorage.config.scheduler_plugins.trimaran import (
+    TRIMARAN_ARGS_KINDS,
+    with_trimaran_defaults,
+)
 from moorage.config.strict import Reader, invalid
 
 _KINDS: Final[Mapping[str, ArgsKind]] = {
@@ -24,6 +28,7 @@ _KINDS: Final[Mapping[str, ArgsKind]] = {
     **OPTIONAL_ARGS_KINDS,
     **GPU_ARGS_KINDS,
     **NUMA_ARGS_KINDS,
+    **TRIMARAN_ARGS_KINDS,
 }
 
 
@@ -117,7 +122,9 @@ def read_foreign_args(
 
 
 def _with_defaults(args: Args) -> Args:
-    return with_numa_defaults(with_optional_defaults(with_defaults(args)))
+    for fill in (with_defaults, with_optional_defaults, with_numa_defaults, with_trimaran_defaults):
+        args = fill(args)
+    return args
 
 
 def _kind_matches(plugin: str, raw: Mapping[str, Any]) -> bool:

@@ -104,12 +104,8 @@ _EXAMPLE: Final = "it is an example of a plugin of your own: --plugin examples/p
 ELSEWHERE: Final[dict[str, str]] = {
     "CrossNodePreemption": "a plugin of scheduler-plugins that tries every set of victims; use "
     "DefaultPreemption, which evicts on one node",
-    "LoadVariationRiskBalancing": "a plugin of scheduler-plugins; moorage reads no metrics of "
-    "nodes: use NodeResourcesFit with scoringStrategy.type LeastAllocated in its args, or a plugin "
-    "of your own that scores by them",
-    "LowRiskOverCommitment": "a plugin of scheduler-plugins; moorage reads no metrics of nodes: "
-    "set requests to what the pods use, and use NodeResourcesFit with scoringStrategy.type "
-    "LeastAllocated in its args",
+    "LowRiskOverCommitment": "a plugin of scheduler-plugins; set requests to what the pods use, "
+    "and use LoadVariationRiskBalancing",
     "NetworkOverhead": "a plugin of scheduler-plugins; use InterPodAffinity with the topology keys "
     "of zone and region, so that pods that speak with each other are near",
     "NodeMetadata": _EXAMPLE.format("node_metadata.py:NodeMetadata"),
@@ -118,8 +114,6 @@ ELSEWHERE: Final[dict[str, str]] = {
     "PodState": _EXAMPLE.format("pod_state.py:PodState"),
     "SySched": "a plugin of scheduler-plugins; moorage reads no seccomp profiles: keep such pods "
     "apart by InterPodAffinity or taints",
-    "TargetLoadPacking": "a plugin of scheduler-plugins; moorage reads no metrics of nodes: use "
-    "NodeResourcesFit with scoringStrategy.type RequestedToCapacityRatio in its args",
     "TopologicalSort": "a plugin of scheduler-plugins; use PrioritySort, and scheduling gates for "
     "pods that have to start after others",
 }

@@ -19,6 +19,7 @@ from moorage.base.rng import Streams
 from moorage.config.feature_gates import DEFAULT_GATES, FeatureGates
 from moorage.config.own import GroupMode
 from moorage.framework.effects import NoEffects, PluginEffects
+from moorage.framework.loads.node_loads import LoadReports
 from moorage.framework.preemption import EvictionsUnderWay, NoEvictions
 from moorage.framework.status import ReasonTable
 from moorage.snapshot.snapshot import Snapshot
@@ -173,6 +174,8 @@ class Handle(msgspec.Struct, frozen=True, kw_only=True):
     complete_groups
         Whether places for unlike members are searched completely; None where other orders are
         tried.
+    loads
+        What nodes really use, by the source of metrics.
     """
 
     profile_name: str
@@ -187,3 +190,4 @@ class Handle(msgspec.Struct, frozen=True, kw_only=True):
     group_mode: GroupMode = "trial"
     group_orders: int | None = None
     complete_groups: bool | None = None
+    loads: LoadReports = msgspec.field(default_factory=LoadReports)

@@ -28,6 +28,8 @@ from moorage.plugins.gpu_share.gpu_lookahead import GpuLookahead
 from moorage.plugins.gpu_share.gpu_packing import GpuPacking
 from moorage.plugins.gpu_share.gpu_random import GpuRandom
 from moorage.plugins.gpu_share.gpu_share import GpuShare
+from moorage.plugins.load.load_variation_risk_balancing import LoadVariationRiskBalancing
+from moorage.plugins.load.target_load_packing import TargetLoadPacking
 from moorage.plugins.nodes.image_locality import ImageLocality
 from moorage.plugins.nodes.node_affinity import NodeAffinity
 from moorage.plugins.nodes.node_declared_features import NodeDeclaredFeatures
@@ -120,6 +122,8 @@ OPTIONAL: Final[tuple[PluginEntry, ...]] = tuple(
         CapacityScheduling,
         PreemptionToleration,
         NodeResourceTopologyMatch,
+        TargetLoadPacking,
+        LoadVariationRiskBalancing,
         *_GPU_SHARING,
     )
 )

@@ -56,6 +56,7 @@ from moorage.service.ingest import NodeIngest, PodIngest, SucceededIngest
 from moorage.service.kinds import lister_ingest, watched
 from moorage.service.leader import Elector
 from moorage.service.lean_pods import LeanPods, trim_succeeded
+from moorage.service.loads.fetcher import NodeLoadFetcher
 from moorage.service.outcomes import Outcomes
 from moorage.service.permit_reasons import PermitReasons, holders_at_permit
 from moorage.service.plugin_effects import ApiEffects
@@ -171,6 +172,7 @@ def assemble(  # noqa: PLR0913 - one keyword for each part it is given
             reload=_reload(core, config, edge, pump, reports),
             incomplete_groups=_incomplete_groups(core, reports),
             disabled_groups=_disabled_groups(core, edge),
+            node_loads=NodeLoadFetcher(core.loads, edge.client, core.snapshot.table, clock),
             group_objects=_group_objects(core, edge) if watches_group_objects else None,
         )
     )

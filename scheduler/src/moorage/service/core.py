@@ -23,6 +23,7 @@ from moorage.engine.sampling import Rotation
 from moorage.engine.select_node import TieBreak, seeded
 from moorage.framework.extender import Extender
 from moorage.framework.handle import BindingClient, Handle
+from moorage.framework.loads.node_loads import LoadReports
 from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
 from moorage.framework.status import ReasonTable
@@ -183,6 +184,11 @@ class Core(msgspec.Struct, frozen=True):
     disabled_groups: DisabledGroups
     hold_back_after_seconds: Mapping[str, float] = {}
     recorder: Recorder | None = None
+
+    @property
+    def loads(self) -> LoadReports:
+        """The sources of loads of nodes that plugins ask for."""
+        return self.maker.shared.loads
 
     def take_over(self, new: Deciding) -> None:
         """Decide by other profiles from now on; no attempt may be under way."""

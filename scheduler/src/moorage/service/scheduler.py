@@ -32,6 +32,7 @@ from moorage.service.first_failure import FirstFailure
 from moorage.service.flushes import flush_backoff, flush_groups, flush_leftover
 from moorage.service.incomplete_groups import IncompleteGroups
 from moorage.service.leader import Elector
+from moorage.service.loads.fetcher import NodeLoadFetcher
 from moorage.service.pod_writes import PodWrites
 from moorage.service.pump import Pump
 from moorage.service.reload import Reload
@@ -79,6 +80,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         Tells groups of Kubernetes that lack pods; None where there are no such groups.
     disabled_groups
         Reports groups that no plugin schedules.
+    node_loads
+        Fetches the loads of nodes that plugins ask for.
     group_objects
         Watches the objects of such groups; None where only groups with pods are reported.
     """
@@ -101,6 +104,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     reload: Reload
     incomplete_groups: IncompleteGroups | None
     disabled_groups: DisabledGroupReports
+    node_loads: NodeLoadFetcher
     group_objects: GroupObjects | None
 
     @property
@@ -285,6 +289,7 @@ class Scheduler:
         if parts.incomplete_groups is not None:
             self._start_essential(parts.incomplete_groups.run(), "incomplete groups")
         self._start_essential(parts.disabled_groups.run(), "disabled groups")
+        self._start_essential(parts.node_loads.run(), "loads of nodes")
         if parts.group_objects is not None:
             watch = parts.group_objects.run(parts.disabled_groups.take_object)
             parts.tasks.spawn(watch, name="group objects")

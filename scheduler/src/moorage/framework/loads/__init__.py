@@ -1,0 +1,1 @@
+"""The loads of nodes, as plugins read them (`node_loads`)."""

@@ -1,0 +1,1 @@
+"""Keeps the loads of nodes current, beside decisions (`fetcher`)."""
