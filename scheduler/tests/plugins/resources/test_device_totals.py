@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from moorage.config.plugin_args import (
     NodeResourcesBalancedAllocationArgs,
@@ -13,8 +15,9 @@ from moorage.config.plugin_args import (
     ScoringStrategy,
 )
 from moorage.framework.cycle_state import CycleState
-from moorage.plugins.claims.devices.contract import NodeFacts
-from moorage.plugins.claims.devices.offered import OfferedSlice
+from moorage.plugins.claims.devices.allocated import AllocatedState
+from moorage.plugins.claims.devices.contract import DeviceID, NodeFacts
+from moorage.plugins.claims.devices.offered import KindTable, OfferedSlice, offer
 from moorage.plugins.resources.device_totals import DeviceTotals
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -28,6 +31,7 @@ from scheduler.tests.plugins.claims.builders import (
     put,
     result,
 )
+from scheduler.tests.plugins.claims.test_device_rows import Cluster
 
 GPU = "example.com/gpu"
 ASKED = PodInfo(pod(requests={GPU: "1", "cpu": "1"}))
@@ -135,3 +139,65 @@ def test_balanced_allocation_counts_devices():
     with_pod, without = (87, 87, 92, 100), (87, 100, 100, 100)
     expected = [50 + (50 + more - less) // 2 for more, less in zip(with_pod, without, strict=True)]
     assert balanced.score(CycleState(), ASKED, snapshot.all()).tolist() == expected
+
+
+def counted_one_by_one(cluster: Cluster, expression: str) -> list[tuple[int, int]]:
+    """Return each row's devices and those in use, by a look at every slice for every node."""
+    kinds, allocated_state = KindTable(), cluster.fresh().allocated
+    slices = [
+        offer(each, kinds, consumable_capacity=True)
+        for each in cluster.listers.resource_slices.all()
+    ]
+    counts = []
+    for row in range(cluster.snapshot.num_nodes):
+        node_facts = cluster.facts(row)
+        reached = [
+            device.id
+            for slice_ in slices
+            if slice_.is_reached_from(node_facts)
+            for device in slice_.devices
+            if device.kind.fulfils_selector(expression) is True
+            and slice_.device_is_reached_from(device.device, node_facts)
+        ]
+        counts.append((len(reached), sum(map(allocated_state.is_used, reached))))
+    return counts
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), changes=st.lists(st.integers(0, 3), min_size=3, max_size=12))
+def test_kept_counts_equal_a_count_of_every_slice_for_every_node(seed, changes):
+    cluster, expression = Cluster(seed), "true"
+    selectors: dict[str, Any] = {"selectors": [{"cel": {"expression": expression}}]}
+    cluster.listers.device_classes.put(device_class("counted", resource=GPU, **selectors))
+    snapshot = cluster.snapshot
+    totals = DeviceTotals(cluster.handle)
+    for count in changes:
+        for _ in range(count):
+            cluster.change()
+        rows = snapshot.all() if count % 2 else snapshot.rows([snapshot.num_nodes - 1])
+        counts = totals.totals_of(rows, GPU)
+        assert counts is not None
+        expected = counted_one_by_one(cluster, expression)
+        chosen = [expected[row] for row in rows.row_numbers().tolist()]
+        assert list(zip(*(each.tolist() for each in counts), strict=True)) == chosen
+
+
+def test_only_the_devices_of_changed_pools_are_counted_again(monkeypatch):
+    """Counting every device for each pod took most of a decision with 20 devices a node."""
+    snapshot, judged = some_taken(), list[str]()
+    was = AllocatedState.is_used
+
+    def counted(self: AllocatedState, device: DeviceID) -> bool:
+        judged.append(device.device)
+        return was(self, device)
+
+    monkeypatch.setattr(AllocatedState, "is_used", counted)
+    totals = DeviceTotals(handle(snapshot))
+    totals.totals_of(snapshot.all(), GPU)
+    assert judged == ["a0", "a1", "a2", "a3", "b0", "b1"]
+    judged.clear()
+    totals.totals_of(snapshot.all(), GPU)
+    assert judged == []
+    put(snapshot, claim("more", allocation=allocated("b", result("b", "b0"))))
+    totals.totals_of(snapshot.all(), GPU)
+    assert judged == ["b0", "b1"]

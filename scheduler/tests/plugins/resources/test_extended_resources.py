@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from moorage.plugins.claims.extended import ExtendedPart, special_claim
 from moorage.plugins.resources.device_classes import IMPLICIT_CLASS_PREFIX, DeviceClassNames
@@ -129,3 +132,50 @@ def test_the_special_claim_asks_for_what_containers_need_at_one_time(
     assert {each.name: each.exactly and each.exactly.count for each in asked} == requests
     assert [each.name for each in asked] == sorted(requests)
     assert [f"{each.container_name} {each.request_name}" for each in found.mappings] == mappings
+
+
+def resources_of_devices(offers: dict[str, str], wanted: list[str]) -> tuple[str, ...] | None:
+    """The plain rule for one node: what devices provide there; None if the node lacks a resource.
+
+    A class names the resources below ``c.io``.
+    """
+    names = []
+    for name in sorted(wanted):
+        if name.startswith("c.io/") and offers.get(name, "0") == "0":
+            names.append(name)
+        elif name not in offers:
+            return None
+    return tuple(names)
+
+
+NAMES = ["c.io/a", "c.io/b", "other.io/c", "other.io/d"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    nodes=st.lists(
+        st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["0", "1"])), min_size=1, max_size=6
+    ),
+    wanted=st.lists(st.sampled_from(NAMES), min_size=1, unique=True),
+    data=st.data(),
+)
+def test_rows_are_grouped_as_each_node_by_itself_says(nodes, wanted, data):
+    classes = [device_class(name[-1], resource=name) for name in NAMES[:2]]
+    names = [f"n{i}" for i in range(len(nodes))]
+    snapshot = devices(
+        *classes, nodes=[node(n, allocatable=o) for n, o in zip(names, nodes, strict=True)]
+    )
+    info = PodInfo(pod(requests=dict.fromkeys(wanted, "1")))
+    part = ExtendedPart(
+        info, special_claim(info, ()), DeviceClassNames(snapshot.listers.device_classes)
+    )
+    rows = np.array(data.draw(st.permutations(range(len(nodes)))), np.int64)
+    groups, lacking = part.by_resources(snapshot, rows)
+    answers = dict[int, tuple[str, ...] | None]()
+    for resources, positions in groups:
+        answers |= dict.fromkeys(positions.tolist(), resources)
+    assert [at.item(0) for _, at in groups] == sorted(at.item(0) for _, at in groups)
+    for positions in lacking:
+        answers |= dict.fromkeys(positions.tolist(), None)
+    expected = [resources_of_devices(nodes[row], wanted) for row in rows.tolist()]
+    assert [answers[position] for position in range(len(rows))] == expected

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from moorage.api.claims import ContainerExtendedResourceRequest
 from moorage.api.devices import (
@@ -23,7 +25,6 @@ from moorage.api.devices import (
     ResourceClaimSpec,
 )
 from moorage.api.meta import ObjectMeta, OwnerReference
-from moorage.api.node import Node
 from moorage.api.pod import Container, Pod
 from moorage.api.quantity import parse_quantity
 from moorage.api.requests import to_units
@@ -31,6 +32,9 @@ from moorage.plugins.claims.pod_claims import ANNOTATION, is_special_claim
 from moorage.plugins.resources.device_classes import DeviceClassNames, may_be_devices
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
+from moorage.snapshot.snapshot import Snapshot
+
+RowArray = NDArray[np.int64]
 
 IN_MEMORY: Final = "<extended-resources>"
 """Name of a special claim that is not created yet."""
@@ -102,17 +106,46 @@ class ExtendedPart:
         )
         self._known: dict[tuple[str, ...], NodeClaim] = {}
 
-    def left_to_devices(self, node: Node) -> tuple[str, ...] | None:
-        """Return the resources that devices must provide on a node; None if the node lacks one."""
-        names = []
+    def by_resources(
+        self, snapshot: Snapshot, rows: RowArray
+    ) -> tuple[list[tuple[tuple[str, ...], RowArray]], list[RowArray]]:
+        """Group rows by the resources that devices must provide there.
+
+        Devices provide a resource where the node has none of it, or offers 0, and a class names the
+        resource. A node without a resource that no class names cannot take the pod. The columns of
+        allocatable amounts say where a resource is 0; only such rows are looked at one by one, and
+        only for a resource without a class.
+
+        Parameters
+        ----------
+        snapshot, rows
+            int64, (rows,): rows of the snapshot.
+
+        Returns
+        -------
+        tuple
+            The positions of each group, in the order of the groups' first rows, and the positions
+            that lack a resource.
+        """
+        groups: list[tuple[tuple[str, ...], RowArray]] = [((), np.arange(len(rows)))]
+        lacking: list[RowArray] = []
         for name in self._device_resources:
-            offered = node.status.allocatable.get(name)
-            none = offered is None or to_units(name, parse_quantity(offered)) == 0
-            if none and self._classes.find(name) is not None:
-                names.append(name)
-            elif offered is None:
-                return None
-        return tuple(names)
+            none_n = snapshot.allocatable(name)[rows] == 0
+            if self._classes.find(name) is None:
+                lacks_n = np.zeros(len(rows), np.bool_)
+                for position in none_n.nonzero()[0].tolist():
+                    offered = snapshot.node(rows.item(position)).status.allocatable
+                    lacks_n[position] = name not in offered
+                lacking += [at[lacks_n[at]] for _, at in groups]
+                groups = [(names, at[~lacks_n[at]]) for names, at in groups]
+            else:
+                groups = [
+                    part
+                    for names, at in groups
+                    for part in (((*names, name), at[none_n[at]]), (names, at[~none_n[at]]))
+                ]
+        there = [(names, at) for names, at in groups if len(at)]
+        return sorted(there, key=lambda group: group[1].item(0)), lacking
 
     def on_node(self, resources: tuple[str, ...]) -> NodeClaim:
         """Return the special claim on nodes where devices must provide these resources."""

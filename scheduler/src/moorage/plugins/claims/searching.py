@@ -143,15 +143,14 @@ class DeviceSearch:
         extended, has_own = self._attempt.extended, self._attempt.has_own
         if extended is None:
             return [(_NO_RESOURCE_LEFT, None)] if has_own else []
-        groups: dict[tuple[str, ...], list[int]] = {}
-        no_fit = self._reasons.intern(NO_FIT)
-        for position, row in enumerate(rows.tolist()):
-            resources = extended.left_to_devices(self._snapshot.node(row))
-            if resources is None:
-                reason_n[position] = no_fit
-            elif resources or has_own:
-                groups.setdefault(resources, []).append(position)
-        return [(resources, np.array(group)) for resources, group in groups.items()]
+        groups, lacking = extended.by_resources(self._snapshot, rows)
+        for positions in lacking:
+            reason_n[positions] = self._reasons.intern(NO_FIT)
+        return [
+            (resources, None if len(positions) == len(rows) else positions)
+            for resources, positions in groups
+            if resources or has_own
+        ]
 
     def _find(self, resources: tuple[str, ...], rows: RowArray) -> NDArray[np.int32]:
         """Judge rows where devices must provide the same resources; return ids of reasons."""

@@ -6,4 +6,5 @@
 - `scoring`: scores from the use of each resource.
 - `device_classes`: the DeviceClass that stands for an extended resource.
 - `device_totals`: the numbers of reachable and of allocated devices of a class, by node.
+- `device_columns`: these numbers as columns, kept from one attempt to the next.
 """

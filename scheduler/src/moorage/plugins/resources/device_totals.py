@@ -11,8 +11,9 @@ also of an older generation or of a pool that is incomplete.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from moorage.api.node import Node
 from moorage.framework.handle import Handle
 from moorage.plugins.resources.device_classes import DeviceClassNames, may_be_devices
+from moorage.plugins.resources.device_columns import DeviceColumns, Devices
 from moorage.snapshot.view import NodeView
 
 if TYPE_CHECKING:
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
     from moorage.plugins.claims.devices.offered import OfferedSlice
 
 Int64Array = NDArray[np.int64]
-
-_NOTHING: Final[list[DeviceID]] = []
 
 
 class DeviceTotals:
@@ -49,7 +49,8 @@ class DeviceTotals:
         self._holdings: Holdings | None = None
         self._slices = _Slices()
         self._generation = -1
-        self._reached: dict[tuple[str, ...], dict[str, tuple[Node, list[DeviceID]]]] = {}
+        self._columns: dict[tuple[str, ...], DeviceColumns] = {}
+        """By the selectors of a class; classes with equal selectors share the counts."""
 
     def totals_of(self, view: NodeView, resource: str) -> tuple[Int64Array, Int64Array] | None:
         """Return int64, (rows,), twice: devices that provide a resource, and allocated devices.
@@ -63,17 +64,12 @@ class DeviceTotals:
             return None
         expressions = tuple(each.cel.expression for each in device_class.spec.selectors if each.cel)
         offered, state = self._offered(), self._allocated_state()
-        known = self._reached.setdefault(expressions, {})
-        there_n, taken_n = np.zeros(len(view), np.int64), np.zeros(len(view), np.int64)
-        for position, row in enumerate(view.row_numbers().tolist()):
-            node = self._snapshot.node(row)
-            kept, devices = known.get(node.name, (None, _NOTHING))
-            if kept is not node:
-                devices = _reached(offered, node, expressions)
-                known[node.name] = node, devices
-            there_n[position] = len(devices)
-            taken_n[position] = sum(map(state.is_used, devices))
-        return there_n, taken_n
+        columns = self._columns.get(expressions)
+        if columns is None:
+            reach = partial(_reached, offered, expressions)
+            columns = self._columns[expressions] = DeviceColumns(self._snapshot.table, reach)
+        there_n, taken_n = columns.counts(state)
+        return view.take_rows(there_n), view.take_rows(taken_n)
 
     # Imported when a pod is scored by devices, which few configurations do.
 
@@ -94,7 +90,7 @@ class DeviceTotals:
             self._slices = _Slices()
             for each in lister.all():
                 self._slices.add(offer(each, kinds, consumable_capacity=by_capacity))
-            self._reached.clear()
+            self._columns.clear()
             self._generation = lister.generation
         return self._slices
 
@@ -117,7 +113,7 @@ class _Slices:
         return chain(self._of_node.get(node_name, ()), self._others)
 
 
-def _reached(offered: _Slices, node: Node, expressions: Sequence[str]) -> list[DeviceID]:
+def _reached(offered: _Slices, expressions: Sequence[str], node: Node) -> Devices:
     """Return the devices of a class that a node can reach; none after an error."""
     from moorage.plugins.claims.devices.contract import AllocationError, NodeFacts
 
@@ -131,9 +127,9 @@ def _reached(offered: _Slices, node: Node, expressions: Sequence[str]) -> list[D
                 answers = map(device.kind.fulfils_selector, expressions)
                 no = next((answer for answer in answers if answer is not True), True)
                 if not isinstance(no, bool):
-                    return []  # an expression failed
+                    return ()  # an expression failed
                 if no and slice_.device_is_reached_from(device.device, facts):
                     devices.append(device.id)
     except AllocationError:
-        return []
-    return devices
+        return ()
+    return tuple(devices)
