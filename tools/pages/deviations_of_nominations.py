@@ -116,7 +116,8 @@ NOMINATIONS: Final[tuple[Deviation, ...]] = (
     Deviation(
         subject="The nominated node of a pod goes, is closed, tainted or relabelled",
         upstream="the pod is tried again if a plugin that rejected it registered such a change",
-        here="the pod is tried again at once",
+        here="the pod is tried again at once, and may preempt elsewhere also where a plugin "
+        "rejects it in PreFilter",
         why="it waited until its victims had left before it made room elsewhere, and meanwhile "
         "other pods took that room and were evicted",
     ),

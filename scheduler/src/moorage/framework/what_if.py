@@ -204,6 +204,11 @@ class WhatIf(Protocol):
         """Return the status of one row in the search."""
         ...
 
+    @property
+    def rejected_in_pre_filter(self) -> bool:
+        """Whether PreFilter rejected the pod, so that no Filter was asked about any row."""
+        ...
+
     def awaits_nominated(self) -> bool:
         """Whether a row takes the pod as soon as the pods nominated first are placed.
 

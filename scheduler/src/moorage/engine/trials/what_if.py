@@ -92,11 +92,17 @@ class SearchWhatIf:
         The search.
     statuses
         The statuses of the nodes at the end of the search.
+
+    Attributes
+    ----------
+    rejected_in_pre_filter
+        Whether PreFilter rejected the pod, so that no Filter was asked about any row.
     """
 
     def __init__(self, search: Search, statuses: NodeStatuses) -> None:
         self._attempt = attempt = search.attempt
         self._known = search.known
+        self.rejected_in_pre_filter = search.pre_filter.status.rejected
         self._statuses = statuses
         self._pods_seen = attempt.profile.pods_seen(attempt.state.skip_filter)
         self._level: tuple[NominatedLevel, int | None] | None = None

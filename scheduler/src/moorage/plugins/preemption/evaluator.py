@@ -168,7 +168,10 @@ class Evaluator:
     def nominated_row(self, what_if: WhatIf, pod: PodInfo) -> int | None:
         """Return the row that a pod is nominated to; None where the pod may preempt elsewhere.
 
-        The result is None for an unknown node, and for a node that no eviction can make fit.
+        The result is None for an unknown node, and for a node that no eviction can make fit. Where
+        PreFilter rejected the pod, the Filters are asked about this node here: the search knows
+        nothing of a node that was cordoned. kube-scheduler takes such a node for the pod's
+        (PodEligibleToPreemptOthers), and waits until the victims there have left.
         """
         row = what_if.nominated()[1]
         if row is None:
@@ -176,15 +179,11 @@ class Evaluator:
             row = self._snapshot.row_of(nominated) if nominated else None
         if row is None or what_if.status_of(row).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return None
+        if what_if.rejected_in_pre_filter:
+            with what_if.on_row(row) as single:
+                if single.judge().code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                    return None
         return row
-
-    def can_fit(self, what_if: WhatIf, row: int) -> bool:
-        """Whether evictions may make a pod fit a row, by the Filters that PreFilter kept back.
-
-        Where PreFilter rejects a pod, the search knows nothing of a node that was cordoned.
-        """
-        with what_if.on_row(row) as single:
-            return single.judge().code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
     def free_row(self, what_if: WhatIf) -> int | None:
         """Return the first row where every Filter takes the pod as the cluster is, if any.

@@ -121,8 +121,6 @@ class CapacityScheduling:
         awaits_share = state.find(AWAITS_SHARE) is True
         what_if = state.read(WHAT_IF)
         row = self._evaluator.nominated_row(what_if, pod)
-        if row is not None and looked.excess and not self._evaluator.can_fit(what_if, row):
-            row = None
         if row is not None:
             # The last pods to leave borrow nothing once they are left out of the use.
             with_leaving = self._rules(pod, looked.claim, looked.usage)
