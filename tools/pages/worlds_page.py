@@ -7,6 +7,8 @@ from typing import Final
 
 import msgspec
 
+from moorage_lab.fault_sim.company.coverage import coverage_of
+from moorage_lab.fault_sim.company.features import FEATURES, WIDE_FEATURES, features_of
 from moorage_lab.fault_sim.company.series import SeriesReport
 
 REPORT: Final = Path(__file__).resolve().parents[2] / "docs" / "worlds.json"
@@ -37,6 +39,17 @@ _FEATURES: Final = """
 
 | Feature | Worlds |
 |---|---:|
+"""
+_WIDE: Final = """
+## Wide worlds
+
+With `--wide`, a world has more features at once, and these in addition:
+{more}.
+In a quarter of these worlds or more, all forms of groups come at one moment. The combinations below
+are those of {worlds} worlds, seeds {first} to {last}. They are not in the figures above.
+
+- Pairs of features that meet in a world: {pairs} of {pairs_possible}. Missing: {missing}.
+- Triples of features that meet in a world: {triples} of {triples_possible}.
 """
 _RULES: Final = (
     "evictions",
@@ -73,4 +86,22 @@ def worlds_page() -> str:
     text += _FEATURES
     for name, count in covered.worlds_by_feature.items():
         text += f"| {name} | {count} |\n"
-    return text
+    return text + _wide_section(range(report.first_seed, report.first_seed + report.worlds))
+
+
+def _wide_section(seeds: range) -> str:
+    """Return what wide worlds of these seeds have; they are drawn here, and not played."""
+    drawn = (tuple(sorted(features_of(seed, wide=True))) for seed in seeds)
+    covered = coverage_of(drawn, WIDE_FEATURES)
+    missing = ["`" + "` with `".join(pair) + "`" for pair in covered.missing_pairs]
+    return _WIDE.format(
+        more=", ".join(f"`{name}`" for name in WIDE_FEATURES if name not in FEATURES),
+        worlds=len(seeds),
+        first=seeds[0],
+        last=seeds[-1],
+        pairs=covered.pairs,
+        pairs_possible=covered.pairs_possible,
+        missing=", ".join(missing) or "none",
+        triples=covered.triples,
+        triples_possible=covered.triples_possible,
+    )

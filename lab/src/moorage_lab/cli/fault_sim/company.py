@@ -14,6 +14,7 @@ from moorage.cli.render import Form, show, show_note
 @click.command(
     epilog="\b\nExamples:\n  moorage fault-sim company --worlds 100\n"
     "  moorage fault-sim company --worlds 1 --seed 39 -o json\n"
+    "  moorage fault-sim company --wide --worlds 20\n"
 )
 @click.option(
     "--worlds",
@@ -32,8 +33,13 @@ from moorage.cli.render import Form, show, show_note
     metavar="N",
     help="Number of processes.",
 )
+@click.option(
+    "--wide",
+    is_flag=True,
+    help="Draw more features at once: all forms of groups, pods without owner, two profiles.",
+)
 @output_option()
-def company(*, worlds: int, seed: int, jobs: int, output: Form) -> None:
+def company(*, worlds: int, seed: int, jobs: int, wide: bool, output: Form) -> None:
     """Play small worlds with the real controllers, and judge what each costs in all."""
     from moorage_lab.cli.fault_sim.text import company_text
     from moorage_lab.fault_sim.company.series import report_of, series
@@ -41,11 +47,11 @@ def company(*, worlds: int, seed: int, jobs: int, output: Form) -> None:
     # Quotas and storms make programs complain, which says nothing here.
     logging.getLogger().addHandler(logging.NullHandler())
     played = []
-    for world in series(range(seed, seed + worlds), jobs=jobs):
+    for world in series(range(seed, seed + worlds), jobs=jobs, wide=wide):
         played.append(world)
         for excess in world.excesses:
             show_note(f"seed {world.seed}: {excess.rule}: {excess.text}")
-    report = report_of(played)
+    report = report_of(played, wide=wide)
     show(output, report, text=lambda: company_text(report))
     if report.exceptions:
         sys.exit(1)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Final
 
 import msgspec
 
-from moorage_lab.fault_sim.company.generator import FEATURES
+from moorage_lab.fault_sim.company.features import FEATURES
 
 _RARE: Final = 3
 
@@ -40,23 +40,23 @@ class Coverage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     worlds_by_feature: dict[str, int]
 
 
-def coverage_of(worlds: Iterable[tuple[str, ...]]) -> Coverage:
-    """Count the combinations in the features of worlds."""
+def coverage_of(worlds: Iterable[tuple[str, ...]], features: Sequence[str] = FEATURES) -> Coverage:
+    """Count the combinations in the features of worlds, of all features that there are."""
     single: Counter[str] = Counter()
     pairs: Counter[tuple[str, ...]] = Counter()
     triples: set[tuple[str, ...]] = set()
-    for features in worlds:
-        drawn = sorted(features)
+    for world in worlds:
+        drawn = sorted(world)
         single.update(drawn)
         pairs.update(combinations(drawn, 2))
         triples.update(combinations(drawn, 3))
-    possible = list(combinations(sorted(FEATURES), 2))
+    possible = list(combinations(sorted(features), 2))
     return Coverage(
         pairs=len(pairs),
         pairs_possible=len(possible),
         triples=len(triples),
-        triples_possible=sum(1 for _ in combinations(FEATURES, 3)),
+        triples_possible=sum(1 for _ in combinations(features, 3)),
         missing_pairs=[pair for pair in possible if not pairs[pair]],
         rare_pairs=[pair for pair in possible if 0 < pairs[pair] < _RARE],
-        worlds_by_feature={name: single[name] for name in sorted(FEATURES)},
+        worlds_by_feature={name: single[name] for name in sorted(features)},
     )

@@ -6,20 +6,35 @@ feature is drawn by itself, so all of them meet each other; `coverage` says whic
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from moorage.api.coscheduling import (
     COSCHEDULING_POD_GROUPS,
     GROUP_LABEL,
     MIN_AVAILABLE_LABEL,
     NAME_LABEL,
+    OLD_GROUP_LABEL,
 )
 from moorage.api.resources import ELASTIC_QUOTAS, POD_GROUPS
 from moorage.base.rng import Random, Streams
 from moorage.nodeshapes.annotations import RUN_SECONDS, STOP_SECONDS
 from moorage_lab.fault_sim.acts import Create, Delete, Join, Patch
+from moorage_lab.fault_sim.company.features import (
+    BARE,
+    GROUPS,
+    OLD_LABEL,
+    PLACEMENT,
+    WORKLOADS,
+    features_of,
+)
 from moorage_lab.fault_sim.company.manifests import PRIORITIES, priority_class, template, workload
-from moorage_lab.fault_sim.company.setups import PERMIT, setup_name
+from moorage_lab.fault_sim.company.setups import (
+    COMPLETE,
+    PERMIT,
+    SECOND_PROFILE,
+    TWO_PROFILES,
+    setup_name,
+)
 from moorage_lab.fault_sim.company.world import (
     WAVE_LABEL,
     AnyWorldAct,
@@ -36,49 +51,8 @@ from moorage_lab.fault_sim.users.stored import (
 )
 from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
 
-WORKLOADS: Final = {
-    "replica-set": "ReplicaSet",
-    "deployment": "Deployment",
-    "stateful-set": "StatefulSet",
-    "job": "Job",
-    "daemon-set": "DaemonSet",
-}
-"""Kinds of workloads, by feature."""
-
-GROUPS: Final = ("group-object", "group-labels", "group-kubernetes")
-"""The sources of pod groups. With `PERMIT` their members are placed one by one."""
-
-PLACEMENT: Final = (
-    "spread",
-    "affinity",
-    "anti-affinity",
-    "host-ports",
-    "gpu-shares",
-    "claims",
-    "volumes",
-)
-"""Constraints of pods, besides room."""
-
-AROUND: Final = (
-    "budget",
-    "resource-quota",
-    "elastic-quota",
-    "autoscaler",
-    "small-pods",
-    "mixed-graces",
-    "middle-priority",
-    "second-wave",
-    "node-comes",
-    "node-goes",
-    "cordon",
-    PERMIT,
-)
-"""Limits, events and settings around the pods."""
-
-FEATURES: Final = (*WORKLOADS, *GROUPS, "single-pods", *PLACEMENT, *AROUND)
-"""Every feature."""
-
 _NODE_CPU = 4
+_SECOND_PROFILE_SHARE = 0.5
 _GRACES = (0, 1, 5, 10, 30)
 _WAVE_AT = 15.0
 _SECOND_WAVE_AT = 35.0
@@ -126,6 +100,8 @@ class _Draft:
         spec: dict[str, Any] = {"terminationGracePeriodSeconds": grace}
         if priority != "low":
             spec["priorityClassName"] = priority
+        if self.has(TWO_PROFILES) and self.rng.random() < _SECOND_PROFILE_SHARE:
+            spec["schedulerName"] = SECOND_PROFILE
         term = {"labelSelector": {"matchLabels": {"app": name}}, "topologyKey": HOST}
         if "spread" in placement:
             hard = {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
@@ -177,29 +153,15 @@ class _Draft:
         return frozenset(drawn)
 
 
-def features_of(seed: int) -> frozenset[str]:
-    """Draw the features of a world."""
-    rng = Streams(seed).stream("features")
-    kinds = rng.sample(list(WORKLOADS), rng.choice((1, 1, 2)))
-    comers = rng.sample([*GROUPS, "single-pods"], rng.choice((1, 1, 2)))
-    return frozenset(
-        {
-            *kinds,
-            *comers,
-            *rng.sample(PLACEMENT, rng.randint(0, 3)),
-            *rng.sample(AROUND, rng.randint(1, 4)),
-        }
-    )
-
-
-def draw_world(seed: int) -> CompanyWorld:
-    """Return the world of a seed."""
-    features = features_of(seed)
-    if not features & set(GROUPS):
-        features -= {PERMIT}
+def draw_world(seed: int, *, wide: bool = False) -> CompanyWorld:
+    """Return the world of a seed; a wide one has more features at once."""
+    features = features_of(seed, wide=wide)
+    if not features & {*GROUPS, OLD_LABEL}:
+        features -= {PERMIT, COMPLETE}
     draft = _Draft(seed, features)
     _create_basics(draft)
     _fill(draft)
+    _fill_with_bare_pods(draft)
     _come(draft, 1, _WAVE_AT, "high")
     if draft.has("second-wave"):
         _come(draft, 2, _SECOND_WAVE_AT, "high")
@@ -223,8 +185,8 @@ def draw_world(seed: int) -> CompanyWorld:
 
 
 def _parts(features: frozenset[str]) -> set[str]:
-    parts = features & {PERMIT, "gpu-shares"}
-    if features & {"group-object", "group-labels"}:
+    parts = features & {PERMIT, COMPLETE, TWO_PROFILES, "gpu-shares"}
+    if features & {"group-object", "group-labels", OLD_LABEL}:
         parts |= {"coscheduling"}
     if "elastic-quota" in features:
         parts |= {"elastic-quotas"}
@@ -304,6 +266,22 @@ def _fill(draft: _Draft) -> None:
             draft.add_creation(_budget(name, rng.choice((1, count // 2))), 1.0)
 
 
+def _fill_with_bare_pods(draft: _Draft) -> None:
+    """Create low pods that nobody makes again; each has its own grace."""
+    if not draft.has(BARE):
+        return
+    for number in range(draft.rng.randint(2, _NODE_CPU * len(draft.nodes))):
+        body = draft.pod_template(BARE, priority="low", placement=frozenset(), cpu="1")
+        grace = draft.rng.choice(_GRACES)
+        draft.graces.add(grace)
+        body["spec"]["terminationGracePeriodSeconds"] = grace
+        body["metadata"]["annotations"][STOP_SECONDS] = str(grace)
+        meta = {"name": f"bare-{number}", "namespace": "default", "labels": {"app": BARE}}
+        meta["annotations"] = body["metadata"]["annotations"]
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": body["spec"]}
+        draft.add_creation(pod, 1.8)
+
+
 def _budget(app: str, count: int) -> Manifest:
     return {
         "apiVersion": "policy/v1",
@@ -318,7 +296,7 @@ def _come(draft: _Draft, number: int, at: float, priority: str) -> None:
     rng = draft.rng
     draft.waves.append(Wave(number=number, at=at))
     namespace = "owner" if draft.has("elastic-quota") else "default"
-    for form in (*GROUPS, "single-pods"):
+    for form in (*GROUPS, OLD_LABEL, "single-pods"):
         if not draft.has(form):
             continue
         name = f"{form}-{number}"
@@ -328,8 +306,8 @@ def _come(draft: _Draft, number: int, at: float, priority: str) -> None:
             count = min(count, len(draft.nodes))
         labels = {"app": name, WAVE_LABEL: str(number)}
         more: dict[str, Any] = {}
-        if form == "group-object":
-            labels[GROUP_LABEL] = name
+        if form in ("group-object", OLD_LABEL):
+            labels[OLD_GROUP_LABEL if form == OLD_LABEL else GROUP_LABEL] = name
             draft.add_creation(
                 _group(COSCHEDULING_POD_GROUPS, name, namespace, {"minMember": count}), at
             )
@@ -348,9 +326,19 @@ def _come(draft: _Draft, number: int, at: float, priority: str) -> None:
             meta = {"name": f"{name}-{member}", "namespace": namespace, "labels": labels}
             meta["annotations"] = pod_body["metadata"]["annotations"]
             spec = {**pod_body["spec"], **more}
+            if draft.has(COMPLETE) and member % 2:
+                spec = _with_more_cpu(spec)
             draft.add_creation(
                 {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}, at
             )
+
+
+def _with_more_cpu(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return a member that is unlike the others, which makes a complete search differ."""
+    (container,) = spec["containers"]
+    resources = container["resources"]
+    requests = {**resources["requests"], "cpu": "3"}
+    return {**spec, "containers": [{**container, "resources": {**resources, "requests": requests}}]}
 
 
 def _group(resource: Any, name: str, namespace: str, spec: dict[str, Any]) -> Manifest:

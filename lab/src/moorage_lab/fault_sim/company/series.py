@@ -6,10 +6,12 @@ import multiprocessing
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 
 import msgspec
 
 from moorage_lab.fault_sim.company.coverage import Coverage, coverage_of
+from moorage_lab.fault_sim.company.features import FEATURES, WIDE_FEATURES
 from moorage_lab.fault_sim.company.generator import draw_world
 from moorage_lab.fault_sim.company.play import play
 from moorage_lab.fault_sim.company.totals import Total, totals
@@ -65,21 +67,22 @@ class SeriesReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     coverage: Coverage
 
 
-def judged(seed: int) -> WorldReport:
+def judged(seed: int, *, wide: bool = False) -> WorldReport:
     """Play the world of a seed and judge its totals."""
-    world = draw_world(seed)
+    world = draw_world(seed, wide=wide)
     judged_totals = totals(play(world))
     return WorldReport(seed=seed, features=world.features, setup=world.setup, totals=judged_totals)
 
 
-def series(seeds: range, *, jobs: int) -> Iterator[WorldReport]:
+def series(seeds: range, *, jobs: int, wide: bool = False) -> Iterator[WorldReport]:
     """Play worlds in so many processes, and yield each when it and those before have ended."""
+    judge = partial(judged, wide=wide)
     if jobs == 1:
-        yield from map(judged, seeds)
+        yield from map(judge, seeds)
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin) as pool:
-        yield from pool.map(judged, seeds)
+        yield from pool.map(judge, seeds)
 
 
 def _begin() -> None:
@@ -90,7 +93,7 @@ def _rank(total: Total) -> tuple[float, float]:
     return total.excess, total.amount
 
 
-def report_of(worlds: list[WorldReport]) -> SeriesReport:
+def report_of(worlds: list[WorldReport], *, wide: bool = False) -> SeriesReport:
     """Sum a series up."""
     seeds: dict[str, list[int]] = {}
     worst: dict[str, tuple[tuple[float, float], str]] = {}
@@ -107,5 +110,7 @@ def report_of(worlds: list[WorldReport]) -> SeriesReport:
         by_rule={rule: len(seeds[rule]) for rule in sorted(seeds)},
         worst={rule: worst[rule][1] for rule in sorted(worst)},
         seeds={rule: seeds[rule] for rule in sorted(seeds)},
-        coverage=coverage_of(world.features for world in worlds),
+        coverage=coverage_of(
+            (world.features for world in worlds), WIDE_FEATURES if wide else FEATURES
+        ),
     )

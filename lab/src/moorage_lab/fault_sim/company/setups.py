@@ -13,7 +13,7 @@ from moorage.api.yaml_text import read_one, write_yaml
 from moorage.config.feature_gates import feature_gates
 from moorage.config.gate_table import GANG_SCHEDULING, GENERIC_WORKLOAD
 from moorage.config.load import parse_config
-from moorage.config.own import LoadedConfiguration, OwnProfile
+from moorage.config.own import GroupMode, LoadedConfiguration, OwnProfile
 
 _NAME: Final = "default-scheduler"
 _GATES: Final = {GENERIC_WORKLOAD: True, GANG_SCHEDULING: True}
@@ -33,8 +33,18 @@ PERMIT: Final = "permit"
 """The part of a set-up in which members of groups are placed one by one."""
 
 
+COMPLETE: Final = "complete-groups"
+"""The part of a set-up in which places for unlike members are searched completely."""
+
+TWO_PROFILES: Final = "two-profiles"
+"""The part of a set-up with a second profile, which is configured like the first one."""
+
+SECOND_PROFILE: Final = "second-scheduler"
+"""Name of the second profile."""
+
+
 def setup_name(parts: set[str]) -> str:
-    """Return the name of a set-up with these parts, keys of `PLUGINS` or `PERMIT`."""
+    """Return the name of a set-up with these parts, keys of `PLUGINS` or names above."""
     return "+".join(sorted(parts)) or "default"
 
 
@@ -49,15 +59,21 @@ def configuration(setup: str) -> LoadedConfiguration:
             plugins = read_one(f"{{{PLUGINS[part]}}}")
             enabled += plugins["enabled"]
             disabled += plugins["disabled"]
+    names = (_NAME, SECOND_PROFILE) if TWO_PROFILES in parts else (_NAME,)
     points = {"multiPoint": {"enabled": enabled, "disabled": disabled}}
     document = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        "profiles": [{"schedulerName": _NAME, "plugins": points}],
+        "profiles": [{"schedulerName": name, "plugins": points} for name in names],
     }
     loaded = parse_config(write_yaml(document), source=f"set-up {setup}")
     own = loaded.own
-    if PERMIT in parts:
-        profile = OwnProfile(scheduler_name=_NAME, group_mode="permit")
-        own = msgspec.structs.replace(own, profiles=[profile])
+    mode: GroupMode = "permit" if PERMIT in parts else "trial"
+    complete = True if COMPLETE in parts else None
+    if PERMIT in parts or complete:
+        profiles = [
+            OwnProfile(scheduler_name=name, group_mode=mode, complete_groups=complete)
+            for name in names
+        ]
+        own = msgspec.structs.replace(own, profiles=profiles)
     return msgspec.structs.replace(loaded, own=own, gates=feature_gates(_GATES))
