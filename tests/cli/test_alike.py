@@ -21,14 +21,19 @@ from moorage.cli.main import main
 from tests.cli.conftest import Type, errors
 
 FORMS = ("text", "wide", "json", "yaml", "name")
-# Commands without a report, and why. They go on until told to end, or write a script.
+# Commands without a report, and why. They go on until told to end, write a script or a log, or say
+# what they did, as kubectl does.
 NO_REPORT = {
     "moorage completion": "prints a script for the shell",
+    "moorage cordon": "says what it did",
     "moorage dashboard": "serves a page until told to end",
     "moorage example-extender": "serves until told to end",
+    "moorage drain": "says what it does",
+    "moorage logs": "prints a log",
     "moorage nodes": "plays nodes until told to end",
     "moorage run": "schedules until told to end",
     "moorage scale auto": "adds and removes nodes until told to end",
+    "moorage uncordon": "says what it did",
 }
 # `up` goes on until told to end, too; its -o says how it shows that.
 SHOWS_ITS_PROGRESS = "moorage up"
@@ -203,8 +208,7 @@ def test_a_server_that_is_away_ends_with_1_and_one_line(
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
     Path("pod.json").write_text(json.dumps(pod))
     words = [*path[1:], *words_for(command), "--kubeconfig", "away"]
-    if option(command, "--server"):
-        words.append("--server")
+    words += [flag for flag in ("--server", "--force") if option(command, flag)]
     result = bare(*words)
     assert result.exit_code == 1, result.output
     told = errors(result.stderr).splitlines()

@@ -32,8 +32,10 @@ SECONDS_MAX = 60.0
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        pytest.param(["--for", "soon"], "--for soon: ", id="a duration that is none"),
-        pytest.param(["--for", "0s"], "must be greater than 0", id="no time"),
+        pytest.param(
+            ["--for", "soon"], "'--for': invalid duration 'soon'", id="a duration that is none"
+        ),
+        pytest.param(["--for", "0s"], "longer than 0s", id="no time"),
         pytest.param(["--config", "absent.yaml"], "absent.yaml", id="no such configuration"),
         pytest.param(["--as", "x=y"], "there is no profile y", id="no such profile"),
         pytest.param(["--as", "x="], "write NAME or NAME=PROFILE", id="an empty profile"),

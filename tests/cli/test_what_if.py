@@ -61,7 +61,7 @@ def test_something_worse_ends_with_1(bare: Type) -> None:
 
 _SCENARIO = """
 steps:
-- add: 2xcpu=8,memory=16Gi,pool=big
+- add: 2xcpu=8,memory=16Gi,label:pool=big
 - cordon: [n1, n2]
 - scale: replicaset/web=5
 - taint: added-01=busy=yes:NoSchedule

@@ -167,3 +167,38 @@ def test_the_last_screen_names_pending_pods() -> None:
     view.ended(running(1), settled=False)
     assert f"default/giant  unschedulable  {NO_ROOM[:40]}" in out.getvalue()
     assert "stopped: 2 pods: 1 unschedulable, 1 running; 1 decisions\n" in out.getvalue()
+
+
+LINK = "http://127.0.0.1:41451/login?token=GvdhKJ38Rpgt-KHpUm3w3FmKlz3Tk-aRdPvixftP3ck"
+
+
+@pytest.mark.parametrize(
+    ("width", "lines"),
+    [
+        pytest.param(120, [f"page at {LINK} (the link works once)"], id="wide enough"),
+        pytest.param(80, ["page, by a link that works once:", LINK], id="the link fits alone"),
+        pytest.param(60, ["page: `moorage status` prints its link"], id="the link does not fit"),
+    ],
+)
+def test_the_login_link_is_in_one_line_or_left_out(width: int, lines: list[str]) -> None:
+    console, out, view = terminal(width, 40)
+    view.page("http://127.0.0.1:41451/login?token=used")
+    view.page(LINK)
+    drawn = screen(console, out, view, running(0)).splitlines()
+    first = next(number for number, line in enumerate(drawn) if line.startswith("page"))
+    assert drawn[first : first + len(lines) + 1] == [*lines, ""]
+
+
+def test_the_first_steps_name_the_pod_that_no_node_takes() -> None:
+    started = msgspec.structs.replace(STARTED, example="giant")
+    drawn = screen(*terminal(80, 24, started), running(0)).splitlines()
+    assert drawn[1:4] == [
+        "    export KUBECONFIG=/tmp/k",
+        "    kubectl get nodes",
+        "    moorage explain pod giant",
+    ]
+    merged = msgspec.structs.replace(started, context="moorage-blue")
+    assert merged.copy_lines == (
+        "kubectl --context moorage-blue get nodes",
+        "moorage explain pod giant --context moorage-blue",
+    )

@@ -20,7 +20,7 @@ from moorage.nodeshapes.templates import DEFAULT_RESOURCES, default_nodes
             id="sizes, a gpu written short",
         ),
         pytest.param(
-            "cpu=4,pool=train,example.com/tier=1,taint=gpu=yes:NoSchedule,taint=spot:NoExecute",
+            "cpu=4,label:pool=train,label:example.com/tier=1,taint=gpu=yes:NoSchedule,taint=spot:NoExecute",
             Shape(
                 resources={**DEFAULT_RESOURCES, "cpu": "4"},
                 labels={"pool": "train", "example.com/tier": "1"},
@@ -70,13 +70,18 @@ def test_a_shape_is_read(text: str, expected: Shape) -> None:
         pytest.param(
             "resource=a.b/c=1500m", "=1500m: extended resources are whole", id="half a resource"
         ),
+        pytest.param(
+            "pool=train",
+            "there is no key 'pool': write label:pool=train for a label, or resource=pool=train",
+            id="a label without its word",
+        ),
         pytest.param("cpu=9 memory=1Ti", "put a comma between two parts", id="no comma"),
         pytest.param("", "'' is no known instance type, for example m5.large", id="nothing"),
         pytest.param("cpu=-1", "cpu=-1: an amount is not negative", id="negative"),
         pytest.param("count=few", "count=few: write a whole number", id="no count"),
         pytest.param("taint=a=b:Never", "write KEY=VALUE:EFFECT", id="no effect"),
-        pytest.param("a b=c", "a b=c: name part must", id="no label key"),
-        pytest.param("a=b c", "a=b c: a valid label must", id="no label value"),
+        pytest.param("label:a b=c", "label:a b=c: name part must", id="no label key"),
+        pytest.param("label:a=b c", "label:a=b c: a valid label must", id="no label value"),
     ],
 )
 def test_a_faulty_part_is_named(text: str, message: str) -> None:
@@ -116,7 +121,7 @@ def test_counts_agree(shapes: tuple[str, ...], count: int | None, message: str) 
 
 
 def test_a_shaped_node_is_whole() -> None:
-    (node,) = shaped_nodes([parse_shape("gpu=8,pool=train,taint=gpu:NoSchedule")], 1)
+    (node,) = shaped_nodes([parse_shape("gpu=8,label:pool=train,taint=gpu:NoSchedule")], 1)
     resources = {**DEFAULT_RESOURCES, "nvidia.com/gpu": "8"}
     (default,) = default_nodes(1)
     assert node == {

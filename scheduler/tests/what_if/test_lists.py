@@ -111,11 +111,18 @@ _OLD_CLAIM = {
 }
 
 
+def test_pods_without_uid_are_told_apart_by_their_names() -> None:
+    """A manifest that no server has stored has no uid."""
+    others = [pod_manifest("q2"), pod_manifest("q", namespace="b")]
+    found = read_objects(json.dumps(_list(_NO_UID, *others, _NODE)).encode(), "file")
+    assert found.unreadable == []
+    assert {pod.uid for pod in found.pods.values()} == {"default/q", "default/q2", "b/q"}
+
+
 @pytest.mark.parametrize(
     ("obj", "told"),
     [
         pytest.param(_BAD_NODE, "Node n2: status.allocatable[cpu]: ", id="a node's quantity"),
-        pytest.param(_NO_UID, "Pod default/q: metadata.uid: there is none", id="a pod without uid"),
         pytest.param(_BAD_POD, "Pod default/r: ", id="a pod's quantity"),
         pytest.param(
             _OLD_CLAIM,

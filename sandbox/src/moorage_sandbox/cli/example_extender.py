@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moorage.cli.options import start_logging, verbose_option
+from moorage.cli.options import DurationType, start_logging, verbose_option
 
 if TYPE_CHECKING:
     from moorage_sandbox.sandbox.example_extender import Fault
@@ -64,10 +64,10 @@ lying (names nodes nobody asked about).
 @click.option("--fault", type=click.Choice(_FAULTS), default=None, help="Misbehave like this.")
 @click.option(
     "--delay",
-    type=click.FloatRange(0),
-    default=10.0,
+    type=DurationType(),
+    default="10s",
     show_default=True,
-    metavar="SECONDS",
+    metavar="DURATION",
     help="How slow is slow.",
 )
 @verbose_option

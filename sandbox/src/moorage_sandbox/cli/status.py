@@ -58,6 +58,8 @@ def _lines(status: dict[str, Any]) -> Iterator[str]:
     status["metrics"] = f"{status.pop('health')}/metrics"
     if not status["metrics"].startswith("https:"):
         del status["metrics"]
+    if page := status.pop("page"):
+        status["page"] = f"{page} (the link works once)"
     for key, value in {"name": status.pop("name") or "-", **status, "pods": pods or "none"}.items():
         if value != "":
             yield f"{key + ':':<12}{value}"

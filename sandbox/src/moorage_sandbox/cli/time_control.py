@@ -8,7 +8,7 @@ import click
 
 from moorage.base.running_sandboxes import TIME_PATH
 from moorage.cli.command_group import CommandGroup
-from moorage.cli.options import kubeconfig_option, output_option
+from moorage.cli.options import DurationType, kubeconfig_option, output_option
 
 if TYPE_CHECKING:
     from moorage.cli.render import Form
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _EPILOG = """
 \b
 Examples, with a cluster started by `moorage up --speed 0`:
-  moorage time step 60             a minute passes, in three seconds
-  moorage time step 3600 --at 600  an hour, in six seconds
+  moorage time step 1m             a minute passes, in three seconds
+  moorage time step 1h --at 600    an hour, in six seconds
   moorage time speed 1             on as usual
   moorage time speed 0             stop
   moorage time show
@@ -38,8 +38,8 @@ Examples:
 _STEP_EPILOG = """
 \b
 Examples:
-  moorage time step 60             a minute passes, in three seconds
-  moorage time step 3600 --at 600  an hour, in six seconds
+  moorage time step 1m             a minute passes, in three seconds
+  moorage time step 1h --at 600    an hour, in six seconds
 """
 _SPEED_EPILOG = """
 \b
@@ -66,7 +66,7 @@ def show(*, output: Form, kubeconfig: str, context: str) -> None:
 
 
 @time.command(epilog=_STEP_EPILOG)
-@click.argument("seconds", type=click.FloatRange(0, min_open=True), default=1.0)
+@click.argument("seconds", metavar="DURATION", type=DurationType(above=True), default="1s")
 @click.option(
     "--at",
     "speed",
@@ -86,7 +86,7 @@ def step(
     kubeconfig: str,
     context: str,
 ) -> None:
-    """Let SECONDS pass (1 by default), wait for their end, and stop the time."""
+    """Let DURATION pass (1s by default), wait for its end, and stop the time."""
     _ask({"step": seconds, "speed": speed}, output, kubeconfig, context)
 
 

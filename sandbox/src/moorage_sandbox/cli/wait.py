@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from moorage.base.errors import MoorageError
-from moorage.cli.options import output_option
+from moorage.cli.options import DurationType, output_option
 from moorage.cli.render import Form, show
 from moorage.cli.which_sandbox import Which, which_options
 
@@ -39,10 +39,10 @@ _RECORD_SECONDS = 5.0
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(0),
-    default=60.0,
+    type=DurationType(),
+    default="60s",
     show_default=True,
-    metavar="SECONDS",
+    metavar="DURATION",
     help="How long to wait.",
 )
 @output_option()

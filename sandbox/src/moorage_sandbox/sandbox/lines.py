@@ -29,13 +29,19 @@ class Started(msgspec.Struct, frozen=True, omit_defaults=True):
     """The context in the user's own kubeconfig; "" for none."""
     autoscale: str = ""
     """``MIN:MAX`` where nodes come and go; "" where they stay."""
+    example: str = ""
+    """A pod that no node takes, to be explained; "" where there is none."""
 
     @property
     def copy_lines(self) -> tuple[str, ...]:
         """The lines to copy into another terminal."""
-        if self.context:
-            return (f"kubectl --context {self.context} get nodes",)
-        return f"export KUBECONFIG={self.kubeconfig}", "kubectl get nodes"
+        option = f" --context {self.context}" if self.context else ""
+        lines = [f"kubectl{option} get nodes"]
+        if not self.context:
+            lines.insert(0, f"export KUBECONFIG={self.kubeconfig}")
+        if self.example:
+            lines.append(f"moorage explain pod {self.example}{option}")
+        return tuple(lines)
 
 
 class View(Protocol):
@@ -97,6 +103,15 @@ def metrics_line(url: str) -> str:
 def page_line(link: str) -> str:
     """Return where the page is, for people."""
     return f"page at {link} (the link works once)"
+
+
+def narrow_page_lines(link: str, width: int) -> tuple[str, ...]:
+    """Return where the page is in lines of some columns: the link is in one line, or left out."""
+    if len(page_line(link)) <= width:
+        return (page_line(link),)
+    if len(link) <= width:
+        return "page, by a link that works once:", link
+    return ("page: `moorage status` prints its link",)
 
 
 class _Printer:

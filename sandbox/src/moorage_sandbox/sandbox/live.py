@@ -10,7 +10,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from moorage_sandbox.sandbox.lines import Started, metrics_line, nodes_text, page_line, summary
+from moorage_sandbox.sandbox.lines import (
+    Started,
+    metrics_line,
+    narrow_page_lines,
+    nodes_text,
+    summary,
+)
 from moorage_sandbox.sandbox.progress import Change, PodState, Progress
 
 _COLOURS = {
@@ -49,6 +55,7 @@ class LiveView:
         self._size = console.size
         self._live = self._new_live()
         self._head: list[Text] = []
+        self._link = ""
         self._what: Started | None = None
         self._messages: deque[Text] = deque(maxlen=_MESSAGES_MAX)
 
@@ -74,11 +81,8 @@ class LiveView:
         self._head.append(Text(metrics_line(url)))
 
     def page(self, link: str) -> None:
-        """Draw the login link of the page from now on; once not wrapped, so that it works."""
-        line = Text(page_line(link))
-        if len(line) > self._console.width and self._in_foreground():
-            self._console.print(line, soft_wrap=True)
-        self._head.append(line)
+        """Draw the login link of the page from now on, where it fits into one line."""
+        self._link = link
 
     def change(self, change: Change) -> None:
         """Nothing to do: the next tick draws from the progress."""
@@ -151,7 +155,8 @@ class LiveView:
         rate = Text(
             f"{progress.decisions} decisions, {progress.decisions_per_second():.0f} a second"
         )
-        above = Group(*self._head, Text(""), counts, rate, Text(""))
+        page = narrow_page_lines(self._link, self._console.width) if self._link else ()
+        above = Group(*self._head, *map(Text, page), Text(""), counts, rate, Text(""))
         below = Group(Text(""), Text("Ctrl-C ends the cluster", style="bright_black"))
         # The last line of the terminal stays free: a full terminal would scroll.
         room = self._console.height - 1 - self._height(above) - self._height(below)

@@ -118,7 +118,7 @@ class SchedulerReport(ChildReport, frozen=True, kw_only=True, omit_defaults=True
     serving
         Set when metrics and health checks are served: their address.
     page
-        Set when the page is served: its login link.
+        Set when the page is served, and whenever a login link was used: the next link.
     """
 
     ready: bool = False

@@ -72,6 +72,8 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
         The context in the user's own kubeconfig; "" for none.
     autoscale
         ``MIN:MAX`` where nodes come and go; "" where they stay.
+    example
+        The pod of the first objects that no node takes; "" where there is none.
     on_kubeconfig
         Called with the text of the kubeconfig once it is written.
     on_up
@@ -90,6 +92,7 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
     record_lock: LockedRecord | None = None
     context: str = ""
     autoscale: str = ""
+    example: str = ""
     on_kubeconfig: Callable[[str], None] = _nothing
     on_up: Callable[[], None] = _nothing
 
@@ -149,6 +152,7 @@ class _Run:
                     plan.seed,
                     plan.context,
                     plan.autoscale,
+                    example="" if report.restored else plan.example,
                 )
             )
             if plan.scheduler:
@@ -188,11 +192,19 @@ class _Run:
         if self._plan.scheduler and (health := await self._parts.serving()):
             self._note(health=health)
             self._view.serving(health)
-            if self._plan.page and (link := await self._parts.page()):
-                self._view.page(link)
+            if self._plan.page:
+                await self._show_link()
         await self._created.wait()
         self._note(state="ready")
         self._plan.on_up()
+        while self._plan.page:
+            await self._show_link()
+
+    async def _show_link(self) -> None:
+        """Show and record the next login link; the one before was used."""
+        link = await self._parts.page()
+        self._note(page=link)
+        self._view.page(link)
 
     def _note(self, **fields: object) -> None:
         if self._plan.record_lock is not None:

@@ -29,8 +29,8 @@ def test_other_texts_are_no_bounds(text: str) -> None:
 
 
 def test_idle_times() -> None:
-    assert [idle_seconds_of(text) for text in ("60s", "1m30s", "0s")] == [60, 90, 0]
-    for text in ("60", "soon", "-1s"):
+    assert [idle_seconds_of(text) for text in ("60s", "1m30s", "0s", "45")] == [60, 90, 0, 45]
+    for text in ("", "soon", "-1s"):
         with pytest.raises(UsageError):
             idle_seconds_of(text)
 
@@ -40,7 +40,7 @@ def test_groups_are_shapes_by_zone_the_smallest_first() -> None:
     names = [group.name for group in found if group.zone == "a"]
     assert names == ["cpu=2,memory=1Ti/a", "cpu=4/a", "cpu=16/a", "g4dn.xlarge/a"]
     assert [group.name for group in groups_of([])] == ["default/a", "default/b", "default/c"]
-    one = groups_of(["topology.kubernetes.io/zone=b"])
+    one = groups_of(["label:topology.kubernetes.io/zone=b"])
     assert [group.zone for group in one] == ["b"]
 
 

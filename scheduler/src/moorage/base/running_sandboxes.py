@@ -51,6 +51,8 @@ class SandboxRecord(msgspec.Struct, frozen=True, kw_only=True):
         The schedulerNames that are served; None if no scheduler runs, or it is not known.
     health
         Address of the scheduler's metrics and health checks; "" if they are not served.
+    page
+        The login link of the page that has not been used; "" if no page is served.
     log
         File of the messages; "" if they go to a terminal.
     """
@@ -65,6 +67,7 @@ class SandboxRecord(msgspec.Struct, frozen=True, kw_only=True):
     autoscale: str = ""
     served: tuple[str, ...] | None = None
     health: str = ""
+    page: str = ""
     log: str = ""
 
     @property

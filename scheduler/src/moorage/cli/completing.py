@@ -41,6 +41,22 @@ def complete_namespaces(
     return [CompletionItem(name) for name in _names(ctx, "namespaces", incomplete)]
 
 
+def complete_nodes(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete the name of a node."""
+    del param
+    return [CompletionItem(name) for name in _names(ctx, "nodes", incomplete)]
+
+
+def complete_pods(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete the name of a pod."""
+    del param
+    return [CompletionItem(name) for name in _names(ctx, "pods", incomplete)]
+
+
 def complete_contexts(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:

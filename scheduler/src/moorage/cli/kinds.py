@@ -13,6 +13,13 @@ from moorage.base.errors import NotFoundError, UsageError
 from moorage.cli.manifests import Manifest
 from moorage.client.writes import Client
 
+_PLAIN_ADVICE: Final = "correct apiVersion and kind"
+# The kinds of scheduler-plugins, by their group. A cluster has them where its scheduler needs them.
+_ADVICE: Final = {
+    "scheduling.x-k8s.io": "`moorage up --groups`, or --config with Coscheduling or "
+    "CapacityScheduling, makes it; elsewhere install its CustomResourceDefinition first"
+}
+
 
 async def named_kind(client: Client, word: str) -> ResourceType:
     """Find the type with a name such as ``pods``, ``po``, ``Pod`` or ``deployments.apps``.
@@ -32,12 +39,21 @@ async def named_kind(client: Client, word: str) -> ResourceType:
     raise UsageError(f'the server does not have a resource type "{word}"')
 
 
-_PLAIN_ADVICE: Final = "correct apiVersion and kind"
-# The kinds of scheduler-plugins, by their group. A cluster has them where its scheduler needs them.
-_ADVICE: Final = {
-    "scheduling.x-k8s.io": "`moorage up --groups`, or --config with Coscheduling or "
-    "CapacityScheduling, makes it; elsewhere install its CustomResourceDefinition first"
-}
+async def named_kinds(client: Client, word: str) -> list[ResourceType]:
+    """Find the types of a word: a name as for `named_kind`, or a category such as ``all``.
+
+    Raises
+    ------
+    UsageError
+        The server has no such type or category.
+    """
+    try:
+        return [await named_kind(client, word)]
+    except UsageError:
+        found = [each async for each in _discovered(client) if word.lower() in each.categories]
+        if not found:
+            raise
+        return found
 
 
 async def manifest_kind(client: Client, obj: Manifest) -> ResourceType:
@@ -89,6 +105,7 @@ def _types(group: str, version: str, listed: Mapping[str, Any]) -> list[Resource
             singular=entry.get("singularName") or entry["kind"].lower(),
             namespaced=bool(entry.get("namespaced")),
             short_names=tuple(entry.get("shortNames") or ()),
+            categories=tuple(entry.get("categories") or ()),
         )
         for entry in listed.get("resources") or []
         if "/" not in entry["name"]

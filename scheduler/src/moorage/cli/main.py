@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from moorage import __version__
 from moorage.base.entry_points import entry_points, is_own_module, load
 from moorage.base.errors import MoorageError, UsageError
 from moorage.cli.command_group import CommandGroup
@@ -33,6 +34,7 @@ _GROUP = "moorage.commands"
 _BROUGHT_BY: Mapping[str, str] = {
     **dict.fromkeys(("apply", "delete", "describe", "down", "example-extender"), "moorage-sandbox"),
     **dict.fromkeys(("get", "nodes", "plot", "plugin", "scale", "snapshot"), "moorage-sandbox"),
+    **dict.fromkeys(("cordon", "drain", "events", "logs", "uncordon"), "moorage-sandbox"),
     **dict.fromkeys(("status", "time", "top", "up", "wait"), "moorage-sandbox"),
     **dict.fromkeys(("bench", "conformance", "fault-sim", "simulate"), "moorage-lab"),
 }
@@ -47,7 +49,7 @@ First steps:
   moorage up                         a cluster on this machine, with 30 pods (-d: in the background)
   export KUBECONFIG=.moorage/kubeconfig
   moorage get pods -o wide           what runs where (kubectl works as well)
-  moorage describe pod giant         why a pod waits
+  moorage explain pod giant          why a pod waits, and what would help
 
 \b
 Exit codes:
@@ -150,6 +152,7 @@ def _one_line(error: click.ClickException) -> str:
 
 
 @click.group(cls=Commands, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="%(prog)s %(version)s", prog_name="moorage")
 def main() -> None:
     """Schedule Kubernetes pods, and run a small cluster to try it in.
 

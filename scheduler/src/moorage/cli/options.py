@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from moorage.api.schedules.durations import parse_seconds
 from moorage.base.errors import UsageError
 from moorage.base.verbosity import V0
 from moorage.cli.completing import complete_contexts, complete_namespaces, complete_shapes
@@ -22,6 +23,44 @@ _MEANINGS: Final = {
     "wide": "wide: text with more columns.",
     "name": "name: names alone, as KIND/NAME.",
 }
+
+
+class DurationType(click.ParamType[float]):
+    """A duration with units; a number alone counts seconds. The command gets seconds.
+
+    Parameters
+    ----------
+    least
+        The shortest duration, in seconds.
+    above
+        Whether a duration has to be longer than `least`.
+    whole
+        Whether only whole seconds are possible; the command then gets an int.
+    """
+
+    name = "duration"
+
+    def __init__(self, least: float = 0.0, *, above: bool = False, whole: bool = False) -> None:
+        self._least = least
+        self._above = above
+        self._whole = whole
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the seconds of what was typed; a default is one already."""
+        try:
+            seconds = parse_seconds(value) if isinstance(value, str) else float(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if seconds < self._least or (self._above and seconds == self._least):
+            bound = "longer than" if self._above else "at least"
+            self.fail(f"{value}: the duration has to be {bound} {self._least:g}s", param, ctx)
+        if not self._whole:
+            return seconds
+        if seconds != int(seconds):
+            self.fail(f"{value}: write whole seconds", param, ctx)
+        return int(seconds)
 
 
 def output_option(*more: Form, text: bool = True) -> Callable[[F], F]:
@@ -273,8 +312,9 @@ def shape_option(function: F) -> F:
         "shapes",
         multiple=True,
         metavar="SHAPE",
-        help="What nodes are like instead, e.g. cpu=96,memory=1Ti,gpu=8,pool=train,"
-        "taint=gpu=yes:NoSchedule, or an instance type such as p4d.24xlarge (`moorage nodes "
-        "shapes` lists them). Several shapes share the nodes evenly, or say count=N.",
+        help="What nodes are like instead, e.g. cpu=96,memory=1Ti,gpu=8,"
+        "label:pool=train,taint=gpu=yes:NoSchedule, or an instance type such as p4d.24xlarge "
+        "(`moorage nodes shapes` lists them). Several shapes share the nodes evenly, or say "
+        "count=N.",
         shell_complete=complete_shapes,
     )(function)

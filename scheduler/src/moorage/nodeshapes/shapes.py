@@ -26,7 +26,7 @@ _RESOURCES: Final[Mapping[str, str]] = {
     GPU: GPU,
     "amd.com/gpu": "amd.com/gpu",
 }
-# Words that would make a label, and are meant for something else.
+# Words that are meant for something else.
 _MEANT: Final[Mapping[str, str]] = {
     "cpus": "cpu",
     "gpus": "gpu",
@@ -35,6 +35,7 @@ _MEANT: Final[Mapping[str, str]] = {
     "counts": "count",
     "taints": "taint",
 }
+_LABEL: Final = "label:"
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
@@ -58,14 +59,14 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_shape(text: str) -> Shape:
-    """Read a shape, such as ``cpu=96,memory=1Ti,gpu=8,pool=train,taint=gpu=yes:NoSchedule``.
+    """Read a shape, such as ``cpu=96,memory=1Ti,gpu=8,label:pool=train``.
 
     Parameters
     ----------
     text
         Parts between commas: an instance type; ``RESOURCE=AMOUNT``; ``resource=NAME=AMOUNT`` for
-        other extended resources; ``taint=KEY=VALUE:EFFECT``; ``count=N``. Any other ``KEY=VALUE``
-        is a label. Resources that are not named are those of default nodes.
+        other extended resources; ``label:KEY=VALUE``; ``taint=KEY=VALUE:EFFECT``; ``count=N``.
+        Resources that are not named are those of default nodes.
 
     Raises
     ------
@@ -78,7 +79,9 @@ def parse_shape(text: str) -> Shape:
     count: int | None = None
     for part in text.split(","):
         key, equals, value = part.strip().partition("=")
-        if not equals:
+        if key.startswith(_LABEL):
+            labels |= _label(key.removeprefix(_LABEL), value, part, text)
+        elif not equals:
             resources |= _instance_type(key, text)
             labels[INSTANCE_TYPE] = key
         elif key == "count":
@@ -95,8 +98,10 @@ def parse_shape(text: str) -> Shape:
         elif key in _MEANT:
             raise UsageError(f"--shape {text}: {part}: write {_MEANT[key]}={value}")
         else:
-            _no_faults([*qualified_name_faults(key), *label_value_faults(value)], part, text)
-            labels[key] = value
+            raise UsageError(
+                f"--shape {text}: there is no key {key!r}: write {_LABEL}{key}={value} for a "
+                f"label, or resource={key}={value} for a resource"
+            )
     return Shape(resources=resources, labels=labels, taints=tuple(taints), count=count)
 
 
@@ -155,6 +160,11 @@ def _shaped(template: NodeTemplate, shape: Shape) -> NodeTemplate:
         spec = {**spec, "taints": [dict(taint) for taint in shape.taints]}
     status = {"capacity": dict(shape.resources), "allocatable": dict(shape.resources)}
     return {**template, "metadata": metadata, "spec": spec, "status": status}
+
+
+def _label(key: str, value: str, part: str, shape: str) -> dict[str, str]:
+    _no_faults([*qualified_name_faults(key), *label_value_faults(value)], part, shape)
+    return {key: value}
 
 
 def _instance_type(name: str, shape: str) -> dict[str, str]:

@@ -238,18 +238,20 @@ def is_finished(pod: Pod) -> bool:
 
 
 def checked_pod(pod: Pod) -> Pod:
-    """Return a pod whose values make sense to a scheduler, with the default schedulerName.
+    """Return a pod whose values make sense to a scheduler, with what an API server fills in.
 
     Raises
     ------
     ValueError
         A value makes no sense; the message names the field.
     """
+    # A file may lack what an API server fills in: the uid, and the default schedulerName.
     if not pod.uid:
-        raise ValueError("metadata.uid: there is none")
+        # No uid of a server has a slash, and no other pod of the file has this name.
+        metadata = msgspec.structs.replace(pod.metadata, uid=pod.full_name)
+        pod = msgspec.structs.replace(pod, metadata=metadata)
     spec = pod.spec
     if not spec.scheduler_name:
-        # A file may lack what an API server fills in.
         spec = msgspec.structs.replace(spec, scheduler_name=DEFAULT_SCHEDULER_NAME)
         pod = msgspec.structs.replace(pod, spec=spec)
     parts = [each.resources for each in (*spec.containers, *spec.init_containers)]

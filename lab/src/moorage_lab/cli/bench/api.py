@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moorage.cli.options import output_option
+from moorage.cli.options import DurationType, output_option
 
 if TYPE_CHECKING:
     from moorage.cli.render import Form
@@ -52,10 +52,10 @@ Exit codes: 0 all objects were listed and all watchers saw all events in the sam
 )
 @click.option(
     "--seconds",
-    type=click.IntRange(1),
-    default=10,
+    type=DurationType(1, whole=True),
+    default="10s",
     show_default=True,
-    metavar="N",
+    metavar="DURATION",
     help="How long to write at this rate.",
 )
 @output_option()

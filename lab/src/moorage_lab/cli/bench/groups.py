@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from moorage.cli.options import output_option, repeated_seed_option
+from moorage.cli.options import DurationType, output_option, repeated_seed_option
 
 if TYPE_CHECKING:
     from moorage.cli.render import Form
@@ -40,10 +40,10 @@ nobody waits on a node, and that no job waits for long while there is room for a
 )
 @click.option(
     "--every",
-    type=click.FloatRange(0, min_open=True),
-    default=0.2,
+    type=DurationType(above=True),
+    default="200ms",
     show_default=True,
-    metavar="SECONDS",
+    metavar="DURATION",
     help="Time between two jobs on average.",
 )
 @click.option(

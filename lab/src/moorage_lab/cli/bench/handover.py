@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moorage.cli.options import output_option, repeated_seed_option
+from moorage.cli.options import DurationType, output_option, repeated_seed_option
 
 if TYPE_CHECKING:
     from moorage.cli.render import Form
@@ -46,19 +46,19 @@ longer than promised (LATE lines): 1 s after SIGTERM, the lease and 5 s after SI
 @click.option(
     "--lease",
     "lease_seconds",
-    type=click.IntRange(3),
-    default=15,
+    type=DurationType(3, whole=True),
+    default="15s",
     show_default=True,
-    metavar="SECONDS",
+    metavar="DURATION",
     help="Duration of the lease; the other times of the election are in proportion.",
 )
 @click.option(
     "--stop",
     "stop_seconds",
-    type=click.FloatRange(0, min_open=True),
-    default=30.0,
+    type=DurationType(above=True),
+    default="30s",
     show_default=True,
-    metavar="SECONDS",
+    metavar="DURATION",
     help="Longest time for which a process is stopped.",
 )
 @output_option()

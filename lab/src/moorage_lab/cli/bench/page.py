@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moorage.cli.options import output_option, repeated_seed_option
+from moorage.cli.options import DurationType, output_option, repeated_seed_option
 
 if TYPE_CHECKING:
     from moorage.cli.render import Form
@@ -45,10 +45,10 @@ for drawing is not in these figures.
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0.1),
-    default=20.0,
+    type=DurationType(0.1),
+    default="20s",
     show_default=True,
-    metavar="SECONDS",
+    metavar="DURATION",
     help="How long each number of viewers is measured.",
 )
 @output_option()

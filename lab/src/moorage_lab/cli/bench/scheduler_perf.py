@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moorage.cli.options import output_option, repeated_seed_option
+from moorage.cli.options import DurationType, output_option, repeated_seed_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,10 +91,10 @@ Exit codes: 0 nothing failed, 1 a workload failed or missed its threshold, 2 a f
 )
 @click.option(
     "--wait",
-    type=click.FloatRange(min=0, min_open=True),
-    default=600.0,
+    type=DurationType(above=True),
+    default="10m",
     show_default=True,
-    metavar="SECONDS",
+    metavar="DURATION",
     help="How long an operation waits for pods.",
 )
 @output_option()

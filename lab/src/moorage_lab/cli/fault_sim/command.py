@@ -12,7 +12,7 @@ import click
 from moorage.base.errors import UsageError
 from moorage.base.files import DATA_BYTES_MAX, read_file
 from moorage.cli.command_group import CommandGroup
-from moorage.cli.options import output_option
+from moorage.cli.options import DurationType, output_option
 from moorage.cli.render import Form, show, show_note
 from moorage_lab.cli.fault_sim.company import company
 
@@ -27,7 +27,7 @@ _EPILOG = """
 Examples:
   moorage fault-sim run --seed 7
   moorage fault-sim run --seed 7 --scenario leaders --trace
-  moorage fault-sim hunt --seconds 600 --jobs 2
+  moorage fault-sim hunt --seconds 10m --jobs 2
   moorage fault-sim walk --scene preemption --act kill
   moorage fault-sim replay breach.json --pod default/p3
   moorage fault-sim company --worlds 100
@@ -170,15 +170,15 @@ def replay(*, file: Path, pod: str, output: Form) -> None:
 
 
 @fault_sim.command(
-    epilog="\b\nExamples:\n  moorage fault-sim hunt --seconds 600 --jobs 2\n"
+    epilog="\b\nExamples:\n  moorage fault-sim hunt --seconds 10m --jobs 2\n"
     "  moorage fault-sim hunt --runs 100 --scenario leaders --keep found\n"
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0),
+    type=DurationType(),
     default=None,
-    metavar="S",
-    help="Begin no run after so many seconds. Default: 60, unless --runs is given.",
+    metavar="DURATION",
+    help="Begin no run after this time. Default: 1m, unless --runs is given.",
 )
 @click.option(
     "--runs", type=click.IntRange(min=1), default=None, metavar="N", help="Number of runs."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from moorage.cli.completing import complete_objects
-from moorage.cli.options import kubeconfig_option, namespace_option, output_option
+from moorage.cli.options import DurationType, kubeconfig_option, namespace_option, output_option
 
 if TYPE_CHECKING:
     from moorage.api.resources import ResourceType
@@ -37,9 +37,9 @@ Examples:
 @click.option("--all", "everything", is_flag=True, help="Every object of the kind.")
 @click.option(
     "--grace-period",
-    type=click.IntRange(min=0),
+    type=DurationType(whole=True),
     default=None,
-    metavar="SECONDS",
+    metavar="DURATION",
     help="Time to stop; 0 removes at once. Default: what the object asks for.",
 )
 @click.option("--wait/--no-wait", default=True, help="Wait until the objects are gone (default).")

@@ -191,8 +191,8 @@ def event_lines(events: Sequence[Obj], clock: Clock) -> list[str]:
     rows = []
     for event in events:
         found = reported_event(event)
-        age = _age(found.last, clock)
-        seen = f"{age} (x{found.count})" if found.count > 1 else age
+        last = age(found.last, clock)
+        seen = f"{last} (x{found.count})" if found.count > 1 else last
         rows.append([found.type, found.reason, seen, found.source, found.message])
     headings = ["Type", "Reason", "Age", "From", "Message"]
     return ["Events:", *_indented(Columns(headings).lines(rows))]
@@ -293,7 +293,8 @@ def _amount(nano: int, name: str) -> str:
     return str(whole)
 
 
-def _age(text: str, clock: Clock) -> str:
+def age(text: str, clock: Clock) -> str:
+    """Return how long ago a moment is, as kubectl prints it; RFC 3339."""
     try:
         seconds = max(0, clock.now_ns() - parse_rfc3339(text)) // NS_PER_SECOND
     except ValueError:

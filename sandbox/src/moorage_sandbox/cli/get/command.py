@@ -19,6 +19,7 @@ Examples:
   moorage get pods -A -o wide              everywhere, with nodes
   moorage get pods -w                      and go on showing changes
   moorage get pods,nodes                   several kinds
+  moorage get all                          every kind of workload, with its pods and services
   moorage get pod giant -o yaml            one object, whole
   moorage get pods -l app=web --field-selector status.phase=Running
   moorage get pods -o json | jq ...        for programs

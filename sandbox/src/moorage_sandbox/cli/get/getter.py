@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from moorage.api.codec import decode_untyped
 from moorage.api.resources import ResourceType
 from moorage.base import aio
 from moorage.base.errors import GoneError, MoorageError, NotFoundError, TransportError, UsageError
-from moorage.cli.kinds import named_kind
+from moorage.cli.kinds import named_kind, named_kinds
 from moorage.cli.render import (
     Columns,
     Form,
@@ -104,7 +105,8 @@ class Getter:
         if "/" in words[0]:
             pairs = [word.partition("/")[::2] for word in words]
             return [(await named_kind(client, kind), name) for kind, name in pairs]
-        kinds = [await named_kind(client, word) for word in words[0].split(",") if word]
+        named = [await named_kinds(client, word) for word in words[0].split(",") if word]
+        kinds = list(dict.fromkeys(itertools.chain.from_iterable(named)))
         return [(kind, name) for kind in kinds for name in (words[1:] or ("",))]
 
     # --- tables -----------------------------------------------------------------------------

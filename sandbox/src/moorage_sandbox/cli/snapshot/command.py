@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from moorage.base.errors import UsageError
 from moorage.cli.command_group import CommandGroup
 from moorage.cli.options import kubeconfig_option, output_option
 
@@ -27,6 +29,7 @@ _SAVE_EPILOG = """
 \b
 Examples:
   moorage snapshot save mine.json
+  moorage snapshot save mine.json --force
   moorage snapshot save prod.json --kubeconfig prod.yaml
 """
 _LOAD_EPILOG = """
@@ -44,23 +47,40 @@ def snapshot() -> None:
 
 @snapshot.command(epilog=_SAVE_EPILOG)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--force", is_flag=True, help="Overwrite FILE without asking.")
 @output_option()
 @kubeconfig_option
-def save(*, file: Path, output: Form, kubeconfig: str, context: str) -> None:
+def save(*, file: Path, force: bool, output: Form, kubeconfig: str, context: str) -> None:
     """Write every object of a cluster to FILE, as one JSON List.
 
-    Events are left out. Secrets are not, so the file is readable by its owner alone.
+    Events are left out. Secrets are not, so the file is readable by its owner alone. Where FILE
+    exists, a terminal is asked whether to overwrite it; without one the exit code is 2.
     """
     from moorage.cli.render import show
     from moorage.cli.session import run_session
     from moorage_sandbox.cli.snapshot.transfer import save_snapshot, saved_report, saved_text
 
+    if not force:
+        _check_overwriting(file)
     saved = run_session(
         lambda session: save_snapshot(session.transport, session.client, file),
         kubeconfig=kubeconfig,
         context=context,
     )
     show(output, saved_report(saved, file), text=saved_text(saved, file))
+
+
+def _check_overwriting(file: Path) -> None:
+    """Ask before a file is overwritten; refuse it where nobody can be asked.
+
+    A device or a pipe, such as /dev/stdout, is written to and loses nothing.
+    """
+    if not file.is_file():
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(f"{file} exists: --force overwrites it")
+    if not click.confirm(f"{file} exists. Overwrite it?", err=True):
+        raise UsageError(f"{file} stays as it is")
 
 
 @snapshot.command(epilog=_LOAD_EPILOG)

@@ -145,8 +145,7 @@ def up(  # noqa: PLR0913 - one parameter an option
 
     configured = checked(config, plugins, emulation, groups=groups)
     server["version"], server["custom_kinds"] = configured.version, configured.custom_kinds
-    seed = Streams().seed if seed is None else seed
-    nodes = templates_of(wanted)
+    seed, nodes = Streams().seed if seed is None else seed, templates_of(wanted)
     settings = server_settings(server, nodes, seed, default_nodes=are_default(wanted))
     own = _scheduler_kubeconfig(kubeconfig) if settings.rbac else None
     plan = UpPlan(
@@ -160,6 +159,7 @@ def up(  # noqa: PLR0913 - one parameter an option
         watch=output != "quiet" and detached is None,
         served=None if no_scheduler else configured.names,
         autoscale=wanted["autoscale"],
+        example="" if empty or no_scheduler else _FITS_NOWHERE,
         on_up=detached.let_go if detached else _nothing,
     )
     view = view_of(output, detached=detached is not None)

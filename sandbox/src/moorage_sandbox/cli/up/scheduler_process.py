@@ -54,8 +54,7 @@ async def schedule_in_sandbox(
 ) -> None:
     """Schedule the pods of a sandbox until cancelled, also after a lost lease.
 
-    The port of health checks and metrics stays the same. A page gets another login link, which is
-    shown on standard error.
+    The port of health checks and metrics stays the same. A page gets another login link.
 
     Raises
     ------
@@ -74,16 +73,19 @@ async def schedule_in_sandbox(
 
 
 class _First:
-    """Passes on the first report of each sort: the address that it names stays the same."""
+    """Passes on the first report of each sort, and every login link.
+
+    The address that a later report names stays the same.
+    """
 
     def __init__(self, listeners: StartListeners) -> None:
         self._listeners = listeners
         self.port = 0
 
     def telling(self) -> StartListeners:
-        """Return the functions that a scheduler calls; none once all has been reported."""
+        """Return the functions that a scheduler calls."""
         return (
-            StartListeners()
+            StartListeners(page=self._listeners.page)
             if self.port
             else StartListeners(self._ready, self._serving, self._listeners.page)
         )

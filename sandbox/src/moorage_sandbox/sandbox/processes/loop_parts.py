@@ -71,7 +71,7 @@ class LoopParts:
         return await self._served.get()
 
     async def page(self) -> str:
-        """Wait for the login link of the scheduler's page."""
+        """Wait for the next login link of the scheduler's page."""
         return await self._served.get()
 
     async def failed(self) -> None:

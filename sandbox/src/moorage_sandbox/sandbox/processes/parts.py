@@ -59,7 +59,7 @@ class Parts(Protocol):
         ...
 
     async def page(self) -> str:
-        """Wait, after `serving`, for the login link of the scheduler's page."""
+        """Wait, after `serving`, for the next login link of the scheduler's page."""
         ...
 
     async def failed(self) -> None:
@@ -163,7 +163,7 @@ class ProcessParts:
         return await self._served.get()
 
     async def page(self) -> str:
-        """Wait for the scheduler's report of its page's login link."""
+        """Wait for the scheduler's next report of a login link of its page."""
         return await self._pages.get()
 
     async def failed(self) -> None:

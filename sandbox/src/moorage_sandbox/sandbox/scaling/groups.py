@@ -10,8 +10,7 @@ import msgspec
 
 from moorage.api.node import Node
 from moorage.api.quantity import parse_quantity
-from moorage.api.schedules.durations import parse_duration
-from moorage.base.clock import NS_PER_SECOND
+from moorage.api.schedules.durations import parse_seconds
 from moorage.base.errors import UsageError
 from moorage.nodeshapes.new_nodes import DEFAULT_SHAPE, PREFIX, played
 from moorage.nodeshapes.shapes import Shape, parse_shape, shaped_nodes
@@ -52,12 +51,12 @@ def idle_seconds_of(text: str) -> float:
         The text is no such time.
     """
     try:
-        duration_ns = parse_duration(text)
+        seconds = parse_seconds(text)
     except ValueError as error:
         raise UsageError(f"{text}: {error}; write a time such as 60s or 10m") from error
-    if duration_ns < 0:
+    if seconds < 0:
         raise UsageError(f"{text}: a time is not negative")
-    return duration_ns / NS_PER_SECOND
+    return seconds
 
 
 class NodeGroup(msgspec.Struct, frozen=True, kw_only=True):

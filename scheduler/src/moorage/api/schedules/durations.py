@@ -1,6 +1,6 @@
 """Durations as Go writes them (``1m30s``) to nanoseconds and back.
 
-Used by configurations and by the schedules of CronJobs.
+Used by configurations, by the schedules of CronJobs, and by the options of commands.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ _UNIT_NS: Final[dict[str, int]] = {
     "h": 3_600_000_000_000,
 }
 _PART: Final = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
+_NUMBER: Final = re.compile(r"\d+(\.\d+)?")
 _MAX_NS: Final = 2**63 - 1
 
 
@@ -53,6 +54,23 @@ def parse_duration(text: str) -> int:
     if total > _MAX_NS:
         raise ValueError(f"invalid duration {text!r}: longer than 292 years")
     return sign * total
+
+
+def parse_seconds(text: str) -> float:
+    """Return the seconds of a duration that a person typed.
+
+    Parameters
+    ----------
+    text
+        As for `parse_duration`, or a number alone, which counts seconds: ``90``, ``2.5``.
+
+    Raises
+    ------
+    ValueError
+        Neither a duration nor a number.
+    """
+    unit = "s" if _NUMBER.fullmatch(text.strip()) else ""
+    return parse_duration(f"{text.strip()}{unit}") / _UNIT_NS["s"]
 
 
 def format_duration(duration_ns: int) -> str:

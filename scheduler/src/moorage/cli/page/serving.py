@@ -100,25 +100,21 @@ async def serve_page(
     acts
         The changes that the page of a sandbox offers.
     on_page
-        Called with the first login link; every other link is reported on standard error.
+        Called with each login link; None reports them on standard error.
 
     Raises
     ------
     UsageError
         The address cannot be used.
     """
-    unused = [] if on_page is None else [on_page]
-
-    def on_link(link: str) -> None:
-        if unused:
-            unused.pop()(link)
-        else:
-            show_note(f"page at {link} (the link works once)")
-
     # The page lives in real time, however fast the time of a sandbox is.
-    page = PageServer(plan, source, clock=SystemClock(), acts=acts, on_link=on_link)
+    page = PageServer(plan, source, clock=SystemClock(), acts=acts, on_link=on_page or _note_link)
     async with _started(page):
         await asyncio.Event().wait()
+
+
+def _note_link(link: str) -> None:
+    show_note(f"page at {link} (the link works once)")
 
 
 @asynccontextmanager

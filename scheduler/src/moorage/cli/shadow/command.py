@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moorage.base.errors import UsageError
 from moorage.cli.options import (
+    DurationType,
     config_option,
     emulation_options,
     kubeconfig_option,
@@ -49,7 +49,14 @@ Exit codes:
     help="Decide about the pods with this schedulerName by this profile of the configuration, or "
     "by its first. Default: each profile serves its own name.",
 )
-@click.option("--for", "length", default="", metavar="DURATION", help="End after, such as 10m.")
+@click.option(
+    "--for",
+    "seconds",
+    type=DurationType(above=True),
+    default=None,
+    metavar="DURATION",
+    help="End after, such as 10m.",
+)
 @click.option(
     "--until-pods",
     type=click.IntRange(min=1),
@@ -89,7 +96,7 @@ def shadow(  # noqa: PLR0913 - one parameter for each option
     config: Path | None,
     plugins: tuple[str, ...],
     served: tuple[str, ...],
-    length: str,
+    seconds: float | None,
     until_pods: int | None,
     to: Path | None,
     own_course: bool,
@@ -117,7 +124,7 @@ def shadow(  # noqa: PLR0913 - one parameter for each option
             oldest=oldest,
             plugins=plugins,
             served=served,
-            seconds=_seconds(length),
+            seconds=seconds,
             decisions=until_pods,
             to=to,
             follows_course=own_course,
@@ -129,17 +136,3 @@ def shadow(  # noqa: PLR0913 - one parameter for each option
     show(output, report, text=lambda: report_text(report))
     if report.differ:
         ctx.exit(1)
-
-
-def _seconds(length: str) -> float | None:
-    from moorage.api.schedules.durations import parse_duration
-
-    if not length:
-        return None
-    try:
-        seconds = parse_duration(length) / 1e9
-    except ValueError as problem:
-        raise UsageError(f"--for {length}: {problem}") from None
-    if seconds <= 0:
-        raise UsageError(f"--for {length}: the duration must be greater than 0")
-    return seconds

@@ -1,0 +1,1 @@
+"""``moorage cordon``, ``uncordon`` and ``drain``: the commands in `command`; `drain` evicts."""
