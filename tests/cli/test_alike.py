@@ -96,6 +96,8 @@ def words_for(command: click.Command) -> list[str]:
         words += ["--for", "1s"]  # it watches until it is told to end
     if option(command, "--grace-period"):
         words += ["pod/a"]
+    if command.name == "object":  # it takes a name or a selector
+        words += ["node/a"]
     return words
 
 

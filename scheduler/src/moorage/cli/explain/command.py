@@ -50,7 +50,7 @@ Examples:
   moorage explain deployment/api       also deploy, sts, ds, job, cronjob, rs, rc;
                                        deployment api, as for kubectl
   moorage explain node/node-03         also podgroup, workload, resourceclaim, pvc, namespace
-  moorage explain rollout/api          another type, by ownerReferences of its pods
+  moorage explain object rollout/api   another type, by ownerReferences of its pods
   moorage explain -l app=web           the pods with a label; -A for those of all namespaces
   moorage explain job/train -o json    every part, for programs
   moorage explain deploy/api --from prod.json

@@ -24,17 +24,17 @@ Examples:
   moorage bench queues site.swf.gz --processors 1152 --head fresh -o json
 
 \b
-TRACE is a file in Standard Workload Format, plain or gzipped. The two traces of the published table
-are in the folder data of github.com/DIR-LAB/deep-batch-scheduler; they are known by their content.
-The exit code is 1 where a value is not equal to the published one.
+TRACE is a file in Standard Workload Format, plain or gzipped. The two traces of the published
+table are in the folder data of github.com/DIR-LAB/deep-batch-scheduler; they are known by their
+content. The exit code is 1 where a value is not equal to the published one.
 
 \b
 Ten samples of 1,024 jobs are played on an empty machine, the same ones for every policy:
   slowdown   (wait + run time) / run time, at least 1; run times below 10 s count as 10 s
   used       share of the machine that jobs had until the last of them started
 "sticky" plays as the published experiments: the head is chosen once and stays until it starts.
-"fresh" chooses it anew whenever a job comes or ends. SAF and Headroom are played fresh, all others
-sticky, unless --head says otherwise; Headroom is always played fresh.
+"fresh" chooses it anew whenever a job comes or ends. SAF and Headroom are played fresh, all
+others sticky, unless --head says otherwise; Headroom is always played fresh.
 """
 
 
