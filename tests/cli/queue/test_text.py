@@ -15,6 +15,7 @@ from moorage.cli.queue.text import (
     wide_lines,
 )
 from moorage.cli.rows.durations import duration
+from moorage.cli.rows.text import fold_lines
 from moorage.service.questions.answers import (
     QueueAnswer,
     QueuedGroup,
@@ -206,3 +207,7 @@ def test_an_answer_survives_the_wire() -> None:
 def test_an_answer_of_another_version_is_told() -> None:
     with pytest.raises(MoorageError, match="has it another version"):
         read_answer(b'{"kind": "SchedulingQueue"}')
+
+
+def test_no_rows_are_no_lines() -> None:
+    assert fold_lines([], now_ns=0, width=80) == []

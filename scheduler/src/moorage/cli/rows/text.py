@@ -24,7 +24,7 @@ def terminal_width() -> int:
 
 
 def fold_lines(folds: Sequence[Fold], *, now_ns: int, width: int) -> list[str]:
-    """Return a table of rows; below each row what is said of its pods.
+    """Return a table of rows, nothing for none; below each row what is said of its pods.
 
     Parameters
     ----------
@@ -35,6 +35,8 @@ def fold_lines(folds: Sequence[Fold], *, now_ns: int, width: int) -> list[str]:
     width
         The most characters of a line.
     """
+    if not folds:
+        return []
     columns = {
         "pods": [str(each.pods) for each in folds],
         "owner": [owner_text(each) for each in folds],
