@@ -170,9 +170,9 @@ def test_bad_input_ends_with_2_and_says_what_to_do(
             id="an unknown command of a group",
         ),
         pytest.param(
-            ("explain", "node", "n"),
-            " explain answers about pods. Name a pod of node n; see ",
-            id="an object of another type than a pod",
+            ("explain", "node", "n", "m"),
+            "name one object, as TYPE/NAME or TYPE NAME, or select pods with -l or -A",
+            id="two objects to explain",
         ),
     ],
 )

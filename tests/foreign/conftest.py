@@ -19,7 +19,10 @@ kube: Any = kubernetes
 
 @pytest.fixture(scope="session")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    with Up(tmp_path_factory.mktemp("hello"), "--nodes", "3", "--empty", "--seed", "1") as up:
+    # One of the clients writes an elastic quota, whose kind comes with this configuration.
+    config = str(Path(__file__).parents[2] / "examples/profiles/elastic-quota.yaml")
+    words = ("--nodes", "3", "--empty", "--seed", "1", "--config", config)
+    with Up(tmp_path_factory.mktemp("hello"), *words) as up:
         yield up.started()
 
 

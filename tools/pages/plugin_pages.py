@@ -151,7 +151,15 @@ def type_name(type_: Any) -> str:
 
 
 def field_texts(struct: type[msgspec.Struct]) -> dict[str, str]:
-    """Return the docstrings below the fields of a struct, by attribute name."""
+    """Return the docstrings below the fields of a struct and of its bases, by attribute name."""
+    texts: dict[str, str] = {}
+    for each in reversed(struct.__mro__):
+        if each is not msgspec.Struct and issubclass(each, msgspec.Struct):
+            texts |= _own_field_texts(each)
+    return texts
+
+
+def _own_field_texts(struct: type[msgspec.Struct]) -> dict[str, str]:
     body = ast.parse(inspect.getsource(struct)).body[0]
     assert isinstance(body, ast.ClassDef)
     found = {}

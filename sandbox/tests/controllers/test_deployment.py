@@ -38,7 +38,11 @@ def test_a_deployment_gets_its_pods():
             "observedGeneration": 1,
         }
         for each in pods(cluster):
-            assert each["metadata"]["labels"] == {"app": "web", "pod-template-hash": hashed}
+            assert each["metadata"]["labels"] == {
+                "app": "web",
+                "pod-template-hash": hashed,
+                "topology.kubernetes.io/region": "sandbox",
+            }
             assert each["metadata"]["name"].startswith(f"web-{hashed}-")
             assert each["metadata"]["generateName"] == f"web-{hashed}-"
         status = stored(cluster, DEPLOYMENTS, "web")["status"]

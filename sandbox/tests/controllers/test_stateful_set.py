@@ -79,6 +79,7 @@ def test_pods_with_claims_come_in_order_and_keep_their_claims():
             "apps.kubernetes.io/pod-index": "0",
             "controller-revision-hash": revision,
             "statefulset.kubernetes.io/pod-name": "web-0",
+            "topology.kubernetes.io/region": "sandbox",
         }
         volume = stored(cluster, PERSISTENT_VOLUME_CLAIMS, "data-web-1")["spec"]["volumeName"]
         await cluster.client.delete(PODS, "web-1", namespace="default")

@@ -100,6 +100,7 @@ def test_json_has_every_part(bare: Type, dump: str) -> None:
             "reasons": ["Insufficient cpu"],
             "fact": "cpu (it requests 2500m, the most that is free on one of them is 1)",
             "nodes": 1,
+            "code": "InsufficientCPU",
         }
     ]
     assert [way["kind"] for way in found["waysOut"]] == ["request", "evict", "priority", "node"]

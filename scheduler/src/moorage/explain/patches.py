@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import jsonpatch
-
 from moorage.api.codec import from_dict, to_dict
 from moorage.api.patch_operations import Operation
 from moorage.api.pod import Pod
@@ -13,4 +11,6 @@ from moorage.api.pod import Pod
 
 def patched(pod: Pod, operations: Sequence[Operation]) -> Pod:
     """Return a pod with a patch applied."""
+    import jsonpatch  # a scheduler that nobody asks does not need it
+
     return from_dict(Pod, jsonpatch.JsonPatch(operations).apply(to_dict(pod)))

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
-import jsonpatch
-
 from moorage.api.pod import Pod
 from moorage.explain.answer import Suggestion
 from moorage.explain.workloads.owners import Manifests, Owner
@@ -83,6 +81,8 @@ def _template_change(
     A pod has more than its template, so the operations are applied to the template itself: a list
     that only pods have begins empty there.
     """
+    import jsonpatch  # a scheduler that nobody asks does not need it
+
     before = template.get("spec") or {}
     containers = [str(each.get("name")) for each in before.get("containers") or ()]
     if containers != [each.name for each in pod.spec.containers[: len(containers)]]:
