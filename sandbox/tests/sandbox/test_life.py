@@ -62,7 +62,9 @@ def test_a_sandbox_in_the_background_is_waited_for_looked_at_and_ended(shell: Sh
     assert "default/giant" in [each["pod"] for each in found["waiting"]]
     text = shell("status").stdout
     assert f"url:        {found['url']}\n" in text
-    assert "  default/giant  unschedulable: 0/2 nodes are available: " in text
+    row, why = text.partition(" default/pod/giant ")[2].splitlines()[:2]
+    assert row.split() == ["unschedulable", "InsufficientCPU"]
+    assert why.strip().startswith("0/2 nodes are available: ")
 
     assert shell("wait", "--for=ready").stdout == f"ready: {found['url']}\n"
     assert shell("down").stdout == f"ended: sandbox at {found['url']}\n"
