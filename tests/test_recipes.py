@@ -74,7 +74,7 @@ def test_a_recipe_works_as_written(name: str, built: dict[str, Path], tmp_path: 
     shutil.copy(built["wheel"], clean.work / "wheels")
     (clean.work / "manifests" / "pod.yaml").write_text(MANIFEST)
     told = {line: clean.run("bash", "-ec", line).stdout for line in lines_of(recipes()[name])}
-    assert "settled: 1 pods: 1 " in told["moorage wait --for=settled --timeout 120"]
+    assert "settled: 1 pods: 1 " in told["moorage wait --for=settled --timeout 2m"]
     assert "default-scheduler" in told["moorage status"]
     assert told["moorage down"].startswith("ended: sandbox at https://")
     assert clean.run("moorage", "status", code=1).stdout == ""
