@@ -47,19 +47,6 @@ class _Target(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-class _NodeMeta(msgspec.Struct, frozen=True):
-    labels: dict[str, str] = {}
-
-
-class _Node(msgspec.Struct, frozen=True):
-    """What a binding reads of a node: the rest of it takes longer than the whole call."""
-
-    metadata: _NodeMeta = _NodeMeta()
-
-
-_node_of = msgspec.json.Decoder(_Node).decode
-
-
 class _Binding(msgspec.Struct, frozen=True, rename="camel"):
     metadata: _Meta = _Meta()
     target: _Target = _Target()
@@ -198,6 +185,6 @@ def _add_topology_labels(pod: Obj, binding: _Binding, world: World) -> None:
     record = world.shelf("nodes").get(("", binding.target.name))
     if record is None:
         return
-    labels = topology_labels(_node_of(record.data).metadata.labels, binding.metadata.labels or {})
+    labels = topology_labels(record.labels, binding.metadata.labels or {})
     if labels:
         pod["metadata"].setdefault("labels", {}).update(labels)
