@@ -18,6 +18,8 @@ from moorage.kinds.kind import FieldError, invalid, not_supported, required
 from moorage.kinds.tree import Json, number, strings, text
 from moorage.kinds.values.name_rules import port_number
 
+REVIEW_VERSIONS: Final = ("v1", "v1beta1")
+"""The versions of reviews that the API server writes and reads."""
 _OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _FORM: Final = "; desired format: https://host[/path]"
 
@@ -151,17 +153,18 @@ def _path(path: str, where: str) -> list[FieldError]:
     return errors
 
 
-def check_review_versions(known: Sequence[str], versions: Json, where: str) -> list[FieldError]:
+def check_review_versions(versions: Any, where: str) -> list[FieldError]:
     """Check that one of the versions of a review is known here."""
+    known = ", ".join(REVIEW_VERSIONS)
     listed = strings({"versions": versions}, "versions")
     if not listed:
-        return [required(where, f"must specify one of {', '.join(known)}")]
+        return [required(where, f"must specify one of {known}")]
     errors = [
         invalid(f"{where}[{at}]", each, "duplicate version")
         for at, each in enumerate(listed)
         if each in listed[:at]
     ]
-    if not set(listed) & set(known):
-        detail = f"must include at least one of {', '.join(known)}"
+    if not set(listed) & set(REVIEW_VERSIONS):
+        detail = f"must include at least one of {known}"
         errors.append(invalid(where, listed, detail))
     return errors

@@ -26,7 +26,6 @@ from moorage.policies.expressions import compiled
 from moorage.policies.hook_rules import check_client, check_review_versions, hook_rule
 
 _NOT_AGGREGATED = "API services of others are stored and not aggregated: their kinds are not served"
-_REVIEWS = ("v1", "v1beta1")
 _SEGMENTS = 3
 _TIMEOUT_MAX = 30
 _HTTPS = 443
@@ -39,10 +38,6 @@ def _name(name: str | None, where: str) -> list[FieldError]:
         detail = "should be a domain with at least three segments separated by dots"
         return [invalid(where, name, detail)]
     return errors
-
-
-def _versions(versions: Any, where: str) -> list[FieldError]:
-    return check_review_versions(_REVIEWS, versions, where)
 
 
 def _conditions(conditions: list[Json] | None, where: str) -> list[FieldError]:
@@ -73,7 +68,7 @@ def _conditions(conditions: list[Json] | None, where: str) -> list[FieldError]:
 
 _webhook = rules(
     ("name", _name),
-    ("admissionReviewVersions", _versions),
+    ("admissionReviewVersions", check_review_versions),
     ("failurePolicy", one_of("Fail", "Ignore")),
     ("matchPolicy", one_of("Equivalent", "Exact")),
     # A webhook with other side effects may not be called for dry runs.

@@ -17,7 +17,6 @@ from moorage.policies.hook_rules import check_client, check_review_versions
 
 HTTPS_PORT: Final = 443
 """The port of a webhook's service where none is given."""
-_REVIEWS: Final = ("v1", "v1beta1")
 _FIELD: Final = "spec.conversion"
 
 
@@ -39,7 +38,6 @@ def check_conversion(obj: Any, where: str) -> list[FieldError]:
     else:
         errors += check_client(webhook["clientConfig"], f"{_FIELD}.webhook.clientConfig")
         errors += check_review_versions(
-            _REVIEWS,
             webhook.get("conversionReviewVersions"),
             f"{_FIELD}.webhook.conversionReviewVersions",
         )

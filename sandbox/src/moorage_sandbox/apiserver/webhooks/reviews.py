@@ -16,12 +16,12 @@ from moorage.base.errors import DecodeError
 from moorage.kinds.kind import Obj
 from moorage.kinds.status import StatusError, bad_request
 from moorage.kinds.users import User
+from moorage.policies.hook_rules import REVIEW_VERSIONS
 from moorage.policies.matching import Write
 from moorage_sandbox.apiserver.webhooks.answers import Answer, HookError
 from moorage_sandbox.apiserver.wire.bodies import bounded_json
 
 GROUP: Final = "admission.k8s.io"
-_REVIEWS: Final = ("v1", "v1beta1")
 JSON_PATCH: Final = "JSONPatch"
 """The only type of patch."""
 _ERROR_MIN, _ERROR_MAX = 400, 599
@@ -89,7 +89,7 @@ def review_version(versions: list[str]) -> str:
         None of them is known.
     """
     for version in versions:
-        if version in _REVIEWS:
+        if version in REVIEW_VERSIONS:
             return version
     raise HookError("webhook does not accept known AdmissionReview versions (v1, v1beta1)")
 
