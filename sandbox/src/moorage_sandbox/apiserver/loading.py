@@ -19,7 +19,7 @@ from moorage.kinds.kind import Obj, invalid
 from moorage.kinds.status import StatusError, bad_request, method_not_allowed
 from moorage.kinds.status import invalid as invalid_object
 from moorage_sandbox.apiserver.catalog import EVENTS, Served
-from moorage_sandbox.apiserver.verbs.metadata import stamp_new
+from moorage_sandbox.apiserver.verbs.metadata import drop_system_fields, stamp_new
 from moorage_sandbox.apiserver.wire.bodies import Sent, check_fields, check_kind
 from moorage_sandbox.apiserver.wire.render import encode
 from moorage_sandbox.apiserver.wire.requests import Query, Reply, Request
@@ -150,9 +150,10 @@ class Loader:
             answer.present += 1
             return
         fields = {field: meta[field] for field in _SERVER_FIELDS if meta.get(field)}
-        managed = meta.get("managedFields")
+        managed = meta.pop("managedFields", None)
         ruled = served.to_ruled(obj)
         meta = ruled["metadata"]
+        drop_system_fields(meta)
         stamp_new(ruled, self._world.clock, self._world.rng)
         meta |= fields
         errors = served.rules.validate(ruled, None, subresource=None)

@@ -21,6 +21,7 @@ _DIGITS_MAX = 20
 
 # Written by the server only; the client's values are replaced.
 _SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+_NEVER_SENT = (*_SYSTEM_FIELDS, "resourceVersion", "selfLink")
 
 
 def agree_with_path(obj: Obj, target: Target) -> None:
@@ -54,16 +55,14 @@ def agree_with_path(obj: Obj, target: Target) -> None:
 
 
 def drop_system_fields(meta: Obj) -> None:
-    """Drop fields of a new object that clients may not set, in place."""
-    for field in (*_SYSTEM_FIELDS, "resourceVersion", "selfLink", "managedFields"):
+    """Drop the fields of a new object that the server alone writes, in place."""
+    for field in _NEVER_SENT:
         meta.pop(field, None)
 
 
 def stamp_new(obj: Obj, clock: Clock, rng: Random) -> None:
     """Give a new object its uid and creation time, in place."""
     meta = obj["metadata"]
-    for field in (*_SYSTEM_FIELDS, "resourceVersion", "selfLink"):
-        meta.pop(field, None)
     meta["uid"] = new_uid(rng)
     meta["creationTimestamp"] = rfc3339(clock.now_ns())
 

@@ -144,12 +144,12 @@ class Writer:
         sent_name = meta.get("name") or ""
         if kind.resource.namespaced:
             self._namespaces.check_open(target.namespace, kind.resource, sent_name)
-        if managed:
-            meta["managedFields"] = managed
+        _set_managed(obj, managed)
         if self._admission.may_change:
             obj = self._admission.changed(served, obj, None, dry_run=dry_run)
             agree_with_path(obj, target)
-            meta = obj["metadata"]
+            drop_system_fields(obj["metadata"])
+        meta = obj["metadata"]
         # Nobody sees the name that the server makes, the uid and the time before this.
         self._name(target, meta)
         stamp_new(obj, world.clock, world.rng)
