@@ -74,13 +74,12 @@ async def _events(session: Session, about: str, *, everywhere: bool) -> list[Any
 def _table(items: list[Any], session: Session, *, everywhere: bool) -> list[str]:
     from moorage.cli.render import Columns
     from moorage.cli.reported_events import reported_event
-    from moorage_sandbox.cli.describe.text import age
+    from moorage_sandbox.cli.describe.text import last_seen
 
     rows = []
     for event in items:
         short, of = reported_event(event), event["involvedObject"]
-        seen = age(short.last, session.clock)
-        seen = f"{seen} (x{short.count})" if short.count > 1 else seen
+        seen = last_seen(short, session.clock)
         row = [seen, short.type, short.reason, f"{of['kind'].lower()}/{of['name']}", short.message]
         rows.append([event["metadata"]["namespace"], *row] if everywhere else row)
     headings = ["Last Seen", "Type", "Reason", "Object", "Message"]

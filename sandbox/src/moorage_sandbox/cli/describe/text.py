@@ -16,7 +16,7 @@ from moorage.base.clock import NS_PER_SECOND, Clock, parse_rfc3339
 from moorage.base.errors import UsageError
 from moorage.cli.kinds import named_kind
 from moorage.cli.render import Columns, yaml_text
-from moorage.cli.reported_events import events_about, reported_event
+from moorage.cli.reported_events import ReportedEvent, events_about, reported_event
 from moorage.cli.session import Session
 from moorage.client.requests import Selection
 from moorage_sandbox.cli.apply.patch import LAST_APPLIED
@@ -191,9 +191,9 @@ def event_lines(events: Sequence[Obj], clock: Clock) -> list[str]:
     rows = []
     for event in events:
         found = reported_event(event)
-        last = age(found.last, clock)
-        seen = f"{last} (x{found.count})" if found.count > 1 else last
-        rows.append([found.type, found.reason, seen, found.source, found.message])
+        rows.append(
+            [found.type, found.reason, last_seen(found, clock), found.source, found.message]
+        )
     headings = ["Type", "Reason", "Age", "From", "Message"]
     return ["Events:", *_indented(Columns(headings).lines(rows))]
 
@@ -293,7 +293,13 @@ def _amount(nano: int, name: str) -> str:
     return str(whole)
 
 
-def age(text: str, clock: Clock) -> str:
+def last_seen(event: ReportedEvent, clock: Clock) -> str:
+    """Return how long ago an Event happened last, and how often it happened if more than once."""
+    age = _age(event.last, clock)
+    return f"{age} (x{event.count})" if event.count > 1 else age
+
+
+def _age(text: str, clock: Clock) -> str:
     """Return how long ago a moment is, as kubectl prints it; RFC 3339."""
     try:
         seconds = max(0, clock.now_ns() - parse_rfc3339(text)) // NS_PER_SECOND
