@@ -87,6 +87,21 @@ _SET = {"kind": "DaemonSet", "controller": True}
 _REPLICAS = {"kind": "ReplicaSet", "controller": True}
 
 
+def test_a_drain_needs_both_flags_for_local_data_without_a_controller() -> None:
+    pod = {
+        "metadata": {"name": "p", "namespace": "n"},
+        "spec": {"volumes": [{"name": "v", "emptyDir": {}}]},
+        "status": {"phase": "Running"},
+    }
+    both = "the drain needs --force for n/p; --delete-emptydir-data for n/p"
+    with pytest.raises(UsageError, match=both):
+        pods_to_evict([pod], DrainOptions())
+    with pytest.raises(UsageError, match="the drain needs --delete-emptydir-data for n/p"):
+        pods_to_evict([pod], DrainOptions(force=True))
+    options = DrainOptions(force=True, delete_emptydir_data=True)
+    assert pods_to_evict([pod], options) == [pod]
+
+
 @pytest.mark.parametrize(
     ("pod", "flag"),
     [

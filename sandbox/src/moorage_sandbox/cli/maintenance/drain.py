@@ -89,10 +89,11 @@ def pods_to_evict(pods: Sequence[Pod], options: DrainOptions) -> list[Pod]:
         metadata = pod["metadata"]
         if MIRROR in (metadata.get("annotations") or {}):
             continue
-        flag = _required_flag(pod, finished=pod.get("status", {}).get("phase") in _FINISHED)
-        if flag and not getattr(options, flag):
+        flags = _required_flags(pod)
+        absent = [flag for flag in flags if not getattr(options, flag)]
+        for flag in absent:
             needs.setdefault(flag, []).append(f"{metadata['namespace']}/{metadata['name']}")
-        elif flag != "ignore_daemonsets":
+        if not absent and "ignore_daemonsets" not in flags:
             evictions.append(pod)
     if needs:
         texts = [
@@ -103,20 +104,19 @@ def pods_to_evict(pods: Sequence[Pod], options: DrainOptions) -> list[Pod]:
     return evictions
 
 
-def _required_flag(pod: Pod, *, finished: bool) -> str:
-    """Return the field of `DrainOptions` that a pod needs to be evicted or left; "" for none."""
+def _required_flags(pod: Pod) -> list[str]:
+    """Return the fields of `DrainOptions` that a pod needs to be evicted or left."""
+    if pod.get("status", {}).get("phase") in _FINISHED:
+        return []
     owners = pod["metadata"].get("ownerReferences") or ()
     controller = next((each for each in owners if each.get("controller")), None)
-    if controller is not None and controller["kind"] == "DaemonSet" and not finished:
-        return "ignore_daemonsets"
-    if finished:
-        return ""
-    if controller is None:
-        return "force"
+    if controller is not None and controller["kind"] == "DaemonSet":
+        return ["ignore_daemonsets"]
+    flags = [] if controller is not None else ["force"]
     volumes = pod["spec"].get("volumes") or ()
     if any(each.get("emptyDir") is not None for each in volumes):
-        return "delete_emptydir_data"
-    return ""
+        flags.append("delete_emptydir_data")
+    return flags
 
 
 async def _evict(
