@@ -86,7 +86,7 @@ def bootstrap(
     custom_kinds
         Plural names of the kinds of scheduler-plugins that the cluster has.
     """
-    for obj in _all_objects(authority_certificate, custom_kinds):
+    for obj in _all_objects(server, authority_certificate, custom_kinds):
         server.store_object(obj)
 
 
@@ -123,7 +123,7 @@ def complete(
         As of `bootstrap`.
     """
     created, refused = [], []
-    for obj in _all_objects(authority_certificate, custom_kinds):
+    for obj in _all_objects(server, authority_certificate, custom_kinds):
         if server.has(obj):
             continue
         name = f"{obj['kind']} {obj['metadata']['name']}"
@@ -136,19 +136,21 @@ def complete(
     return Completed(created, refused)
 
 
-def _all_objects(authority_certificate: bytes, custom_kinds: Collection[str]) -> Iterator[Obj]:
+def _all_objects(
+    server: ApiServer, authority_certificate: bytes, custom_kinds: Collection[str]
+) -> Iterator[Obj]:
     yield from (*initial_objects(), *bootstrap_roles(), *shipped_definitions(custom_kinds))
     if not authority_certificate:
         return
-    yield {
+    authentication = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {
-            "name": "extension-apiserver-authentication",
-            "namespace": "kube-system",
-        },
-        "data": {"client-ca-file": authority_certificate.decode(), **_front_proxy()},
+        "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"},
     }
+    if not server.has(authentication):
+        # The authority of a front proxy is made for the first start only.
+        data = {"client-ca-file": authority_certificate.decode(), **_front_proxy()}
+        yield {**authentication, "data": data}
     yield {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "ServiceCIDR",
