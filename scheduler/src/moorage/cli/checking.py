@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from moorage.base.clock import ManualClock
 from moorage.base.errors import ConfigError, UsageError
@@ -14,7 +14,7 @@ from moorage.config.load import Reading, file_text, read_config
 from moorage.config.own import LoadedConfiguration
 from moorage.config.types import KubeSchedulerConfiguration
 from moorage.plugins.from_outside import with_plugins
-from moorage.service.core import build_core
+from moorage.service.core import Core, build_core
 from moorage.service.start_faults import start_faults
 
 _ARGS = re.compile(r"profiles\[(\d+)\]\.pluginConfig\[(\d+)\]")
@@ -24,10 +24,35 @@ Change: TypeAlias = Callable[[LoadedConfiguration], LoadedConfiguration]
 """Changes a configuration that was read, as flags do."""
 
 
+class Checked(NamedTuple):
+    """A configuration without faults, and the core that was built to check it.
+
+    Parameters
+    ----------
+    config
+        The configuration.
+    core
+        The profiles, with the plugins from outside.
+    """
+
+    config: LoadedConfiguration
+    core: Core
+
+
 def check_config(
     path: Path | None, plugins: Sequence[str] = (), change: Change | None = None
 ) -> LoadedConfiguration:
     """Load a configuration and build its profiles once, so that every fault is found at start.
+
+    Parameters, Raises: as `checked_core`.
+    """
+    return checked_core(path, plugins, change).config
+
+
+def checked_core(
+    path: Path | None, plugins: Sequence[str] = (), change: Change | None = None
+) -> Checked:
+    """Load a configuration and build its profiles once, and return both.
 
     Parameters
     ----------
@@ -45,10 +70,10 @@ def check_config(
     """
     source = "" if path is None else str(path)
     text = None if path is None else file_text(path)
-    found = check_text(text, plugins, source=source, change=change)
-    if found.faults:
-        raise ConfigError(found.faults, source=source)
-    return found.config
+    reading, core = _built(text, plugins, source=source, change=change)
+    if core is None:
+        raise ConfigError(reading.faults, source=source)
+    return Checked(reading.config, core)
 
 
 def check_text(
@@ -76,6 +101,13 @@ def check_text(
     ConfigError
         The text is no YAML.
     """
+    return _built(text, plugins, source=source, change=change)[0]
+
+
+def _built(
+    text: str | None, plugins: Sequence[str], *, source: str, change: Change | None
+) -> tuple[Reading, Core | None]:
+    """Return a configuration with every fault, and its core; None for one with faults."""
     config, faults = (
         Reading(LoadedConfiguration(), []) if text is None else read_config(text, source=source)
     )
@@ -90,16 +122,16 @@ def check_text(
     last: list[str] = []
     if not faults:
         try:
-            build_core(known.config, known.registry, clock=clock, streams=streams)
+            core = build_core(known.config, known.registry, clock=clock, streams=streams)
         except ConfigError as error:
             last += error.faults
         else:
-            return Reading(config, [])
+            return Reading(config, []), core
     unusable = _unusable(config.scheduler, faults)
     found = start_faults(
         known.config, known.registry, clock=clock, streams=streams, unusable=unusable
     )
-    return Reading(config, [*faults, *(found or last)])
+    return Reading(config, [*faults, *(found or last)]), None
 
 
 def _unusable(

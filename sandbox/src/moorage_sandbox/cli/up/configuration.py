@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from moorage.config.emulation import DEFAULT_VERSION
 
 if TYPE_CHECKING:
-    from moorage.config.own import LoadedConfiguration
+    from moorage.service.core import Core
 
 DEFAULT_NAMES: Final = frozenset({"default-scheduler"})
 """The schedulerNames of `moorage.config.own.LoadedConfiguration`, which takes long to import."""
@@ -66,23 +66,18 @@ def checked(
     if path is None and not plugins and not groups:
         # The scheduler's modules take a second to import; the defaults have no mistakes.
         return Configured(DEFAULT_NAMES, version or DEFAULT_VERSION, [])
-    from moorage.cli.checking import check_config
+    from moorage.cli.checking import checked_core
     from moorage.config.own import with_groups
 
-    loaded = check_config(path, plugins)
+    loaded, core = checked_core(path, plugins)
     names = frozenset(profile.scheduler_name for profile in loaded.scheduler.profiles)
-    kinds = _custom_kinds(with_groups(loaded) if groups else loaded, plugins)
-    return Configured(names, version or loaded.gates.version, kinds)
+    if groups:
+        core = checked_core(path, plugins, with_groups).core
+    return Configured(names, version or loaded.gates.version, _custom_kinds(core))
 
 
-def _custom_kinds(config: LoadedConfiguration, plugins: tuple[str, ...]) -> list[str]:
-    from moorage.base.clock import ManualClock
-    from moorage.base.rng import Streams
-    from moorage.plugins.from_outside import with_plugins
-    from moorage.service.core import build_core
+def _custom_kinds(core: Core) -> list[str]:
     from moorage.service.kinds import CUSTOM, watched
 
-    known = with_plugins(config, plugins)
-    core = build_core(known.config, known.registry, clock=ManualClock(), streams=Streams(0))
     kinds = watched(core.profiles.values(), pod_groups=False)
     return [each.resource.plural for each in kinds if each in CUSTOM]
