@@ -112,6 +112,14 @@ def test_bad_input_ends_with_2_and_says_what_to_do(
     [
         pytest.param(("up", "--nodes", "-1"), "invalid value for '--nodes'", id="negative nodes"),
         pytest.param(("up", "--port", "70000"), "invalid value for '--port'", id="no such port"),
+        *(
+            pytest.param(
+                ("up", "--webhook", each),
+                f"--webhook {each}: name a Service and where its program listens",
+                id=f"the webhook {each}",
+            )
+            for each in ("a/b", "b=h:1", "a/b=h", "a/b=h:0", "a/b=h:65536", "a/b/c=h:1", "a/b=[]:1")
+        ),
         pytest.param(
             ("up", "--shape", "cpu=1", "--nodes-from", "nodes.yaml"),
             "--shape and --nodes-from exclude each other; keep one",

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from moorage_sandbox.sandbox.settings import ServerSettings
 
 
-_PORT_MAX = 65_535
-
-
 class ServerOptions(TypedDict):
     """The values of `server_options`, and what the scheduler's configuration asks for."""
 
@@ -56,7 +53,7 @@ _OPTIONS = (
     ),
     click.option(
         "--port",
-        type=click.IntRange(0, _PORT_MAX),
+        type=click.IntRange(0, 65_535),
         default=0,
         metavar="PORT",
         help="Port of the API server; 0 (the default) takes a free one, "
@@ -124,13 +121,20 @@ def _webhook_addresses(texts: tuple[str, ...]) -> dict[str, str]:
     click.UsageError
         A text has another form.
     """
+    if not texts:
+        return {}
+    from moorage_sandbox.apiserver.webhooks.addresses import read_address
+    from moorage_sandbox.apiserver.webhooks.answers import HookError
+
     addresses = {}
     for each in texts:
         service, _, address = each.partition("=")
         namespace, slash, name = service.partition("/")
-        host, _, port = address.rpartition(":")
-        is_port = port.isascii() and port.isdigit() and 0 < int(port) <= _PORT_MAX
-        if not (namespace and slash and name and host and is_port) or "/" in name:
+        try:
+            read_address(address)
+        except HookError:
+            address = ""
+        if not (namespace and slash and name and address) or "/" in name:
             raise click.UsageError(
                 f"--webhook {each}: name a Service and where its program listens, as in "
                 "--webhook kueue-system/kueue-webhook-service=127.0.0.1:9443"
