@@ -23,16 +23,16 @@ from moorage_sandbox.storage.record import Record
 
 
 class StoredRules(NamedTuple):
-    """What clients have stored to decide about writes.
+    """The policies and webhooks that clients have stored to decide about writes.
 
     Parameters
     ----------
     policies
-        Refuse writes.
+        The policies that refuse writes.
     mutations
-        Change objects.
+        The policies that change objects.
     webhooks
-        Programs of the clients that do both.
+        The programs of the clients that do both.
     """
 
     policies: Policies

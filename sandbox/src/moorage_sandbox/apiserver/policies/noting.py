@@ -1,4 +1,4 @@
-"""What policies and webhooks say about a call besides a refusal: warnings and audit annotations.
+"""The warnings and audit annotations of policies and webhooks about a call.
 
 Place in the flow: `denying` and the webhooks note it, and `chain` adds it to the reply. Mirrors
 kubernetes v1.36 apiserver pkg/admission/plugin/policy/validating/dispatcher.go.

@@ -1,4 +1,4 @@
-"""Where a webhook listens: the address in its URL, or an address that stands for its service.
+"""The address of a webhook: that of its URL, or one that stands for its service.
 
 Place in the flow: `admission` and `conversion` look here before they ask a webhook. The pods of a
 sandbox run no programs, so a service needs an address of a program that really listens: the
@@ -107,7 +107,7 @@ def read_address(address: str) -> tuple[str, int]:
     Raises
     ------
     HookError
-        It is something else.
+        The text has another form.
     """
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")

@@ -71,7 +71,7 @@ class Webhooks:
     Attributes
     ----------
     addresses
-        Where webhooks listen.
+        The places where webhooks listen.
     shelves
         The configurations: while all are empty, no webhook is asked about anything.
     """
@@ -250,11 +250,11 @@ class Webhooks:
         Raises
         ------
         HookError
-            It gives no answer, or none that can be read.
+            The webhook gives no answer, or none that can be read.
         StatusError
-            It refuses the write.
+            The webhook refuses the write.
         AnswersNeeded
-            It has not been asked.
+            The webhook has not been asked.
         """
         hook, subject = visit.hook, visit.subject
         if subject.dry_run and text(hook.fields, "sideEffects") not in _WITHOUT_EFFECTS:

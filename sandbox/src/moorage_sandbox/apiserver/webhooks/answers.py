@@ -29,7 +29,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     Parameters
     ----------
     host, port
-        Where to connect.
+        The address to connect to.
     path
         Path of the URL.
     authority
@@ -56,7 +56,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     about
         The webhook and the object. A call asks a few times at most about the same.
     endpoint
-        Where the webhook listens.
+        The place where the webhook listens.
     timeout_seconds
         Most time of the answer.
     review
@@ -70,7 +70,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> tuple[str, bytes]:
-        """What the answer depends on."""
+        """The webhook and the review, on which the answer depends."""
         return self.about, _encode(self.review)
 
 
@@ -135,7 +135,7 @@ class Answers:
     rng
         Uids, generated names, addresses.
     deleted
-        What the call has deleted so far, where it deletes many objects.
+        The objects that the call has deleted so far, where it deletes many.
     size_bytes
         Length of all answers.
     reviewed

@@ -21,13 +21,13 @@ class Hook(msgspec.Struct, frozen=True):
     Parameters
     ----------
     index
-        Its place among all webhooks of its kind.
+        The place among all webhooks of its kind.
     configuration
         Name of the configuration.
     fields
         The webhook as it is stored.
     conditions
-        Its match conditions, and its failure policy.
+        The match conditions, and the failure policy.
     """
 
     index: int
@@ -52,7 +52,7 @@ class Hook(msgspec.Struct, frozen=True):
 
     @property
     def client(self) -> Json:
-        """How it is called."""
+        """The fields that say how the webhook is called."""
         return child(self.fields, "clientConfig")
 
 

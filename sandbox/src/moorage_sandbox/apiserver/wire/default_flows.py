@@ -149,7 +149,7 @@ _SCHEMAS: Final = {
     "catch-all": _Schema("catch-all", 10_000, "ByUser", _EVERYBODY, _ALL),
 }
 DEFAULT_SCHEMAS: Final = len(_SCHEMAS)
-"""How many schemas a new cluster has."""
+"""The number of schemas of a new cluster."""
 
 
 def default_flows() -> Iterator[Obj]:

@@ -16,7 +16,7 @@ DEFAULT_NAMES: Final = frozenset({"default-scheduler"})
 
 
 class Configured(NamedTuple):
-    """What a configuration asks of a cluster.
+    """The demands of a configuration on its cluster.
 
     Parameters
     ----------
