@@ -82,6 +82,7 @@ def _modules(code: str, *arguments: str) -> set[str]:
             IMPORTING.format("moorage_sandbox.cli.up.scheduler_process"),
             (
                 *("cryptography", "jsonpatch", "rich", "yaml"),
+                *("moorage.explain.explaining", "moorage.explain.workloads.asking"),
                 *("moorage_sandbox.controllers", "moorage_sandbox.nodeagent"),
                 *(
                     "moorage_sandbox.apiserver",

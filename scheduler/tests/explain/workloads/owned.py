@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.config.own import LoadedConfiguration
-from moorage.explain.workloads.answer import ObjectExplanation
-from moorage.explain.workloads.asking import ObjectQuery, answer_query
+from moorage.explain.workloads.answer import ObjectExplanation, ObjectQuery
+from moorage.explain.workloads.asking import answer_query
 from moorage.explain.workloads.explaining import complete
 from moorage_sandbox.testing.builders import Manifest
 from scheduler.tests.explain.clusters import bound, waiting, world_of

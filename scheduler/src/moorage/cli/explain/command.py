@@ -230,7 +230,7 @@ def object_(
     from moorage.cli.explain.objects import find_object_explanation, named_object
     from moorage.cli.explain.source import Wanted
     from moorage.cli.render import show
-    from moorage.explain.workloads.asking import ObjectQuery
+    from moorage.explain.workloads.answer import ObjectQuery
 
     type_, name = named_object(words, selects=bool(selector) or all_namespaces)
     query = ObjectQuery(type_=type_, name=name, all_namespaces=all_namespaces, selector=selector)

@@ -29,8 +29,8 @@ from moorage.cli.render import show_note
 from moorage.cli.served_configuration import check_same_cluster
 from moorage.cli.session import Session, run_session
 from moorage.explain.explaining import AFRESH, without_extenders
-from moorage.explain.workloads.answer import ObjectExplanation
-from moorage.explain.workloads.asking import ObjectQuery, answer_query
+from moorage.explain.workloads.answer import ObjectExplanation, ObjectQuery
+from moorage.explain.workloads.asking import answer_query
 from moorage.explain.workloads.explaining import complete
 from moorage.explain.workloads.question import EXPLAIN_OBJECT, ObjectExplanationAnswer
 from moorage.what_if.lists import Objects

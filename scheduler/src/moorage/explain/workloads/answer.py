@@ -1,13 +1,48 @@
-"""The answer about a workload, a selection of pods or a namespace, as data."""
+"""The question about a workload, a selection of pods or a namespace, and its answer, as data."""
 
 from __future__ import annotations
 
 from enum import Enum
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
 from moorage.api.mentions import PodName, Prose, ProseTree, SubjectPod
+
+
+class ObjectQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """An object, or a selection of pods, that is asked about.
+
+    Parameters
+    ----------
+    type_
+        The type as kubectl takes it, such as ``deploy`` or ``rollouts.argoproj.io``; empty for a
+        selection.
+    name
+        The object; empty for a selection.
+    namespace
+        The namespace of the object or of the selection.
+    all_namespaces
+        Whether the selection is of all namespaces.
+    selector
+        A label selector, as kubectl takes it; empty for all pods.
+    objects
+        Manifests that a scheduler does not watch: the owner and the owners of pods below it,
+        Events with reason FailedCreate, quotas and limit ranges. Without them the answer says
+        what the pods say.
+    """
+
+    type_: str = msgspec.field(name="type", default="")
+    name: str = ""
+    namespace: str = "default"
+    all_namespaces: bool = False
+    selector: str = ""
+    objects: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The object in words."""
+        return f"{self.type_} {self.name}"
 
 
 class Stage(Enum):

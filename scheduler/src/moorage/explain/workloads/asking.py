@@ -1,8 +1,8 @@
-"""The question about an object or a selection of pods, and which answer it gets."""
+"""Which answer a question about an object or a selection of pods gets."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -15,10 +15,10 @@ from moorage.explain.objects.claims import explain_resource_claim, explain_volum
 from moorage.explain.objects.groups import explain_group, explain_workload
 from moorage.explain.objects.namespaces import explain_namespace
 from moorage.explain.objects.nodes import explain_node
+from moorage.explain.workloads.answer import ObjectQuery
 from moorage.explain.workloads.explaining import Answering, explain_owner, explain_pods
 from moorage.explain.workloads.owners import Manifests, Owner, custom_owners, owner_tree, pods_of
 from moorage.service.core import Core
-from moorage.service.questions.question import Readable
 
 OWNERS: Final[tuple[ResourceType, ...]] = (
     resources.DEPLOYMENTS,
@@ -30,7 +30,6 @@ OWNERS: Final[tuple[ResourceType, ...]] = (
     resources.REPLICATION_CONTROLLERS,
 )
 """The built-in types whose objects own pods."""
-
 
 _ANSWERED: Final = ", ".join(
     each.singular
@@ -44,41 +43,6 @@ _ANSWERED: Final = ", ".join(
         resources.PERSISTENT_VOLUME_CLAIMS,
     )
 )
-
-
-class ObjectQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """An object, or a selection of pods, that is asked about.
-
-    Parameters
-    ----------
-    type_
-        The type as kubectl takes it, such as ``deploy`` or ``rollouts.argoproj.io``; empty for a
-        selection.
-    name
-        The object; empty for a selection.
-    namespace
-        The namespace of the object or of the selection.
-    all_namespaces
-        Whether the selection is of all namespaces.
-    selector
-        A label selector, as kubectl takes it; empty for all pods.
-    objects
-        Manifests that a scheduler does not watch: the owner and the owners of pods below it,
-        Events with reason FailedCreate, quotas and limit ranges. Without them the answer says
-        what the pods say.
-    """
-
-    type_: str = msgspec.field(name="type", default="")
-    name: str = ""
-    namespace: str = "default"
-    all_namespaces: bool = False
-    selector: str = ""
-    objects: tuple[dict[str, Any], ...] = ()
-
-    @property
-    def title(self) -> str:
-        """The object in words."""
-        return f"{self.type_} {self.name}"
 
 
 def answer_query(core: Core, query: ObjectQuery) -> Answering:
@@ -119,22 +83,6 @@ def answer_query(core: Core, query: ObjectQuery) -> Answering:
     raise UsageError(
         f"{query.title}: explain answers about pods, {_ANSWERED} and custom owners of pods"
     )
-
-
-def readable_objects(query: ObjectQuery) -> list[Readable]:
-    """Return what a caller must be allowed to read to get an answer."""
-    if not query.type_:
-        return [Readable("pods", namespace="" if query.all_namespaces else query.namespace)]
-    resource = by_name(query.type_)
-    pods = Readable("pods", namespace=query.namespace)
-    if resource == resources.NODES:
-        return [Readable("nodes", name=query.name)]
-    if resource == resources.NAMESPACES:
-        return [Readable("namespaces", name=query.name), Readable("pods", namespace=query.name)]
-    if resource is None:
-        return [pods]  # the owner is known by its pods alone
-    where = query.namespace if resource.namespaced else ""
-    return [Readable(resource.plural, resource.group, where, query.name), pods]
 
 
 def _of_selection(core: Core, query: ObjectQuery) -> Answering:

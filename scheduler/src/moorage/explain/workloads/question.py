@@ -6,12 +6,13 @@ from typing import Final
 
 import msgspec
 
+from moorage.api import resources
+from moorage.api.resources import by_name
 from moorage.base import aio
 from moorage.base.clock import Clock, rfc3339_micro
 from moorage.base.errors import UsageError
 from moorage.explain.question import LIVE
-from moorage.explain.workloads.answer import ObjectExplanation
-from moorage.explain.workloads.asking import ObjectQuery, readable_objects
+from moorage.explain.workloads.answer import ObjectExplanation, ObjectQuery
 from moorage.service.questions.question import Answer, BodyQuestion, Readable
 from moorage.service.scheduler import Scheduler
 
@@ -57,7 +58,7 @@ def explain_object_question(scheduler: Scheduler, clock: Clock) -> BodyQuestion:
         return msgspec.json.encode(answer)
 
     async def names(body: bytes) -> list[Readable]:
-        return readable_objects(_query(body))
+        return _readable_objects(_query(body))
 
     return BodyQuestion(
         path=EXPLAIN_OBJECT,
@@ -68,6 +69,22 @@ def explain_object_question(scheduler: Scheduler, clock: Clock) -> BodyQuestion:
         ask=ask,
         names=names,
     )
+
+
+def _readable_objects(query: ObjectQuery) -> list[Readable]:
+    """Return what a caller must be allowed to read to get an answer."""
+    if not query.type_:
+        return [Readable("pods", namespace="" if query.all_namespaces else query.namespace)]
+    resource = by_name(query.type_)
+    pods = Readable("pods", namespace=query.namespace)
+    if resource == resources.NODES:
+        return [Readable("nodes", name=query.name)]
+    if resource == resources.NAMESPACES:
+        return [Readable("namespaces", name=query.name), Readable("pods", namespace=query.name)]
+    if resource is None:
+        return [pods]  # the owner is known by its pods alone
+    where = query.namespace if resource.namespaced else ""
+    return [Readable(resource.plural, resource.group, where, query.name), pods]
 
 
 def _query(body: bytes) -> ObjectQuery:
