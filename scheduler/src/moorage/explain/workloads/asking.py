@@ -17,7 +17,14 @@ from moorage.explain.objects.namespaces import explain_namespace
 from moorage.explain.objects.nodes import explain_node
 from moorage.explain.workloads.answer import ObjectQuery
 from moorage.explain.workloads.explaining import Answering, explain_owner, explain_pods
-from moorage.explain.workloads.owners import Manifests, Owner, custom_owners, owner_tree, pods_of
+from moorage.explain.workloads.owners import (
+    Manifests,
+    Owner,
+    custom_owners,
+    owner_tree,
+    pods_of,
+    watched_owner,
+)
 from moorage.service.core import Core
 
 OWNERS: Final[tuple[ResourceType, ...]] = (
@@ -129,21 +136,8 @@ def _built_in(
         return msgspec.structs.replace(owner, uid=uid)
     tree = owner_tree(core, owner, manifests)
     pods: list[Pod] = pods_of(core, tree)
-    if not pods and len(tree) == 1 and not _is_watched(core, owner):
+    if not pods and len(tree) == 1 and watched_owner(core, owner) is None:
         raise NotFoundError(
             404, "NotFound", f'{resource.qualified} "{query.name}" not found in {query.namespace}'
         )
     return owner
-
-
-def _is_watched(core: Core, owner: Owner) -> bool:
-    """Whether the scheduler knows an owner by itself."""
-    listers, key = core.snapshot.listers, (owner.name, owner.namespace)
-    match owner.kind:
-        case "ReplicaSet":
-            return listers.replica_sets.get(*key) is not None
-        case "StatefulSet":
-            return listers.stateful_sets.get(*key) is not None
-        case "ReplicationController":
-            return listers.replication_controllers.get(*key) is not None
-    return False

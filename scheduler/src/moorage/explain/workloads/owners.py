@@ -17,12 +17,13 @@ from moorage.service.core import Core
 
 _LEVELS_MOST: Final = 6
 """Owners of owners, at most: a guess, for a circle of references."""
-_BETWEEN: Final = (
+_REPLICATED: Final = (
     ("replica_sets", "apps", "ReplicaSet"),
     ("stateful_sets", "apps", "StatefulSet"),
     ("replication_controllers", "", "ReplicationController"),
-    ("jobs", "batch", "Job"),
 )
+"""(lister, group, kind) of the owners with a number of replicas that a scheduler watches."""
+_BETWEEN: Final = (*_REPLICATED, ("jobs", "batch", "Job"))
 """(lister, group, kind) of the owners of pods that a scheduler may watch."""
 
 
@@ -140,6 +141,14 @@ def owner_tree(core: Core, root: Owner, manifests: Manifests) -> list[Owner]:
             break
         tree += level
     return tree
+
+
+def watched_owner(core: Core, owner: Owner) -> Any:
+    """Return an owner with a number of replicas as the scheduler watches it; None for others."""
+    for lister, group, kind in _REPLICATED:
+        if (group, kind) == (owner.group, owner.kind):
+            return getattr(core.snapshot.listers, lister).get(owner.name, owner.namespace)
+    return None
 
 
 def pods_of(core: Core, tree: Sequence[Owner]) -> list[Pod]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from moorage.api.codec import from_dict
 from moorage.base.errors import DecodeError
-from moorage.explain.workloads.owners import Manifests, Owner
+from moorage.explain.workloads.owners import Manifests, Owner, watched_owner
 from moorage.service.core import Core
 from moorage.workloads.daemon_steps import Placement
 from moorage.workloads.objects import Whole
@@ -147,19 +147,9 @@ def _is_below(owner: Owner, owners: Sequence[Owner], manifests: Manifests) -> bo
     return own is not None and any(each.owns(own) for each in owners)
 
 
-_LISTERS: Final[dict[tuple[str, str], Callable[[Core, str, str], Any]]] = {
-    ("apps", "ReplicaSet"): lambda core, *key: core.snapshot.listers.replica_sets.get(*key),
-    ("apps", "StatefulSet"): lambda core, *key: core.snapshot.listers.stateful_sets.get(*key),
-    ("", "ReplicationController"): lambda core, *key: (
-        core.snapshot.listers.replication_controllers.get(*key)
-    ),
-}
-
-
 def _watched(core: Core, owner: Owner) -> Wanted:
     """Return what an owner wants by the scheduler's own view of it."""
-    look = _LISTERS.get((owner.group, owner.kind))
-    obj = None if look is None else look(core, owner.name, owner.namespace)
+    obj = watched_owner(core, owner)
     if obj is None:
         return Wanted()
     return Wanted(pods=1 if obj.spec.replicas is None else obj.spec.replicas)
