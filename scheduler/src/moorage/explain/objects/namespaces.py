@@ -11,11 +11,10 @@ from moorage.api.quantity import parse_quantity
 from moorage.base.errors import NotFoundError
 from moorage.explain.workloads.answer import AmountUse, PodCount, Stage
 from moorage.explain.workloads.creation import uncreated_pods
-from moorage.explain.workloads.explaining import EXISTING, Answering, created_pod, explain_pods
-from moorage.explain.workloads.owners import Manifests, Owner, owner_tree, pods_of
+from moorage.explain.workloads.explaining import Answering, explain_pods, model_pod, owned_pods
+from moorage.explain.workloads.owners import Manifests, Owner
 from moorage.explain.workloads.sentences import object_sentence
-from moorage.explain.workloads.stages import stage_of
-from moorage.explain.workloads.wanted import DAEMON_SET, JOB, REPLICATED, wanted_pods
+from moorage.explain.workloads.wanted import DAEMON_SET, JOB, REPLICATED
 from moorage.service.core import Core
 
 _OWNERS: Final = (*sorted(REPLICATED), DAEMON_SET, JOB)
@@ -64,18 +63,15 @@ def _uncreated(core: Core, namespace: str, manifests: Manifests) -> Iterator[Pod
             if is_below or (meta.get("namespace") or "") != namespace:
                 continue
             owner = Owner(group, kind, namespace, str(meta["name"]), str(meta.get("uid") or ""))
-            tree = owner_tree(core, owner, manifests)
-            stages = [stage_of(core, pod) for pod in pods_of(core, tree)]
-            there = [each for each in stages if each.stage in EXISTING]
-            wanted = wanted_pods(core, tree, manifests, there=len(there))
-            missing = max(0, (wanted.pods or 0) - len(there))
-            if missing:
-                pod = created_pod(core, tree, manifests, there)
-                cause = uncreated_pods(tree, manifests, missing, pod=pod, there=there).cause
+            owned = owned_pods(core, owner, manifests)
+            if owned.missing:
+                tree, there = owned.tree, owned.there
+                model = model_pod(core, tree, manifests, there)
+                uncreated = uncreated_pods(tree, manifests, owned.missing, pod=model, there=there)
                 yield PodCount(
                     stage=Stage.NOT_CREATED,
-                    pods=missing,
-                    cause=f"{kind} {owner.name}: {cause}",
+                    pods=owned.missing,
+                    cause=f"{kind} {owner.name}: {uncreated.cause}",
                 )
 
 

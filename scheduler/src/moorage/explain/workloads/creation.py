@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
+from moorage.api.codec import to_dict
+from moorage.api.pod import Pod
 from moorage.explain.workloads.answer import Stage
 from moorage.explain.workloads.owners import Manifests, Owner
 from moorage.explain.workloads.quotas import QuotaBound, quota_bounds, unnamed_amounts
@@ -59,7 +61,7 @@ def uncreated_pods(
     manifests: Manifests,
     missing: int,
     *,
-    pod: dict[str, Any] | None,
+    pod: Pod | None,
     there: Sequence[PodStage],
 ) -> Uncreated:
     """Return why pods of an owner are not created.
@@ -81,8 +83,11 @@ def uncreated_pods(
         for each in manifests.of_kind("", "ResourceQuota")
         if each["metadata"].get("namespace") == tree[0].namespace
     ]
+    created = None if pod is None else {"apiVersion": "v1", "kind": "Pod", **to_dict(pod)}
     bounds = tuple(
-        each for each in ([] if pod is None else quota_bounds(quotas, pod)) if each.room < missing
+        each
+        for each in ([] if created is None else quota_bounds(quotas, created))
+        if each.room < missing
     )
     exceeded = _EXCEEDED.search(message)
     if bounds and (exceeded is not None or not message):
@@ -91,10 +96,12 @@ def uncreated_pods(
             pods=missing, cause=f"quota {first.quota} is used up: {first.text}", bounds=bounds
         )
     if exceeded is not None:
-        return Uncreated(pods=missing, cause=_exceeded_text(exceeded, known=bool(quotas and pod)))
+        return Uncreated(
+            pods=missing, cause=_exceeded_text(exceeded, known=bool(quotas and created))
+        )
     if message:
         return Uncreated(pods=missing, cause=_refusal(message))
-    unnamed = "" if pod is None else unnamed_amounts(quotas, pod)
+    unnamed = "" if created is None else unnamed_amounts(quotas, created)
     if unnamed and not manifests.of_kind("", "LimitRange"):
         return Uncreated(pods=missing, cause=f"a quota refuses them: {unnamed}")
     return Uncreated(pods=missing, cause=_waiting_text(tree[0], manifests, there))

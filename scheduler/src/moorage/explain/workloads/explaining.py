@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from moorage.api.codec import from_dict, to_dict
+from moorage.api.codec import from_dict
 from moorage.api.pod import Pod, PodStatus
 from moorage.base.errors import DecodeError
 from moorage.config.defaults import DEFAULT_SCHEDULER_NAME
@@ -30,12 +30,46 @@ from moorage.explain.workloads.owners import Manifests, Owner, owner_tree, pods_
 from moorage.explain.workloads.placing import PLACED_MOST, copies_of, has_claims, number_placed
 from moorage.explain.workloads.sentences import object_sentence
 from moorage.explain.workloads.stages import PodStage, stage_of
-from moorage.explain.workloads.wanted import DAEMON_SET, wanted_pods
+from moorage.explain.workloads.wanted import DAEMON_SET, Wanted, wanted_pods
 from moorage.service.core import Core
 
 Answering: TypeAlias = Generator[None, None, ObjectExplanation]
 _SUGGESTIONS_MOST: Final = 4
-EXISTING: Final = frozenset(Stage) - {Stage.NOT_CREATED, Stage.TERMINATING, Stage.ENDED}
+_EXISTING: Final = frozenset(Stage) - {Stage.NOT_CREATED, Stage.TERMINATING, Stage.ENDED}
+
+
+class OwnedPods(msgspec.Struct, frozen=True):
+    """The pods of an owner, and how many it wants.
+
+    Parameters
+    ----------
+    tree
+        The owner, and the owners of pods below it.
+    stages
+        All its pods, each with its stage.
+    there
+        Those that exist and have not ended.
+    wanted
+        How many it wants.
+    """
+
+    tree: Sequence[Owner]
+    stages: Sequence[PodStage]
+    there: Sequence[PodStage]
+    wanted: Wanted
+
+    @property
+    def missing(self) -> int:
+        """How many pods it wants that do not exist."""
+        return max(0, (self.wanted.pods or 0) - len(self.there))
+
+
+def owned_pods(core: Core, root: Owner, manifests: Manifests) -> OwnedPods:
+    """Return the pods of an owner, and how many it wants."""
+    tree = owner_tree(core, root, manifests)
+    stages = [stage_of(core, pod) for pod in pods_of(core, tree)]
+    there = [each for each in stages if each.stage in _EXISTING]
+    return OwnedPods(tree, stages, there, wanted_pods(core, tree, manifests, there=len(there)))
 
 
 def complete(steps: Answering) -> ObjectExplanation:
@@ -61,19 +95,15 @@ def explain_owner(core: Core, root: Owner, manifests: Manifests) -> Answering:
         Manifests that the scheduler does not watch: the owner and owners below it, Events about
         pods that were not created, quotas and limit ranges of the namespace.
     """
-    tree = owner_tree(core, root, manifests)
-    stages = [stage_of(core, pod) for pod in pods_of(core, tree)]
-    there = [each for each in stages if each.stage in EXISTING]
-    wanted = wanted_pods(core, tree, manifests, there=len(there))
-    folded = FoldedPods(core, stages)
+    owned = owned_pods(core, root, manifests)
+    tree, there, wanted = owned.tree, owned.there, owned.wanted
+    folded = FoldedPods(core, owned.stages)
     yield from folded.explain_pending()
     suggestions, notes = list[ObjectSuggestion](), wanted.notes
-    missing = max(0, (wanted.pods or 0) - len(there))
-    if missing:
-        model = _model_pod(core, tree, manifests, there)
-        pod = created_pod(core, tree, manifests, there)
-        uncreated = uncreated_pods(tree, manifests, missing, pod=pod, there=there)
-        folded.add_uncreated(missing, uncreated.cause)
+    if owned.missing:
+        model = model_pod(core, tree, manifests, there)
+        uncreated = uncreated_pods(tree, manifests, owned.missing, pod=model, there=there)
+        folded.add_uncreated(owned.missing, uncreated.cause)
         yield
         suggestions += _raised_quota(core, uncreated, model, root)
         if model is not None and not any(each.helps == each.tried for each in suggestions):
@@ -107,7 +137,7 @@ def explain_pods(
     yield
     suggestions = yield from _changes(core, folded, None, Manifests())
     counts, ready = folded.counts(), folded.number(Stage.READY)
-    number = folded.number(*EXISTING)
+    number = folded.number(*_EXISTING)
     return ObjectExplanation(
         type_=type_,
         namespace=namespace,
@@ -228,7 +258,7 @@ def _maker(tree: Sequence[Owner], manifests: Manifests) -> Owner | None:
     return next((each for each in tree if template_of(manifests.find(each)) is not None), None)
 
 
-def _model_pod(
+def model_pod(
     core: Core, tree: Sequence[Owner], manifests: Manifests, there: Sequence[PodStage]
 ) -> Pod | None:
     """Return a pod as the owner would create it, from its template, or like one that exists."""
@@ -269,11 +299,3 @@ def _is_current(pod: Pod, template: dict[str, Any]) -> bool:
     ]
     there = [dict(each.resources.requests) for each in pod.spec.containers]
     return wanted == there[: len(wanted)]
-
-
-def created_pod(
-    core: Core, tree: Sequence[Owner], manifests: Manifests, there: Sequence[PodStage]
-) -> dict[str, Any] | None:
-    """Return a pod as an owner would create it, for the rules of quotas; None without template."""
-    model = _model_pod(core, tree, manifests, there)
-    return None if model is None else {"apiVersion": "v1", "kind": "Pod", **to_dict(model)}
