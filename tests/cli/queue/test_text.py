@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from moorage.base.errors import MoorageError
+from moorage.cli.ask import read_answer
 from moorage.cli.queue.text import (
     folded_lines,
     folded_remarks,
     narrowed,
-    read_answer,
     remarks,
     wide_lines,
 )
@@ -201,12 +201,12 @@ def test_durations_have_two_units_at_most(seconds: float, text: str) -> None:
 
 
 def test_an_answer_survives_the_wire() -> None:
-    assert read_answer(msgspec.json.encode(ANSWER)) == ANSWER
+    assert read_answer(msgspec.json.encode(ANSWER), QueueAnswer) == ANSWER
 
 
 def test_an_answer_of_another_version_is_told() -> None:
     with pytest.raises(MoorageError, match="has it another version"):
-        read_answer(b'{"kind": "SchedulingQueue"}')
+        read_answer(b'{"kind": "SchedulingQueue"}', QueueAnswer)
 
 
 def test_no_rows_are_no_lines() -> None:

@@ -190,6 +190,22 @@ def run_asking(work: Callable[[SchedulerLink], Coroutine[Any, Any, T]], to: Ques
     return run_loop(main())
 
 
+def read_answer(body: bytes, answer: type[T]) -> T:
+    """Decode the answer of a scheduler.
+
+    Raises
+    ------
+    MoorageError
+        The body is no such answer of this version.
+    """
+    try:
+        return msgspec.json.decode(body, type=answer)
+    except msgspec.MsgspecError as error:
+        raise MoorageError(
+            f"the scheduler's answer cannot be read: {error}; has it another version?"
+        ) from error
+
+
 def find_scheduler(to: QuestionTarget) -> tuple[ServerAccess, str, str]:
     """Return the server to call, the path before each question's, and the scheduler in words.
 

@@ -15,7 +15,7 @@ from moorage.api import resources
 from moorage.api.codec import decode_untyped
 from moorage.api.resources import ResourceType, by_name, resource_path
 from moorage.base.errors import ApiError, MoorageError, NotFoundError, UsageError
-from moorage.cli.ask import SchedulerLink, is_sandbox, run_asking
+from moorage.cli.ask import SchedulerLink, is_sandbox, read_answer, run_asking
 from moorage.cli.explain.source import (
     Wanted,
     configuration_of,
@@ -123,13 +123,7 @@ def _ask_scheduler(query: ObjectQuery, wanted: Wanted) -> ObjectExplanation:
     async def work(link: SchedulerLink) -> bytes:
         return await link.post(EXPLAIN_OBJECT, msgspec.json.encode(query))
 
-    body = run_asking(work, wanted.to)
-    try:
-        return msgspec.json.decode(body, type=ObjectExplanationAnswer).explanation
-    except msgspec.MsgspecError as error:
-        raise MoorageError(
-            f"the scheduler's answer cannot be read: {error}; has it another version?"
-        ) from error
+    return read_answer(run_asking(work, wanted.to), ObjectExplanationAnswer).explanation
 
 
 def _objects(query: ObjectQuery, wanted: Wanted) -> tuple[dict[str, Any], ...]:

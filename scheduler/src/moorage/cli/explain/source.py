@@ -23,7 +23,7 @@ from moorage.base.errors import (
     api_error,
 )
 from moorage.base.files import DATA_BYTES_MAX, read_file, read_stream
-from moorage.cli.ask import SchedulerLink, is_sandbox, run_asking
+from moorage.cli.ask import SchedulerLink, is_sandbox, read_answer, run_asking
 from moorage.cli.cluster_choice import choose_cluster
 from moorage.cli.question_target import QuestionTarget
 from moorage.cli.render import show_note
@@ -127,13 +127,7 @@ def _ask_scheduler(wanted: Wanted) -> Explanation:
     async def work(link: SchedulerLink) -> bytes:
         return await link.ask("/explain", query)
 
-    body = run_asking(work, wanted.to)
-    try:
-        return msgspec.json.decode(body, type=ExplanationAnswer).explanation
-    except msgspec.MsgspecError as error:
-        raise MoorageError(
-            f"the scheduler's answer cannot be read: {error}; has it another version?"
-        ) from error
+    return read_answer(run_asking(work, wanted.to), ExplanationAnswer).explanation
 
 
 def namespace_of(to: QuestionTarget) -> str:

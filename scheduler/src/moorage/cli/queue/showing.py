@@ -6,17 +6,17 @@ from typing import Final
 
 import click
 
-from moorage.cli.ask import SchedulerLink
+from moorage.cli.ask import SchedulerLink, read_answer
 from moorage.cli.queue.text import (
     folded_lines,
     folded_remarks,
     narrowed,
-    read_answer,
     remarks,
     wide_lines,
 )
 from moorage.cli.render import Form, show, show_note
 from moorage.cli.rows.text import terminal_width
+from moorage.service.questions.answers import QueueAnswer
 from moorage.service.questions.folding.folded_queue import rows_of
 from moorage.service.questions.folding.folds import By, Sort, first_folds, fold
 
@@ -44,7 +44,8 @@ async def show_folded(
     # What has rows of single pods is asked for pods.
     asked = {} if by == "none" else {"by": "owner"}
     answer = narrowed(
-        read_answer(await link.ask("/queue", {"limit": _PODS_MOST, **asked})), namespace
+        read_answer(await link.ask("/queue", {"limit": _PODS_MOST, **asked}), QueueAnswer),
+        namespace,
     )
     unfolded = rows_of(answer.pods) if by == "none" else answer.folds
     shown = first_folds(fold(unfolded, by=by, sort=sort), rows)
@@ -71,7 +72,9 @@ async def show_pods(
     clear
         Whether the screen is cleared first, for forms of people.
     """
-    answer = narrowed(read_answer(await link.ask("/queue", {"limit": str(limit)})), namespace)
+    answer = narrowed(
+        read_answer(await link.ask("/queue", {"limit": str(limit)}), QueueAnswer), namespace
+    )
     if clear and output in {"wide", "name"}:
         click.clear()
     names = [f"pod/{pod.name}" for pod in answer.pods]

@@ -9,7 +9,6 @@ from typing import Final
 import msgspec
 
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339
-from moorage.base.errors import MoorageError
 from moorage.cli.render import Columns
 from moorage.cli.rows.durations import duration
 from moorage.cli.rows.text import cut, fold_lines, rows_left, table_lines
@@ -30,22 +29,6 @@ _GROUP_HEADINGS: Final = (
     "at permit",
     "why",
 )
-
-
-def read_answer(body: bytes) -> QueueAnswer:
-    """Decode the answer of a scheduler.
-
-    Raises
-    ------
-    MoorageError
-        It is not an answer of this version.
-    """
-    try:
-        return msgspec.json.decode(body, type=QueueAnswer)
-    except msgspec.MsgspecError as error:
-        raise MoorageError(
-            f"the scheduler's answer cannot be read: {error}; has it another version?"
-        ) from error
 
 
 def narrowed(answer: QueueAnswer, namespace: str) -> QueueAnswer:

@@ -16,7 +16,7 @@ from moorage.api import resources
 from moorage.api.codec import decode_untyped
 from moorage.api.resources import ResourceType
 from moorage.base.errors import ApiError, MoorageError, UsageError
-from moorage.cli.ask import SchedulerLink, is_sandbox, run_asking
+from moorage.cli.ask import SchedulerLink, is_sandbox, read_answer, run_asking
 from moorage.cli.explain.source import (
     namespace_of,
     objects_of_file,
@@ -190,12 +190,7 @@ def ask_scheduler(
             raise
         show_note(f"{error}; computed from lists instead")
         return None
-    try:
-        return msgspec.json.decode(reply, type=answer), f"From the state of {title}."
-    except msgspec.MsgspecError as error:
-        raise MoorageError(
-            f"the scheduler's answer cannot be read: {error}; has it another version?"
-        ) from error
+    return read_answer(reply, answer), f"From the state of {title}."
 
 
 def _manifests(source: Source, owners: Iterable[str]) -> tuple[Manifest, ...]:
