@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from typing import Final, TypeAlias
 
@@ -47,8 +46,7 @@ class FoldedPods:
 
     def __init__(self, core: Core, stages: Sequence[PodStage]) -> None:
         self._core = core
-        self._numbers: Counter[tuple[Stage, str]] = Counter()
-        self._examples: dict[tuple[Stage, str], tuple[str, tuple[str, ...]]] = {}
+        self._counts: dict[tuple[Stage, str], PodCount] = {}
         self._pending = [
             each.pod for each in stages if each.stage is Stage.PENDING and not each.cause
         ]
@@ -75,34 +73,43 @@ class FoldedPods:
 
     def add_uncreated(self, pods: int, cause: str) -> None:
         """Count pods that do not exist."""
-        self._numbers[Stage.NOT_CREATED, cause] += pods
+        self._add(PodCount(stage=Stage.NOT_CREATED, pods=pods, cause=cause))
 
     def counts(self) -> tuple[PodCount, ...]:
         """Return the numbers: what keeps most pods first, ready pods and those that end last."""
-        counts = [
-            PodCount(
-                stage=stage,
-                pods=number,
-                cause=cause,
-                plugins=self._examples.get((stage, cause), ("", ()))[1],
-                example=self._examples.get((stage, cause), ("", ()))[0],
+        return tuple(
+            sorted(
+                self._counts.values(),
+                key=lambda each: (each.stage in _LAST, -each.pods, _ORDER[each.stage]),
             )
-            for (stage, cause), number in self._numbers.items()
-        ]
-        counts.sort(key=lambda each: (each.stage in _LAST, -each.pods, _ORDER[each.stage]))
-        return tuple(counts)
+        )
 
     def number(self, *stages: Stage) -> int:
         """Return the number of pods in some stages."""
-        return sum(number for (stage, _), number in self._numbers.items() if stage in stages)
+        return sum(each.pods for each in self._counts.values() if each.stage in stages)
 
     # --- leaves ---------------------------------------------------------------------------------
 
     def _count(
         self, stage: Stage, cause: str, pods: Sequence[Pod], *, plugins: tuple[str, ...] = ()
     ) -> None:
-        self._numbers[stage, cause] += len(pods)
-        self._examples.setdefault((stage, cause), (pods[0].full_name, plugins))
+        self._add(
+            PodCount(
+                stage=stage,
+                pods=len(pods),
+                cause=cause,
+                plugins=plugins,
+                example=pods[0].full_name,
+            )
+        )
+
+    def _add(self, count: PodCount) -> None:
+        """Add a number of pods to the one of their stage and cause."""
+        key = count.stage, count.cause
+        known = self._counts.get(key)
+        if known is not None:
+            count = msgspec.structs.replace(known, pods=known.pods + count.pods)
+        self._counts[key] = count
 
     def _still_pending(self, pods: Iterable[Pod]) -> list[Pod]:
         """Return the pods that have got no node since they were sorted into classes."""
@@ -119,18 +126,18 @@ class FoldedPods:
         if first:
             self.main = of, explanation
         if explanation.where is not Where.FITS or len(of.pods) == 1:
-            self._countexplain(explanation, of.pods)
+            self._count_pending(explanation, of.pods)
             return
         # Some fit now: they are put on their nodes, and the next pod is explained beside them.
         profile = core.profiles[of.example.spec.scheduler_name]
         with core.snapshot.trial() as trial:
             number = max(1, place_pods(profile, core.snapshot, of.pods, trial))
-            self._countexplain(explanation, of.pods[:number])
+            self._count_pending(explanation, of.pods[:number])
             if number < len(of.pods):
                 rest = of.pods[number:]
-                self._countexplain(explain(core, rest[0], PLAIN), rest)
+                self._count_pending(explain(core, rest[0], PLAIN), rest)
 
-    def _countexplain(self, explanation: Explanation, pods: Sequence[Pod]) -> None:
+    def _count_pending(self, explanation: Explanation, pods: Sequence[Pod]) -> None:
         causes = explanation.causes
         plugins = causes[0].plugins if causes else ()
         self._count(Stage.PENDING, explanation.sentence, pods, plugins=plugins)
