@@ -30,6 +30,7 @@ class Program:
 
     def __init__(self) -> None:
         self.authority = Authority(SystemClock())
+        self.certificate = b""
         self.port = 0
         self.paths: list[str] = []
 
@@ -75,7 +76,9 @@ async def program(name: str = "127.0.0.1") -> AsyncIterator[Program]:
     found = Program()
     runner = web.ServerRunner(web.Server(found.answer, handler_cancellation=True))
     await runner.setup()
-    tls = server_context(found.authority.server_pair([name]), found.authority.certificate)
+    pair = found.authority.server_pair([name])
+    found.certificate = pair.certificate
+    tls = server_context(pair, found.authority.certificate)
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
     found.port = int(runner.addresses[0][1])
     try:
@@ -162,6 +165,14 @@ async def test_only_a_certificate_of_the_bundle_for_the_name_is_trusted():
             status, answer = await cluster.call("POST", CONFIG_MAPS, config_map(a="1"))
             assert (status, "certificate" in answer["message"].lower()) == (500, True), answer
     assert found.paths == other.paths == []
+
+
+async def test_a_certificate_of_the_bundle_is_trusted_though_it_is_no_root():
+    async with program() as found:
+        bundle = base64.b64encode(found.certificate).decode()
+        cluster = await cluster_asking(found.client() | {"caBundle": bundle})
+        made = await cluster.ok("POST", CONFIG_MAPS, config_map(a="1"))
+    assert made["data"] == {"a": "1", "b": "2"}
 
 
 async def test_a_webhook_that_is_not_there_is_named():

@@ -1,4 +1,4 @@
-"""Certificate authorities of the machine, read only when they are needed.
+"""Certificate authorities that a client trusts; those of the machine are read when needed.
 
 aiohttp makes two TLS contexts when it is imported, each with every authority the machine trusts:
 a third of the time its import takes. Calls to a server we know bring a context of their own, so
@@ -33,6 +33,28 @@ def read_when_used() -> Iterator[None]:
     finally:
         contexts.load_default_certs = loaded
         del contexts.set_default_verify_paths
+
+
+def client_context(authorities: str | None) -> ssl.SSLContext:
+    """Return the TLS context of a client that trusts these authorities as Go's clients do.
+
+    Each given certificate is trusted, root or not. So is an authority without key identifiers
+    (openssl's, older clouds'). Python 3.13 added the first rule and forbade the second.
+
+    Parameters
+    ----------
+    authorities
+        PEM; None for the machine's.
+
+    Raises
+    ------
+    ssl.SSLError
+        The text has no PEM certificate.
+    """
+    context = ssl.create_default_context(cadata=authorities)
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context
 
 
 def _first(context: ssl.SSLContext, wrapper: str) -> Callable[..., Any]:

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
 from moorage.base import aio
-from moorage.base.authorities import read_when_used
+from moorage.base.authorities import client_context, read_when_used
 from moorage.base.clock import Clock
 from moorage.base.errors import (
     AnswerTooLargeError,
@@ -478,17 +478,12 @@ def tls_context(access: ServerAccess, credential: Credential) -> ssl.SSLContext 
     try:
         trusted = access.trusted_pem()
         authority = trusted.decode("ascii", "replace") if trusted else None
-        context = ssl.create_default_context(cadata=authority)
+        context = client_context(authority)
     except ssl.SSLError as error:
         raise KubeconfigError(
             f"{access.server}: the certificate authority is no PEM certificate: {error}; "
             "check certificate-authority"
         ) from error
-    # As Go's clients do, and the same on every Python: each certificate that the kubeconfig names
-    # is trusted, root or not. So is an authority without key identifiers (openssl's, older
-    # clouds'). Python 3.13 added the first rule and forbade the second.
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if access.insecure_skip_tls_verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -15,7 +15,7 @@ from typing import Final
 
 from moorage.api.bounds import BODY_LIMIT_BYTES
 from moorage.base.aio import real_seconds
-from moorage.base.authorities import read_when_used
+from moorage.base.authorities import client_context, read_when_used
 from moorage_sandbox.apiserver.webhooks.answers import Endpoint, HookError, Question
 
 with read_when_used():
@@ -95,4 +95,4 @@ def bracketed(host: str) -> str:
 @lru_cache(maxsize=_CONTEXTS_MAX)
 def _context(ca_bundle: str) -> ssl.SSLContext:
     """Return the TLS context for webhooks whose certificates these authorities have signed."""
-    return ssl.create_default_context(cadata=ca_bundle or None)
+    return client_context(ca_bundle or None)
