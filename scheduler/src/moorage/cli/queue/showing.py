@@ -32,7 +32,7 @@ async def show_folded(
     Parameters
     ----------
     link, namespace
-        Is asked; the namespace of the pods, "" for all.
+        The scheduler that answers; the namespace of the pods, "" for all.
     by, sort
         As of `fold`.
     rows
@@ -41,7 +41,7 @@ async def show_folded(
         Whether the screen is cleared first.
     """
     # The scheduler keeps namespaces apart, and knows rows of one owner; further folding is here.
-    # What has rows of single pods is asked for pods.
+    # For rows of single pods the question is about pods.
     asked = {} if by == "none" else {"by": "owner"}
     answer = narrowed(
         read_answer(await link.ask("/queue", {"limit": _PODS_MOST, **asked}), QueueAnswer),
@@ -66,7 +66,7 @@ async def show_pods(
     Parameters
     ----------
     link, namespace, output
-        Is asked; the namespace of the pods, "" for all; the form.
+        The scheduler that answers; the namespace of the pods, "" for all; the form.
     limit
         Most pods of each queue.
     clear

@@ -62,7 +62,7 @@ class FoldedPods:
                 cause = (
                     f"its last attempt failed: {each.message}"
                     if each.message
-                    else (f"not looked at: more than {EXPLAINED_MOST} kinds of pods are pending")
+                    else f"not looked at: more than {EXPLAINED_MOST} kinds of pods are pending"
                 )
                 self._count(Stage.PENDING, cause, each.pods, plugins=each.plugins)
                 continue
