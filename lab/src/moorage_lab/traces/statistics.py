@@ -78,3 +78,10 @@ def difference(of: Sequence[float], base: Sequence[float]) -> Interval:
     values themselves.
     """
     return interval([one - other for one, other in zip(of, base, strict=True)])
+
+
+def percentile(ordered: Sequence[float], percent: int) -> float:
+    """Return the value below which so many percent of ordered values are; 0 of nothing."""
+    if not ordered:
+        return 0.0
+    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]

@@ -7,6 +7,7 @@ from collections import Counter
 from moorage_lab.traces.jobs.figures import job_figures
 from moorage_lab.traces.records import Records
 from moorage_lab.traces.sampling import Series
+from moorage_lab.traces.statistics import percentile
 
 
 def totals(records: Records, series: Series, attempts: int) -> dict[str, float]:
@@ -16,8 +17,8 @@ def totals(records: Records, series: Series, attempts: int) -> dict[str, float]:
     -------
     dict
         Counts of pods by outcome; waits of placed pods in seconds; the figures of jobs; for each
-        resource the
-        utilisation and the fragmentation, as mean over time and at the end, from 0 to 1.
+        resource the utilisation and the fragmentation, as mean over time and at the end, from 0 to
+        1.
     """
     outcomes = Counter(each.outcome for each in records.pods.values())
     came = [each for each in records.pods.values() if each.arrived or each.placed != 0.0]
@@ -33,8 +34,8 @@ def totals(records: Records, series: Series, attempts: int) -> dict[str, float]:
         "attempts": attempts,
         "nodesUsed": len({each.node for each in records.pods.values() if each.node}),
         "waitMean": round(sum(waits) / len(waits), 9) if waits else 0.0,
-        "waitP50": _percentile(waits, 50),
-        "waitP99": _percentile(waits, 99),
+        "waitP50": percentile(waits, 50),
+        "waitP99": percentile(waits, 99),
         "endSeconds": records.now,
     }
     metrics |= job_figures(list(records.pods.values()), records.now)
@@ -46,9 +47,3 @@ def totals(records: Records, series: Series, attempts: int) -> dict[str, float]:
         if seconds == last and scope == "cluster" and resource:
             metrics[f"{metric}End/{resource}"] = value
     return metrics
-
-
-def _percentile(ordered: list[float], percent: int) -> float:
-    if not ordered:
-        return 0.0
-    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]

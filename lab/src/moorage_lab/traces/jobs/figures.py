@@ -11,6 +11,7 @@ import msgspec
 
 from moorage_lab.traces.jobs.labels import Key, key_of
 from moorage_lab.traces.records import PodRecord
+from moorage_lab.traces.statistics import percentile
 
 _BOUND_SECONDS: Final = 10.0
 _HOUR_SECONDS: Final = 3600.0
@@ -99,10 +100,10 @@ def job_figures(records: Sequence[PodRecord], now: float) -> dict[str, float]:
         "jobs": len(ends),
         "jobsCompleted": len(done),
         "jobCompletionMean": _mean(completion),
-        "jobCompletionP90": _percentile(completion, 90),
+        "jobCompletionP90": percentile(completion, 90),
         "slowdownMean": _mean(everyone),
         "groupWaitMean": _mean(waits),
-        "groupWaitP90": _percentile(waits, 90),
+        "groupWaitP90": percentile(waits, 90),
         "fairnessSlowdown": jain([fmean(values) for values in slowdowns.values()]),
         "fairnessShare": jain(list(_core_hours(records, now).values())),
         "gpuHours": round(sum(_gpus(each) * _hours(each, now) for each in records), 9),
@@ -144,9 +145,3 @@ def _hours(record: PodRecord, now: float) -> float:
 
 def _mean(values: Sequence[float]) -> float:
     return round(fmean(values), 9) if values else 0.0
-
-
-def _percentile(ordered: Sequence[float], percent: int) -> float:
-    if not ordered:
-        return 0.0
-    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
