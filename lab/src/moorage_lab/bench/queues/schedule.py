@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import msgspec
 
+from moorage_lab.traces.jobs.figures import bounded_slowdown
 from moorage_lab.traces.jobs.swf import Job
-
-_BOUND_SECONDS: Final = 10
-"""Shorter run times count as this one in a slowdown, or jobs of a second would decide the mean."""
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -26,8 +23,8 @@ class Start(msgspec.Struct, frozen=True):
 
     @property
     def slowdown(self) -> float:
-        """The bounded slowdown: its time in the system by its run time, at least 1."""
-        return max(1.0, (self.wait + self.job.run) / max(self.job.run, _BOUND_SECONDS))
+        """The bounded slowdown of the job."""
+        return bounded_slowdown(self.wait + self.job.run, self.job.run)
 
 
 def mean_slowdown(starts: Sequence[Start]) -> float:

@@ -13,7 +13,8 @@ from moorage_lab.traces.jobs.labels import Key, key_of
 from moorage_lab.traces.records import PodRecord
 from moorage_lab.traces.statistics import percentile
 
-_BOUND_SECONDS: Final = 10.0
+_BOUND_SECONDS: Final = 10
+"""Shorter run times count as this one in a slowdown, or jobs of a second would decide the mean."""
 _HOUR_SECONDS: Final = 3600.0
 _WHOLE_GPUS: Final = "nvidia.com/gpu"
 _GPU_MILLI: Final = "alibabacloud.com/gpu-milli"
@@ -38,11 +39,15 @@ class JobEnd(msgspec.Struct, frozen=True):
 
     @property
     def slowdown(self) -> float | None:
-        """The bounded slowdown of a job that completed; run times below 10 s count as 10 s."""
+        """The bounded slowdown of a job that completed."""
         if self.placed is None or self.ended is None:
             return None
-        run = max(self.ended - self.placed, _BOUND_SECONDS)
-        return max(1.0, (self.ended - self.arrived) / run)
+        return bounded_slowdown(self.ended - self.arrived, self.ended - self.placed)
+
+
+def bounded_slowdown(seconds: float, run: float) -> float:
+    """Return a job's time in the system by its run time, at least 1."""
+    return max(1.0, seconds / max(run, _BOUND_SECONDS))
 
 
 def job_ends(records: Iterable[PodRecord]) -> list[JobEnd]:
