@@ -7,6 +7,7 @@ import io
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from moorage.api.manifest_text import utf8
@@ -30,19 +31,34 @@ def rows_of(file: str) -> Iterator[tuple[int, Row]]:
             yield from _parquet(file)
         else:
             yield from _csv(file)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise UsageError(f"cannot read {file}: {reason}") from error
     except (UnicodeDecodeError, csv.Error, DecodeError) as error:
         raise UsageError(f"{file}: not CSV in UTF-8 or UTF-16: {error}") from error
 
 
+def content_of(file: str) -> bytes:
+    """Return the bytes of a trace, unpacked if its name ends in .gz.
+
+    Raises
+    ------
+    UsageError
+        The file cannot be read.
+    """
+    with _readable(file):
+        data = read_file(Path(file), DATA_BYTES_MAX)
+        return unpacked(data) if file.endswith(".gz") else data
+
+
+@contextmanager
+def _readable(file: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"cannot read {file}: {reason}") from error
+
+
 def _csv(file: str) -> Iterator[tuple[int, Row]]:
-    path = Path(file)
-    data = read_file(path, DATA_BYTES_MAX)
-    if path.suffix == ".gz":
-        data = unpacked(data)
-    with io.StringIO(utf8(data).decode(), newline="") as text:
+    with io.StringIO(utf8(content_of(file)).decode(), newline="") as text:
         reader = csv.reader(text)
         first = next((cells for cells in reader if any(cells)), ())  # below empty lines
         heading = [name.strip() for name in first]
@@ -69,7 +85,8 @@ def _parquet(file: str) -> Iterator[tuple[int, Row]]:
     from pyarrow import parquet
 
     try:
-        table = parquet.read_table(file)
+        with _readable(file):
+            table = parquet.read_table(file)
     except pyarrow.ArrowInvalid as error:
         raise UsageError(f"{file}: not Parquet: {error}") from error
     number = 0

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import re
-import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -19,7 +18,7 @@ from typing import Final
 import msgspec
 
 from moorage.base.errors import ConfigError, UsageError
-from moorage.base.files import DATA_BYTES_MAX, read_file, unpacked
+from moorage_lab.traces.rows import content_of
 
 JOBS_MAX: Final = 1_000_000
 """Jobs of one trace; the longest of the archive has 600,000. A guess for what memory is there."""
@@ -85,7 +84,7 @@ def read_jobs(file: str) -> JobTrace:
     UsageError
         The file cannot be read, or has no job.
     """
-    content = _content(file)
+    content = content_of(file)
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
@@ -124,15 +123,6 @@ def read_jobs(file: str) -> JobTrace:
         processors=sizes.get("maxprocs", sizes.get("maxnodes")),
         left_out=left_out,
     )
-
-
-def _content(file: str) -> bytes:
-    try:
-        data = read_file(Path(file), DATA_BYTES_MAX)
-        return unpacked(data) if file.endswith(".gz") else data
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise UsageError(f"cannot read {file}: {reason}") from error
 
 
 def _shortened(faults: list[str]) -> Iterator[str]:
