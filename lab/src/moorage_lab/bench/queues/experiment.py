@@ -15,6 +15,7 @@ from moorage_lab.bench.queues.fresh_head import play_fresh
 from moorage_lab.bench.queues.lublin import Kinds, lublin_jobs
 from moorage_lab.bench.queues.policies import Policy
 from moorage_lab.bench.queues.published import (
+    POLICIES,
     PROCESSORS,
     Published,
     published_figures,
@@ -175,7 +176,7 @@ def play_queue(queue: Queue, plan: Plan, clock: Clock) -> Iterator[QueueRun]:
 def _is_sticky(policy: Policy, head: str) -> bool:
     if policy.headroom is not None:
         return False
-    return head == "sticky" or (head == "usual" and policy.name != "SAF")
+    return head == "sticky" or (head == "usual" and policy.name in POLICIES)
 
 
 def _run_of(

@@ -24,7 +24,9 @@ _TRACES: Final = {
 """The first digits of the SHA-256 of the unpacked files lublin_256.swf and lublin_256_new2.swf, by
 which other files of the same name are not compared."""
 
-_POLICIES: Final = ("FCFS", "WFP3", "UNICEP", "SJF", "F1")
+POLICIES: Final = ("FCFS", "WFP3", "UNICEP", "SJF", "F1")
+"""The policies of the table."""
+
 _ROWS: Final = {
     ("Lublin-1", False): (
         ("7273.77", "19753.53", "22274.74", "277.35", "258.37"),
@@ -56,7 +58,7 @@ def published_trace(content: bytes) -> str:
 def published_figures(trace: str, policy: str, *, easy: bool) -> Published | None:
     """Return the published figures of a run; None where there are none."""
     rows = _ROWS.get((trace, easy))
-    if rows is None or policy not in _POLICIES:
+    if rows is None or policy not in POLICIES:
         return None
-    at = _POLICIES.index(policy)
+    at = POLICIES.index(policy)
     return Published(rows[0][at], rows[1][at])
