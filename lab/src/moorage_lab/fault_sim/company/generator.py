@@ -93,6 +93,12 @@ class _Draft:
     def add_creation(self, obj: Manifest, at: float) -> None:
         self.acts.append(Create(at=at, object=obj))
 
+    def add_pod(self, meta: dict[str, Any], body: Manifest, at: float) -> None:
+        """Let a pod without owner come, made from a template."""
+        metadata = {**meta, "annotations": body["metadata"]["annotations"]}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": body["spec"]}
+        self.add_creation(pod, at)
+
     def spec(self, name: str, *, priority: str, placement: frozenset[str]) -> dict[str, Any]:
         """Return the fields of the pods of a set."""
         grace = self.rng.choice(_GRACES) if self.has("mixed-graces") else self.grace
@@ -277,9 +283,7 @@ def _fill_with_bare_pods(draft: _Draft) -> None:
         body["spec"]["terminationGracePeriodSeconds"] = grace
         body["metadata"]["annotations"][STOP_SECONDS] = str(grace)
         meta = {"name": f"bare-{number}", "namespace": "default", "labels": {"app": BARE}}
-        meta["annotations"] = body["metadata"]["annotations"]
-        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": body["spec"]}
-        draft.add_creation(pod, 1.8)
+        draft.add_pod(meta, body, 1.8)
 
 
 def _budget(app: str, count: int) -> Manifest:
@@ -324,13 +328,10 @@ def _come(draft: _Draft, number: int, at: float, priority: str) -> None:
         )
         for member in range(count):
             meta = {"name": f"{name}-{member}", "namespace": namespace, "labels": labels}
-            meta["annotations"] = pod_body["metadata"]["annotations"]
             spec = {**pod_body["spec"], **more}
             if draft.has(COMPLETE) and member % 2:
                 spec = _with_more_cpu(spec)
-            draft.add_creation(
-                {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}, at
-            )
+            draft.add_pod(meta, {**pod_body, "spec": spec}, at)
 
 
 def _with_more_cpu(spec: dict[str, Any]) -> dict[str, Any]:
