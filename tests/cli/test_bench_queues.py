@@ -71,6 +71,15 @@ def test_drawn_traces_have_means_over_their_seeds() -> None:
     assert result.stdout.splitlines()[-1].startswith("two, 2 seeds   SAF")
 
 
+def test_files_with_blanks_in_their_names_have_no_means(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("my 1.swf", "my 2.swf")]
+    for file in files:
+        file.write_text(text_of(small_trace()))
+    result = run(*map(str, files), "--policy", "SAF", *SHORT, "--backfill", "none")
+    assert result.exit_code == 0, result.output
+    assert len(result.stdout.splitlines()) == 3
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

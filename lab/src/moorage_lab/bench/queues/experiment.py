@@ -39,12 +39,15 @@ class Queue(NamedTuple):
         In tables.
     published
         The name under which its figures are published; "" for other traces.
+    kinds
+        The kinds of jobs that a drawn trace has; "" for files.
     """
 
     name: str
     jobs: Sequence[Job]
     processors: int
     published: str = ""
+    kinds: str = ""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +80,8 @@ class QueueRun(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ----------
     trace, policy, backfill, head
         What was played.
+    kinds
+        The kinds of jobs that a drawn trace has; "" for files.
     slowdown
         Average bounded slowdown: mean over the jobs of a sample, then over the samples.
     utilisation
@@ -94,6 +99,7 @@ class QueueRun(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """
 
     trace: str
+    kinds: str
     policy: str
     backfill: bool
     head: str
@@ -140,7 +146,7 @@ def drawn_queue(kinds: Kinds, seed: int, processors: int | None) -> Queue:
     """Return a queue drawn from the model of Lublin and Feitelson."""
     size = processors or PROCESSORS
     jobs = lublin_jobs(kinds, seed, jobs=DRAWN_JOBS, processors=size)
-    return Queue(f"{kinds} {seed}", jobs, size)
+    return Queue(f"{kinds} {seed}", jobs, size, kinds=kinds)
 
 
 def play_queue(queue: Queue, plan: Plan, clock: Clock) -> Iterator[QueueRun]:
@@ -194,6 +200,7 @@ def _run_of(
         equal = (f"{slowdown:.2f}" == published.slowdown) + (f"{used:.3f}" == published.utilisation)
     return QueueRun(
         trace=queue.name,
+        kinds=queue.kinds,
         slowdown=slowdown,
         utilisation=used,
         wait_mean_seconds=fmean(waits),

@@ -18,9 +18,9 @@ _VALUES_A_RUN = 2
 def as_lines(runs: Sequence[QueueRun]) -> list[str]:
     """Return the table, and how many of the published values are equal."""
     lines = Columns(_HEADINGS).lines(map(_row, runs))
-    drawn = _means(runs)
-    if drawn:
-        lines += ["", *Columns(("mean of", "policy", "backfill", "slowdown", "worst")).lines(drawn)]
+    means = _means(runs)
+    if means:
+        lines += ["", *Columns(("mean of", "policy", "backfill", "slowdown", "worst")).lines(means)]
     if any(run.published for run in runs):
         equal, total = equal_values(runs)
         lines += ["", f"{equal} of {total} published values are equal to the last digit"]
@@ -62,9 +62,8 @@ def _means(runs: Sequence[QueueRun]) -> list[list[str]]:
     """Return a row for each policy over all traces that were drawn in the same way."""
     groups: dict[tuple[str, str, bool], list[float]] = {}
     for run in runs:
-        kinds, _, seed = run.trace.partition(" ")
-        if seed:
-            groups.setdefault((kinds, run.policy, run.backfill), []).append(run.slowdown)
+        if run.kinds:
+            groups.setdefault((run.kinds, run.policy, run.backfill), []).append(run.slowdown)
     return [
         [
             f"{kinds}, {len(values)} seeds",
