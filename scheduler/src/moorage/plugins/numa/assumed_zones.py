@@ -28,6 +28,7 @@ from moorage.config.scheduler_plugins.numa import (
 )
 from moorage.plugins.numa.fingerprints import fingerprint
 from moorage.plugins.numa.requests import has_exclusive_resources, requests_of
+from moorage.plugins.numa.zone_columns import ApiZones
 from moorage.plugins.numa.zones import NodeZones, manager_of, without, zones_of
 from moorage.snapshot.key_log import KeyLog
 from moorage.snapshot.listers import Lister
@@ -77,7 +78,7 @@ class TopologyLog:
         return [name for _, name in keys]
 
 
-class ReservedNodes:
+class ReservedNodes(ApiZones):
     """The topologies of the API; a node is left out between Reserve and PostBind.
 
     Parameters
@@ -87,7 +88,7 @@ class ReservedNodes:
     """
 
     def __init__(self, lister: Lister[NodeResourceTopology]) -> None:
-        self._lister = lister
+        super().__init__(lister)
         self._log = TopologyLog(lister)
         self._reserved: dict[str, set[str]] = {}
 
@@ -95,11 +96,6 @@ class ReservedNodes:
     def position(self) -> int:
         """Rises with every change."""
         return self._log.position
-
-    def zones(self, node: str) -> NodeZones | None:
-        """Return the zones of the node's object."""
-        topology = self._lister.get(node)
-        return None if topology is None else zones_of(topology)
 
     def is_stale(self, node: str) -> bool:
         """Whether a pod is being bound to the node."""
@@ -110,9 +106,6 @@ class ReservedNodes:
         for name in self._log.listed(()):
             self._log.append(name)
         return self._log.since(position)
-
-    def note_rejection(self, nodes: Iterable[str]) -> None:
-        """Do nothing: no use is assumed."""
 
     def reserve(self, pod: PodInfo, node: str) -> None:
         """Leave the node out."""

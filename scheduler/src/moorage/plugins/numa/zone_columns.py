@@ -69,7 +69,6 @@ class ApiZones:
 
     def __init__(self, lister: Lister[NodeResourceTopology]) -> None:
         self._lister = lister
-        self._compiled: dict[str, tuple[NodeResourceTopology, NodeZones]] = {}
 
     @property
     def position(self) -> int:
@@ -79,13 +78,7 @@ class ApiZones:
     def zones(self, node: str) -> NodeZones | None:
         """Return the zones of the node's object."""
         topology = self._lister.get(node)
-        if topology is None:
-            self._compiled.pop(node, None)
-            return None
-        known = self._compiled.get(node)
-        if known is None or known[0] is not topology:
-            known = self._compiled[node] = (topology, zones_of(topology))
-        return known[1]
+        return None if topology is None else zones_of(topology)
 
     def is_stale(self, node: str) -> bool:
         """Return False: the API is believed."""
@@ -126,6 +119,7 @@ class ZoneColumns:
         self._source = source
         self._position = self._structure = -1
         self._available: dict[str, IntArray] = {}
+        self._zones: list[NodeZones | None] = []
         self._shapes: dict[NodeZones, int] = {}
         self._next_shape = 0
         self._present_zn: BoolArray = np.zeros((0, 0), np.bool_)
@@ -155,7 +149,7 @@ class ZoneColumns:
 
     def zones(self, row: int) -> NodeZones | None:
         """Return the zones of a row; None without a topology."""
-        return self._source.zones(self._snapshot.names[row])
+        return self._zones[row]
 
     def present(self, view: NodeView) -> BoolArray:
         """Return bool, (zones, rows): whether the node has such a NUMA node; not to be changed."""
@@ -172,6 +166,7 @@ class ZoneColumns:
     def _restart(self, count: int) -> None:
         self._structure = self._snapshot.table.columns.structure
         self._available = {}
+        self._zones = [None] * count
         self._shapes.clear()
         self._present_zn = np.zeros((0, count), np.bool_)
         self.known_n, self.stale_n = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
@@ -179,7 +174,7 @@ class ZoneColumns:
         self.shape_n = np.zeros(count, np.int64)
 
     def _read(self, row: int, name: str) -> None:
-        zones = self._source.zones(name)
+        zones = self._zones[row] = self._source.zones(name)
         self.stale_n[row] = self._source.is_stale(name)
         self.known_n[row] = zones is not None
         self._present_zn[:, row] = False
