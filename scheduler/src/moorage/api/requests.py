@@ -21,6 +21,7 @@ __all__ = [
     "non_zero_requests",
     "pod_requests",
     "qos_class",
+    "qos_of",
     "to_units",
 ]
 
@@ -80,6 +81,11 @@ def to_units(name: str, nano: int) -> int:
     Rounds up, so apply it once to a pod's total, not to each container.
     """
     return milli(nano) if name == CPU else value(nano)
+
+
+def qos_of(pod: Pod) -> str:
+    """Return the quality of service class that the status has, or else compute it."""
+    return pod.status.qos_class or qos_class(pod)
 
 
 def qos_class(pod: Pod) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from moorage.api.pod import Pod
-from moorage.api.requests import qos_class
+from moorage.api.requests import qos_of
 from moorage.framework.handle import Handle
 
 _RANK: Final = {"Guaranteed": 0, "Burstable": 1, "BestEffort": 2}
@@ -29,4 +29,4 @@ class QOSSort:
 
         The class comes from the pod's status, or is computed if the status has none.
         """
-        return (-priority, _RANK[pod.status.qos_class or qos_class(pod)], timestamp_ns)
+        return (-priority, _RANK[qos_of(pod)], timestamp_ns)
