@@ -27,7 +27,7 @@ from moorage.config.scheduler_plugins.numa import (
     TopologyCache,
 )
 from moorage.plugins.numa.fingerprints import fingerprint
-from moorage.plugins.numa.requests import has_exclusive_resources, requests_of
+from moorage.plugins.numa.requests import NUMA_REQUESTS, has_exclusive_resources
 from moorage.plugins.numa.zone_columns import ApiZones
 from moorage.plugins.numa.zones import NodeZones, manager_of, without, zones_of
 from moorage.snapshot.key_log import KeyLog
@@ -207,7 +207,7 @@ class AssumedUse:
 
     def reserve(self, pod: PodInfo, node: str) -> None:
         """Assume the requests of a pod on each NUMA node of a node."""
-        self._assumed.setdefault(node, {})[pod.uid] = requests_of(pod.pod).whole
+        self._assumed.setdefault(node, {})[pod.uid] = pod.part(NUMA_REQUESTS).value.whole
         self._rejecting.discard(node)
         self._log.append(node)
 

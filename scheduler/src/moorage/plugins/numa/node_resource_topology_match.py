@@ -42,7 +42,7 @@ from moorage.plugins.numa.allocation_scores import (
 )
 from moorage.plugins.numa.assumed_zones import AssumedUse, ReservedNodes
 from moorage.plugins.numa.fewest_zones import fewest_zones_score
-from moorage.plugins.numa.requests import PodRequests, requests_of
+from moorage.plugins.numa.requests import NUMA_REQUESTS, PodRequests
 from moorage.plugins.numa.zone_columns import ApiZones, ZoneColumns, ZoneSource
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.view import NodeView
@@ -85,12 +85,11 @@ class NodeResourceTopologyMatch:
         intern = handle.reasons.intern
         self._container, self._init = intern(CONTAINER_REASON), intern(INIT_REASON)
         self._pod, self._stale = intern(POD_REASON), intern(STALE_REASON)
-        self._latest: tuple[PodInfo, PodRequests] | None = None
 
     def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
         """Reject rows where a container, or the pod, finds no NUMA node with room."""
         del state
-        requests = self._requests_of(pod)
+        requests = pod.part(NUMA_REQUESTS).value
         if requests.is_free:
             return None
         columns = self._columns
@@ -113,7 +112,7 @@ class NodeResourceTopologyMatch:
     def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
         """Score rows by the strategy; 100 for a pod that is not Guaranteed, 0 without topology."""
         del state
-        requests = self._requests_of(pod)
+        requests = pod.part(NUMA_REQUESTS).value
         if not requests.guaranteed:
             return np.full(len(view), MAX_NODE_SCORE, np.int64)
         columns = self._columns
@@ -153,12 +152,6 @@ class NodeResourceTopologyMatch:
         for failed_n, _, reason in checks:
             if reason != self._stale:
                 self._zones.note_rejection(self._snapshot.names[row] for row in rows[failed_n])
-
-    def _requests_of(self, pod: PodInfo) -> PodRequests:
-        """Return the requests of a pod; Filter and Score of one attempt read them once."""
-        if self._latest is None or self._latest[0] is not pod:
-            self._latest = (pod, requests_of(pod.pod))
-        return self._latest[1]
 
     def _fewest_zones(
         self,

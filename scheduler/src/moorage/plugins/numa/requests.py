@@ -21,7 +21,8 @@ from moorage.api.names import (
 )
 from moorage.api.pod import Container, Pod
 from moorage.api.quantity import parse_quantity
-from moorage.api.requests import qos_class, to_units
+from moorage.api.requests import qos_of, to_units
+from moorage.snapshot.shape import PartKind
 
 GUARANTEED: Final = "Guaranteed"
 BEST_EFFORT: Final = "BestEffort"
@@ -64,11 +65,10 @@ class PodRequests(msgspec.Struct, frozen=True):
         return self.qos == BEST_EFFORT and not self.has_devices
 
 
-def requests_of(pod: Pod) -> PodRequests:
-    """Return what a pod requests."""
+def _requests_of(pod: Pod) -> PodRequests:
     init, regular = _of_each(pod.spec.init_containers), _of_each(pod.spec.containers)
     return PodRequests(
-        qos=pod.status.qos_class or qos_class(pod),
+        qos=qos_of(pod),
         init=init,
         regular=regular,
         whole=_whole(init, regular),
@@ -78,13 +78,23 @@ def requests_of(pod: Pod) -> PodRequests:
     )
 
 
+def _fields(pod: Pod) -> object:
+    """Return what the requests are made of."""
+    phases = (pod.spec.init_containers, pod.spec.containers)
+    return qos_of(pod), *([each.resources.requests for each in phase] for phase in phases)
+
+
+NUMA_REQUESTS: Final[PartKind[PodRequests]] = PartKind("NUMA requests", _fields, _requests_of)
+"""What a pod requests; equal pods share it."""
+
+
 def has_exclusive_resources(pod: Pod, devices: Collection[str]) -> bool:
     """Whether a container that goes on running has something of a NUMA node for itself.
 
     Whole cpus, memory and huge pages of a Guaranteed pod, and devices that NUMA nodes report.
     Sidecars count, other init containers do not.
     """
-    guaranteed = (pod.status.qos_class or qos_class(pod)) == GUARANTEED
+    guaranteed = qos_of(pod) == GUARANTEED
     sidecars = [each for each in pod.spec.init_containers if each.is_restartable_init]
     return any(
         _is_exclusive(name, amount, guaranteed=guaranteed, devices=devices)
