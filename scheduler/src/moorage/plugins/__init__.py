@@ -12,6 +12,8 @@ plugins. Each folder's docstring lists its modules.
 - `volumes`: claims, volumes, storage classes and attach limits.
 - `claims`: devices of dynamic resource allocation.
 - `gpu_share`: whole GPUs and shares of one, and the policies that place them.
+- `numa`: NUMA nodes that have what a pod requests.
+- `load`: scores by what nodes really use.
 - `spread`: topology spread constraints.
 - `affinity`: affinity and anti-affinity between pods.
 - `preemption`: evicting pods of lower priority.
@@ -22,6 +24,7 @@ plugins. Each folder's docstring lists its modules.
 Modules of several subjects stay next to `in_tree`:
 
 - `answers`: answers cached by pod shape, and by the sets of a node's values.
+- `pod_changes`: pods that came to nodes or left them, by node.
 - `pod_hints`: functions on pods that the hints of several plugins share.
 - `running_sums`: count columns summed over groups of rows.
 """

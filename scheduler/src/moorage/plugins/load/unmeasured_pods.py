@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.base.clock import Clock
+from moorage.plugins.pod_changes import PodChange, PodChanges
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.table import NodeTable
 
@@ -37,10 +38,8 @@ class UnmeasuredPods:
         self._table = table
         self._clock = clock
         self._predict = predict
-        self._position = 0
-        self._structure = -1
+        self._changes = PodChanges(table)
         self._cleaned = clock.now_ns() // _NS
-        self._uids: dict[str, set[str]] = {}
         self._recent: dict[str, dict[str, tuple[int, int]]] = {}
 
     def cpu_of_rows(self, end_seconds: int) -> NDArray[np.float64]:
@@ -58,30 +57,21 @@ class UnmeasuredPods:
         return total_n
 
     def _follow(self) -> None:
-        table = self._table
-        rows = table.pod_log.since(self._position)
-        if rows is None or self._structure != table.columns.structure:
-            self._structure = table.columns.structure
-            rows = list(range(len(table.names)))
-        self._position = table.pod_log.position
         now = self._clock.now_ns() // _NS
-        for row in rows:
-            self._read(table.names[row], table.pods_by_row[row], now)
+        for change in self._changes.read():
+            self._take_in(change, now)
         if now - self._cleaned >= _CLEANED_EVERY_SECONDS:
             self._cleaned = now
             self._clean(now)
 
-    def _read(self, node: str, pods: dict[str, PodInfo], now: int) -> None:
-        known = self._uids.get(node, set())
-        recent = self._recent.setdefault(node, {})
-        for uid in known - pods.keys():
-            recent.pop(uid, None)
-        for uid, pod in pods.items():
-            if uid not in known:
-                recent[uid] = (now, self._predict(pod))
-        self._uids[node] = set(pods)
+    def _take_in(self, change: PodChange, now: int) -> None:
+        recent = self._recent.setdefault(change.node, {})
+        for pod in change.departures:
+            recent.pop(pod.uid, None)
+        for pod in change.arrivals:
+            recent[pod.uid] = (now, self._predict(pod))
         if not recent:
-            del self._recent[node]
+            del self._recent[change.node]
 
     def _clean(self, now: int) -> None:
         for node, pods in list(self._recent.items()):

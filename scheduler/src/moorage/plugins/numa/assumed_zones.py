@@ -30,6 +30,7 @@ from moorage.plugins.numa.fingerprints import fingerprint
 from moorage.plugins.numa.requests import NUMA_REQUESTS, has_exclusive_resources
 from moorage.plugins.numa.zone_columns import ApiZones
 from moorage.plugins.numa.zones import NodeZones, manager_of, without, zones_of
+from moorage.plugins.pod_changes import PodChanges
 from moorage.snapshot.key_log import KeyLog
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_info import PodInfo
@@ -313,35 +314,21 @@ class ForeignPods:
     """
 
     def __init__(self, table: NodeTable, is_foreign: Callable[[PodInfo], bool]) -> None:
-        self._table = table
+        self._changes = PodChanges(table)
         self._is_foreign = is_foreign
-        self._position = 0
-        self._structure = -1
-        self._pods: dict[str, dict[str, PodInfo]] = {}
         self.nodes: set[str] = set()
 
     def follow(self, judged: Mapping[str, object]) -> list[str]:
         """Take in changes of pods; return the nodes that were added, of those that are judged."""
-        table, added = self._table, []
-        rows = table.pod_log.since(self._position)
-        if rows is None or self._structure != table.columns.structure:
-            self._structure = table.columns.structure
-            rows = list(range(len(table.names)))
-        self._position = table.pod_log.position
-        for row in rows:
-            node = table.names[row]
-            if self._has_foreign_change(node, dict(table.pods_by_row[row])) and node in judged:
-                if node not in self.nodes:
-                    added.append(node)
-                self.nodes.add(node)
-        return added
-
-    def _has_foreign_change(self, node: str, now: dict[str, PodInfo]) -> bool:
-        before = self._pods.get(node, {})
-        self._pods[node] = now
-        changed = [pod for uid, pod in now.items() if before.get(uid) is not pod]
-        changed += [pod for uid, pod in before.items() if uid not in now]
-        return any(self._is_foreign(pod) for pod in changed)
+        new = [
+            change.node
+            for change in self._changes.read()
+            if change.node in judged
+            and change.node not in self.nodes
+            and any(self._is_foreign(pod) for pod in (*change.after, *change.departures))
+        ]
+        self.nodes.update(new)
+        return new
 
 
 def _devices(topology: NodeResourceTopology) -> frozenset[str]:

@@ -18,6 +18,7 @@ from moorage.api.meta import ResourceList
 from moorage.api.names import is_scheduling_resource
 from moorage.api.quantity import parse_quantity
 from moorage.api.requests import to_units
+from moorage.plugins.pod_changes import PodChanges
 from moorage.plugins.resources.scoring import FIRST_CLASS
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_info import PodInfo
@@ -202,9 +203,7 @@ class _RequestedByNamespace:
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
-        self._structure = -1
-        self._position = 0
-        self._pods_by_node: dict[str, dict[str, PodInfo]] = {}
+        self._changes = PodChanges(table)
         self._sums: dict[str, dict[str, int]] = {}
 
     def requested_by(self, namespaces: Iterable[str]) -> dict[str, dict[str, int]]:
@@ -217,30 +216,9 @@ class _RequestedByNamespace:
         return found
 
     def _follow(self) -> None:
-        table = self._table
-        changed = table.pod_log.since(self._position)
-        if changed is None or self._structure != table.columns.structure:
-            self._structure = table.columns.structure
-            changed = list(range(len(table.names)))
-            for name in self._pods_by_node.keys() - set(table.names):
-                self._count(self._pods_by_node.pop(name).values(), -1)
-        self._position = table.pod_log.position
-        for row in changed:
-            self._look_at(row)
-
-    def _look_at(self, row: int) -> None:
-        now, name = self._table.pods_by_row[row], self._table.names[row]
-        before = self._pods_by_node.get(name)
-        if before == now:  # the same objects, compared by identity
-            return
-        if before is not None:
-            gone = [pod for uid, pod in before.items() if now.get(uid) is not pod]
-            self._count(gone, -1)
-            come = [pod for uid, pod in now.items() if before.get(uid) is not pod]
-            self._count(come, +1)
-        else:
-            self._count(now.values(), +1)
-        self._pods_by_node[name] = dict(now)
+        for change in self._changes.read():
+            self._count(change.before, -1)
+            self._count(change.after, +1)
 
     def _count(self, pods: Iterable[PodInfo], sign: int) -> None:
         for pod in pods:
