@@ -2,6 +2,6 @@
 
 - `target_load_packing`: the plugin TargetLoadPacking.
 - `load_variation_risk_balancing`: the plugin LoadVariationRiskBalancing.
-- `load_columns`: the loads and capacities of nodes as arrays.
+- `load_columns`: the loads of nodes, and their capacities of cpu, as arrays.
 - `unmeasured_pods`: pods that came too late to be in the metrics.
 """

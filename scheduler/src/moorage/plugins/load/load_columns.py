@@ -1,4 +1,4 @@
-"""The loads and capacities of all nodes as arrays, by row."""
+"""The loads of all nodes, and their capacities of cpu, as arrays by row."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from moorage.framework.loads.node_loads import (
     NodeLoads,
 )
 from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.table import NodeTable
 
 FloatArray = NDArray[np.float64]
 
 
 class LoadColumns:
-    """One type of load over all rows, for as long as loads and nodes stay the same.
+    """One type of load over all rows, for as long as the loads and the rows stay the same.
 
     Parameters
     ----------
@@ -40,7 +41,7 @@ class LoadColumns:
         self._report = report
         self._type = type_
         self._loads: NodeLoads | None = None
-        self._nodes = (-1, -1)
+        self._structure = -1
         self.mean_n: FloatArray = np.zeros(0)
         """Percent of the capacity on average; 0 where there is none."""
         self.newest_n: FloatArray = np.full(0, np.nan)
@@ -49,16 +50,13 @@ class LoadColumns:
         """Standard deviation in percent of the capacity."""
         self.known_n: NDArray[np.bool_] = np.zeros(0, np.bool_)
         """Whether the node has a metric of the type."""
-        self.cpu_capacity_n: FloatArray = np.zeros(0)
-        """Millicores."""
 
     def follow(self) -> NodeLoads | None:
-        """Take in new loads and nodes; return the loads."""
-        table = self._snapshot.table
-        nodes = (table.columns.structure, table.node_log.position)
+        """Take in new loads and rows; return the loads."""
+        structure = self._snapshot.table.columns.structure
         loads = self._report.latest
-        if loads is not self._loads or nodes != self._nodes:
-            self._loads, self._nodes = loads, nodes
+        if loads is not self._loads or structure != self._structure:
+            self._loads, self._structure = loads, structure
             self._read(loads)
         return loads
 
@@ -69,9 +67,36 @@ class LoadColumns:
         columns = np.array(found, np.float64).reshape(len(names), 4).T
         self.known_n = columns[0] > 0
         self.mean_n, self.deviation_n, self.newest_n = columns[1], columns[2], columns[3]
-        nodes = (self._snapshot.node(row) for row in range(len(names)))
-        capacities = [milli(parse_quantity(each.status.capacity.get(CPU, 0))) for each in nodes]
-        self.cpu_capacity_n = np.array(capacities, np.float64)
+
+
+class CpuCapacities:
+    """The capacities of cpu over all rows.
+
+    Parameters
+    ----------
+    table
+        The nodes.
+    """
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._structure = -1
+        self._position = 0
+        self._milli_n: FloatArray = np.zeros(0)
+
+    def by_row(self) -> FloatArray:
+        """Return float64, (nodes,): millicores; not to be changed."""
+        table = self._table
+        rows: Iterable[int] | None = table.node_log.since(self._position)
+        if rows is None or self._structure != table.columns.structure:
+            self._structure = table.columns.structure
+            self._milli_n = np.zeros(len(table.nodes))
+            rows = range(len(table.nodes))
+        self._position = table.node_log.position
+        for row in rows:
+            capacity = table.nodes[row].status.capacity.get(CPU, 0)
+            self._milli_n[row] = milli(parse_quantity(capacity))
+        return self._milli_n
 
 
 def _statistics(loads: Iterable[Load], type_: str) -> tuple[float, float, float, float]:

@@ -24,7 +24,7 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.loads.node_loads import CPU_LOAD
 from moorage.framework.points import ScoreArray
-from moorage.plugins.load.load_columns import LoadColumns
+from moorage.plugins.load.load_columns import CpuCapacities, LoadColumns
 from moorage.plugins.load.unmeasured_pods import UnmeasuredPods
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.view import NodeView
@@ -52,6 +52,7 @@ class TargetLoadPacking:
         self._default_cpu = milli(parse_quantity(args.default_requests.get(CPU, 0)))
         report = handle.loads.report_of(args.source)
         self._columns = LoadColumns(handle.snapshot, report, CPU_LOAD)
+        self._capacities = CpuCapacities(handle.snapshot.table)
         self._unmeasured = UnmeasuredPods(
             handle.snapshot.table, handle.clock, lambda pod: self._predicted(pod.pod)
         )
@@ -63,7 +64,7 @@ class TargetLoadPacking:
         if loads is None:
             return np.zeros(len(view), np.int64)
         newest_n = view.take_rows(self._columns.newest_n)
-        capacity_n = view.take_rows(self._columns.cpu_capacity_n)
+        capacity_n = view.take_rows(self._capacities.by_row())
         unmeasured_n = view.take_rows(self._unmeasured.cpu_of_rows(loads.end_seconds))
         used_n = newest_n / _FULL * capacity_n + self._predicted(pod.pod) + unmeasured_n
         has_cpu_n = capacity_n > 0
