@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from moorage.config.gate_table import V1_36, VERSIONS
-from moorage.config.strict import quoted
+from moorage.config.strict import quoted, unsupported
 
 DEFAULT_VERSION: Final = V1_36
 """The version that is emulated if nobody names one."""
@@ -62,9 +62,8 @@ def emulation_faults(
 
 
 def _unsupported(name: str, value: str, versions: tuple[str, ...]) -> str:
-    listed = ", ".join(map(quoted, versions))
+    newest = versions[-1]
     return (
-        f"{name}: Unsupported value: {quoted(value)}: supported values: {listed}; "
-        f"{versions[-1]} may also be written v{versions[-1]}, kube={versions[-1]} or "
-        f"kube=v{versions[-1]}"
+        f"{unsupported(name, value, versions)}; {newest} may also be written v{newest}, "
+        f"kube={newest} or kube=v{newest}"
     )

@@ -21,6 +21,7 @@ from moorage.api.names import qualified_name_faults
 from moorage.api.pod import NodeAffinity, TopologySpreadConstraint
 from moorage.api.schedules.durations import parse_duration
 from moorage.api.selectors import compile_node_selector_term
+from moorage.config.strict import unsupported
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 
@@ -292,7 +293,7 @@ def validate_pod_topology_spread_args(args: PodTopologySpreadArgs, path: str) ->
     faults = []
     kind, kind_path = args.defaulting_type, _child(path, "defaultingType")
     if kind not in _DEFAULTING:
-        faults.append(_unsupported(kind_path, kind, _DEFAULTING))
+        faults.append(unsupported(kind_path, kind, _DEFAULTING))
     elif kind == "System" and args.default_constraints:
         faults.append(_invalid(kind_path, kind, "when .defaultConstraints are not empty"))
     pairs: set[tuple[str, str]] = set()
@@ -335,7 +336,7 @@ def _term_faults(term: NodeSelectorTerm, path: str) -> list[str]:
 def _strategy_faults(strategy: ScoringStrategy, path: str) -> list[str]:
     faults = []
     if strategy.type not in _STRATEGIES:
-        faults.append(_unsupported(f"{path}.type", strategy.type, _STRATEGIES))
+        faults.append(unsupported(f"{path}.type", strategy.type, _STRATEGIES))
     for index, spec in enumerate(strategy.resources):
         if not 0 < spec.weight <= 100:
             rule = f"resource weight of {spec.name} not in valid range (0, 100]"
@@ -387,7 +388,7 @@ def _constraint_faults(constraint: TopologySpreadConstraint, path: str) -> list[
     if not action:
         faults.append(f"{path}.whenUnsatisfiable: Required value: can not be empty")
     elif action not in _UNSATISFIABLE:
-        faults.append(_unsupported(f"{path}.whenUnsatisfiable", action, _UNSATISFIABLE))
+        faults.append(unsupported(f"{path}.whenUnsatisfiable", action, _UNSATISFIABLE))
     if constraint.label_selector is not None:
         rule = "constraint must not define a selector, as they deduced for each pod"
         faults.append(f"{path}.labelSelector: Forbidden: {rule}")
@@ -405,11 +406,6 @@ def _child(path: str, field: str) -> str:
 def _invalid(path: str, value: str | int, rule: str) -> str:
     shown = f'"{value}"' if isinstance(value, str) else str(value)
     return f"{path}: Invalid value: {shown}: {rule}"
-
-
-def _unsupported(path: str, value: str, allowed: Sequence[str]) -> str:
-    options = ", ".join(f'"{option}"' for option in allowed)
-    return f'{path}: Unsupported value: "{value}": supported values: {options}'
 
 
 # -- kinds -----------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from moorage.config.plugin_args import (
     DefaultPreemptionArgs,
     validate_default_preemption_args,
 )
-from moorage.config.strict import invalid
+from moorage.config.strict import invalid, unsupported
 
 LEAST: Final = "Least"
 MOST: Final = "Most"
@@ -91,9 +91,7 @@ def validate_node_resources_allocatable_args(
     at = f"{path}." if path else ""
     faults = []
     if args.mode not in (LEAST, MOST):
-        faults.append(
-            f'{at}mode: Unsupported value: "{args.mode}": supported values: "{LEAST}", "{MOST}"'
-        )
+        faults.append(unsupported(f"{at}mode", args.mode, (LEAST, MOST)))
     for index, resource in enumerate(args.resources):
         if resource.weight <= 0:
             rule = f"resource weight of {resource.name} should be a positive value"

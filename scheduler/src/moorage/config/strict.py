@@ -169,10 +169,7 @@ class Reader:
         self.faults.append(f"unknown field {quoted(path)}{hint}")
 
     def _unsupported(self, path: str, value: object, allowed: Iterable[str]) -> _Broken:
-        options = ", ".join(quoted(option) for option in sorted(allowed))
-        self.faults.append(
-            f"{path}: Unsupported value: {quoted(value)}: supported values: {options}"
-        )
+        self.faults.append(unsupported(path, value, sorted(allowed)))
         return _BROKEN
 
     def _fault(self, path: str, value: object, detail: str) -> _Broken:
@@ -195,6 +192,12 @@ def quoted(value: object) -> str:
 def invalid(path: str, value: object, detail: str) -> str:
     """Return the field error for a value that is not allowed."""
     return f"{path or '<root>'}: Invalid value: {quoted(value)}: {detail}"
+
+
+def unsupported(path: str, value: object, allowed: Iterable[object]) -> str:
+    """Return the field error for a value that is none of the allowed ones."""
+    options = ", ".join(map(quoted, allowed))
+    return f"{path}: Unsupported value: {quoted(value)}: supported values: {options}"
 
 
 def _without_none(type_: Any) -> Any:

@@ -18,7 +18,7 @@ from moorage.config.plugin_args import (
     ArgsKind,
     ResourceSpec,
 )
-from moorage.config.strict import invalid
+from moorage.config.strict import invalid, unsupported
 
 __all__ = [
     "ALL",
@@ -127,12 +127,9 @@ def validate_node_resource_topology_match_args(
     for name, accepted in _CACHE_VALUES.items():
         value = getattr(args.cache, name)
         if value not in accepted:
-            listed = ", ".join(f'"{each}"' for each in accepted)
             written = msgspec.structs.fields(args.cache)
             field = next(each.encode_name for each in written if each.name == name)
-            faults.append(
-                f'{at}cache.{field}: Unsupported value: "{value}": supported values: {listed}'
-            )
+            faults.append(unsupported(f"{at}cache.{field}", value, accepted))
     return faults
 
 

@@ -15,7 +15,7 @@ import msgspec
 from moorage.api.meta import ResourceList
 from moorage.api.quantity import parse_quantity
 from moorage.config.plugin_args import Args, ArgsKind
-from moorage.config.strict import invalid
+from moorage.config.strict import invalid, unsupported
 
 METRICS_SERVER: Final = "KubernetesMetricsServer"
 PROMETHEUS: Final = "Prometheus"
@@ -112,11 +112,8 @@ def validate_trimaran_args(args: TrimaranArgs, path: str) -> list[str]:
     at = f"{path}." if path else ""
     provider, faults = args.metric_provider, []
     if not args.watcher_address and provider.type not in _PROVIDERS:
-        listed = ", ".join(f'"{each}"' for each in _PROVIDERS)
-        faults.append(
-            f'{at}metricProvider.type: Unsupported value: "{provider.type}": supported values: '
-            f"{listed}; for another source run a load-watcher and set watcherAddress"
-        )
+        fault = unsupported(f"{at}metricProvider.type", provider.type, _PROVIDERS)
+        faults.append(f"{fault}; for another source run a load-watcher and set watcherAddress")
     for field, url in (
         ("watcherAddress", args.watcher_address),
         ("metricProvider.address", provider.address),
