@@ -146,9 +146,8 @@ class FailureHandler:
         """
         message = queued.message
         current = self._give_back(queued, status, diagnosis, message=message, nomination=nomination)
-        if current is None or nomination is None or self._writes is None or current.spec.node_name:
-            return
-        self._writes.report_status(current, None, nominated=nomination.node_name)
+        if current is not None and nomination is not None:
+            self._report_status(current, None, nomination)
 
     def _give_back(
         self,
@@ -194,8 +193,6 @@ class FailureHandler:
     ) -> None:
         if self._recorder is not None:
             self._recorder.record_event(failed_scheduling(pod, message))
-        if self._writes is None or pod.spec.node_name:
-            return  # a bound pod is scheduled, whatever this attempt thought
         condition = Condition(
             type="PodScheduled",
             status="False",
@@ -203,6 +200,13 @@ class FailureHandler:
             message=message,
             observed_generation=pod.metadata.generation,
         )
+        self._report_status(pod, condition, nomination)
+
+    def _report_status(
+        self, pod: Pod, condition: Condition | None, nomination: Nomination | None
+    ) -> None:
+        if self._writes is None or pod.spec.node_name:
+            return  # a bound pod is scheduled, whatever this attempt thought
         nominated = None if nomination is None else nomination.node_name
         self._writes.report_status(pod, condition, nominated=nominated)
 
