@@ -14,7 +14,7 @@ from moorage.api.quantity import parse_quantity
 from moorage.base import aio
 from moorage.base.clock import Clock
 from moorage.base.errors import MoorageError
-from moorage.client.auth import Credential, FixedCredentials, ServerAccess
+from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bearer
 from moorage.client.extender import OneTryTransport
 from moorage.client.loads.sources import (
     loads_of_metrics_server,
@@ -114,7 +114,7 @@ def over_http(source: LoadSource) -> Transport:
     address = source.watcher_address or provider.address
     parts = urlsplit(address)
     token = "" if source.watcher_address else provider.token
-    headers = (("Authorization", f"Bearer {token}"),) if token else ()
+    headers = (bearer(token),) if token else ()
     access = ServerAccess(
         server=f"{parts.scheme}://{parts.netloc}",
         credentials=FixedCredentials(Credential(headers=headers)),
