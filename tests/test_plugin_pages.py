@@ -87,6 +87,7 @@ NO_MESSAGES = {
     "<> of group <>": "part of a longer message",
     "PodGroup <>": "part of a longer message",
     "topology spread": "the name of a part of a pod's shape",
+    "NUMA requests": "the name of a part of a pod's shape",
     "elastic quotas": "the name of a key of the cycle state",
     '<>: Invalid value: "<>": needs <>=true': "stops the program at start",
     "shares of devices": "the name of a stream of random numbers",
