@@ -58,6 +58,16 @@ async def test_together_ends_all_with_the_first_that_fails():
     assert ended == ["one", "two"]
 
 
+async def test_together_without_coroutines_lasts_until_cancelled():
+    tasks = TaskOwner()
+    nothing = tasks.spawn(aio.together(), name="nothing")
+    for _ in range(3):
+        await aio.sleep(0)
+    assert not nothing.done()
+    await tasks.cancel_all()
+    assert nothing.cancelled()
+
+
 async def test_together_cancelled_ends_all():
     ended: list[str] = []
 

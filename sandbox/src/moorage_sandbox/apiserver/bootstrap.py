@@ -20,7 +20,11 @@ from moorage.kinds.network.addresses import (
 from moorage.kinds.status import StatusError
 from moorage_sandbox.apiserver.admission.namespaces import INITIAL
 from moorage_sandbox.apiserver.custom.registration import api_service
-from moorage_sandbox.apiserver.rbac.policy import bootstrap_roles, issuer_discovery
+from moorage_sandbox.apiserver.rbac.policy import (
+    bootstrap_roles,
+    controller_roles,
+    issuer_discovery,
+)
 from moorage_sandbox.apiserver.served_kinds import served_kinds
 from moorage_sandbox.apiserver.server import ApiServer
 from moorage_sandbox.apiserver.wire.default_flows import default_flows
@@ -140,6 +144,8 @@ def _all_objects(
     server: ApiServer, authority_certificate: bytes, custom_kinds: Collection[str]
 ) -> Iterator[Obj]:
     yield from (*initial_objects(), *bootstrap_roles(), *shipped_definitions(custom_kinds))
+    if server.rbac:
+        yield from controller_roles()
     if not authority_certificate:
         return
     authentication = {

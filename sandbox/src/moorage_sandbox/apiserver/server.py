@@ -79,6 +79,11 @@ class ApiServer:
         Key for tokens of service accounts; derived from the seed if empty (tests only).
     git_version
         The release of Kubernetes that the server plays, as ``/version`` says it.
+
+    Attributes
+    ----------
+    rbac
+        Whether users are authorized by roles.
     """
 
     def __init__(
@@ -92,6 +97,7 @@ class ApiServer:
         secret: bytes = b"",
         git_version: str = GIT_VERSION,
     ) -> None:
+        self.rbac = rbac
         self._streams = streams
         self._audit: AuditLog | None = None
         self._catalog = Catalog(kinds)

@@ -6,6 +6,8 @@ pkg/controller/certificates/rootcacertpublisher.
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from contextlib import suppress
 from typing import Final
 
 from moorage.api.resources import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
@@ -30,53 +32,67 @@ class ConfigMap(Whole, frozen=True, kw_only=True):
     data: dict[str, str] = {}  # noqa: RUF012  (the codec library copies it)
 
 
-class NamespaceContents(Controller):
-    """Creates the default objects of each namespace, again after a deletion."""
+class _NamespaceController(Controller):
+    """The base of controllers that keep an object in each namespace."""
+
+    def __init__(self, around: ControllerInputs, *, name: str) -> None:
+        super().__init__(around, name=name, resource=NAMESPACES)
+        self._namespaces = around.views.view_of(NAMESPACES, Whole)
+        self.follow(self._namespaces)
+
+    async def sync(self, key: Key) -> float | None:
+        """Bring the object of a namespace to its wanted state."""
+        namespace = self._namespaces.objects.get(key)
+        if namespace is not None and namespace.metadata.deletion_timestamp is None:
+            await self._keep_object(namespace.name)
+        return None
+
+    @abstractmethod
+    async def _keep_object(self, namespace: str) -> None: ...
+
+
+class DefaultAccounts(_NamespaceController):
+    """Creates the service account ``default`` of each namespace, again after a deletion."""
 
     def __init__(self, around: ControllerInputs) -> None:
-        super().__init__(around, name="namespace-contents", resource=NAMESPACES)
-        self._authority = around.authority
-        self._namespaces = around.views.view_of(NAMESPACES, Whole)
+        super().__init__(around, name="serviceaccount-controller")
         self._accounts = around.views.view_of(SERVICE_ACCOUNTS, Whole)
+        self._accounts.tell(self._account_changed)
+
+    def _account_changed(self, old: Whole | None, new: Whole | None) -> None:
+        if new is None and old is not None and old.name == _ACCOUNT:
+            self.queue.add(("", old.namespace))
+
+    async def _keep_object(self, namespace: str) -> None:
+        if (namespace, _ACCOUNT) in self._accounts.objects:
+            return
+        metadata = {"name": _ACCOUNT, "namespace": namespace}
+        body = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+        with suppress(ConflictError):
+            await self.client.create(SERVICE_ACCOUNTS, body, namespace=namespace)
+
+
+class CertificatePublisher(_NamespaceController):
+    """Keeps the server's certificate in each namespace, if the cluster has one."""
+
+    def __init__(self, around: ControllerInputs) -> None:
+        super().__init__(around, name="root-ca-certificate-publisher")
+        self._authority = around.authority
         self._maps: View[ConfigMap] | None = None
-        self.follow(self._namespaces)
-        self._accounts.tell(self._gone)
         if around.authority:
             self._maps = around.views.view_of(CONFIG_MAPS, ConfigMap)
             self._maps.tell(self._map_changed)
-
-    def _gone(self, old: Whole | None, new: Whole | None) -> None:
-        if new is None and old is not None and old.name == _ACCOUNT:
-            self.queue.add(("", old.namespace))
 
     def _map_changed(self, old: ConfigMap | None, new: ConfigMap | None) -> None:
         found = new or old
         if old is not None and found is not None and found.name == _CERTIFICATE:
             self.queue.add(("", found.namespace))
 
-    async def sync(self, key: Key) -> float | None:
-        """Create the missing objects of a namespace."""
-        namespace = self._namespaces.objects.get(key)
-        if namespace is None or namespace.metadata.deletion_timestamp is not None:
-            return None
-        name = namespace.name
-        if (name, _ACCOUNT) not in self._accounts.objects:
-            await self._create_account(name)
-        if self._maps is not None:
-            await self._publish(self._maps, name)
-        return None
-
-    async def _create_account(self, namespace: str) -> None:
-        metadata = {"name": _ACCOUNT, "namespace": namespace}
-        body = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
-        try:
-            await self.client.create(SERVICE_ACCOUNTS, body, namespace=namespace)
-        except ConflictError:
+    async def _keep_object(self, namespace: str) -> None:
+        if self._maps is None:
             return
-
-    async def _publish(self, maps: View[ConfigMap], namespace: str) -> None:
         data = {"ca.crt": self._authority}
-        found = maps.objects.get((namespace, _CERTIFICATE))
+        found = self._maps.objects.get((namespace, _CERTIFICATE))
         if found is not None:
             if found.data != data:
                 await self.patch_object(CONFIG_MAPS, found, {"data": data})
@@ -87,7 +103,5 @@ class NamespaceContents(Controller):
             "annotations": {"kubernetes.io/description": _WHAT},
         }
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
-        try:
+        with suppress(ConflictError):
             await self.client.create(CONFIG_MAPS, body, namespace=namespace)
-        except ConflictError:
-            return

@@ -7,7 +7,8 @@ kube-controller-manager of its own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Final, Protocol, TypeAlias
 
 from moorage.base import aio
@@ -15,6 +16,7 @@ from moorage.base.clock import Clock
 from moorage.base.rng import Streams
 from moorage.client.events import EventRecorder
 from moorage.client.writes import Client
+from moorage_sandbox.controllers import names
 from moorage_sandbox.controllers.controller import ControllerInputs
 from moorage_sandbox.controllers.disruption import DisruptionController
 from moorage_sandbox.controllers.views import Views
@@ -40,11 +42,24 @@ class Part(Protocol):
 
 MakePart: TypeAlias = Callable[[ControllerInputs], Part]
 
-ALL: Final[tuple[MakePart, ...]] = (
-    VolumeControllers,
-    DisruptionController,
-    WorkloadControllers,
-)
+
+def parts_without(without: Collection[str]) -> Sequence[MakePart]:
+    """Return the parts of a cluster in which another program plays some of the controllers.
+
+    Parameters
+    ----------
+    without
+        Names of these controllers, of ``names``.
+    """
+    own: dict[str, MakePart] = {
+        names.VOLUMES: VolumeControllers,
+        names.DISRUPTION: DisruptionController,
+    }
+    parts = [make for name, make in own.items() if name not in without]
+    return (*parts, partial(WorkloadControllers, without=without))
+
+
+ALL: Final = parts_without(())
 """The parts of a cluster that has nobody else to play its controllers."""
 
 

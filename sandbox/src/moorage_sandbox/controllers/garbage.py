@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from moorage.api.meta import ApiObject, OwnerReference, PartialObject
-from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ResourceType
+from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ResourceType, group_version_path
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.errors import ConflictError, MoorageError, NotFoundError
@@ -24,15 +24,16 @@ from moorage.client.follow import Follower
 from moorage.client.objects import Key
 from moorage.client.reflector import Reflector
 from moorage.client.requests import MERGE_PATCH, patch_body
+from moorage.client.writes import Client
 from moorage.workloads.objects import Whole
 from moorage_sandbox.controllers.controller import ControllerInputs
-from moorage_sandbox.controllers.discovery import deletable_kinds
 from moorage_sandbox.controllers.owner_graph import FOREGROUND, ORPHAN, Item, OwnerGraph, item_of
 from moorage_sandbox.controllers.work_queue import WorkQueue
 
 _log = logging.getLogger(__name__)
 
 _WORKERS: Final = 10
+_VERBS: Final = frozenset({"delete", "list", "watch"})  # of the kinds that are followed
 _DISCOVER_SECONDS: Final = 30.0  # between two discoveries of the server's kinds, as upstream
 _SOON_SECONDS: Final = 0.2  # after a definition changed; a guess: the server serves it by then
 _GONE_KEPT: Final = 500  # uids known to be gone, as upstream
@@ -114,7 +115,7 @@ class GarbageCollector:
     async def _discover(self) -> None:
         """Follow new kinds, and forget kinds that no longer exist."""
         try:
-            resources = await deletable_kinds(self._client)
+            resources = await _deletable_kinds(self._client)
         except MoorageError as problem:
             _log.warning("the kinds of the server cannot be told: %s", problem)
             self._look.set()
@@ -315,3 +316,40 @@ class GarbageCollector:
             namespace=item.namespace,
             content_type=MERGE_PATCH,
         )
+
+
+async def _deletable_kinds(client: Client) -> list[ResourceType]:
+    """Ask a server for its kinds, each in its preferred version.
+
+    Raises
+    ------
+    MoorageError
+        The server refused a call or gave no valid answer.
+    """
+    groups: Any = await client.read_path("/apis")
+    versions = [("", "v1")]
+    for group in groups.get("groups") or []:
+        preferred = group.get("preferredVersion") or {}
+        versions.append((group["name"], preferred.get("version") or "v1"))
+    # A server of v1.36 has some 25 groups; asking for them in sequence would delay the start.
+    found = await asyncio.gather(*(_kinds_of(client, *each) for each in versions))
+    return [each for kinds in found for each in kinds]
+
+
+async def _kinds_of(client: Client, group: str, version: str) -> list[ResourceType]:
+    try:
+        listed: Any = await client.read_path(group_version_path(group, version))
+    except NotFoundError:
+        return []  # The version was removed after the groups were listed.
+    return [
+        ResourceType(
+            group=group,
+            version=version,
+            kind=each["kind"],
+            plural=each["name"],
+            singular=each.get("singularName") or each["kind"].lower(),
+            namespaced=bool(each.get("namespaced")),
+        )
+        for each in listed.get("resources") or []
+        if "/" not in each["name"] and set(each.get("verbs") or []) >= _VERBS
+    ]

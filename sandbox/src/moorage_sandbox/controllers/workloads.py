@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Collection
+from functools import cache, partial
 
 from moorage.api.resources import PODS, REPLICATION_CONTROLLERS
 from moorage.base import aio
 from moorage.workloads.objects import ViewedPod
-from moorage_sandbox.controllers.accounts import NamespaceContents
+from moorage_sandbox.controllers import names
+from moorage_sandbox.controllers.accounts import CertificatePublisher, DefaultAccounts
 from moorage_sandbox.controllers.autoscaler import AutoscalerController
 from moorage_sandbox.controllers.controller import Controller, ControllerInputs
 from moorage_sandbox.controllers.cron_job import CronJobController
@@ -27,6 +30,7 @@ from moorage_sandbox.controllers.pod_groups import PodGroupController
 from moorage_sandbox.controllers.replica_set import ReplicaSetController
 from moorage_sandbox.controllers.resource_claims import ClaimMaker, ClaimReleaser
 from moorage_sandbox.controllers.stateful_set import StatefulSetController
+from moorage_sandbox.controllers.views import Views
 
 
 class WorkloadControllers:
@@ -36,6 +40,8 @@ class WorkloadControllers:
     ----------
     around
         The surroundings.
+    without
+        Names of controllers that another program plays.
 
     Attributes
     ----------
@@ -43,30 +49,10 @@ class WorkloadControllers:
         Set once everything has been listed.
     """
 
-    def __init__(self, around: ControllerInputs) -> None:
+    def __init__(self, around: ControllerInputs, without: Collection[str] = ()) -> None:
         self._views = around.views
-        by_node = PodsByNode(self._views.view_of(PODS, ViewedPod))
-        self._controllers: list[Controller] = [
-            DeploymentController(around),
-            ReplicaSetController(around),
-            ReplicaSetController(around, REPLICATION_CONTROLLERS),
-            JobController(around),
-            CronJobController(around),
-            StatefulSetController(around),
-            DaemonSetController(around),
-            AutoscalerController(around),
-            PodGroupController(around),
-            ElasticQuotaController(around),
-            EndpointsController(around),
-            EndpointsMirror(around),
-            ClaimMaker(around),
-            ClaimReleaser(around),
-            NodeLifecycle(around),
-            TaintEviction(around, by_node),
-            PodCollector(around, by_node),
-            NamespaceContents(around),
-        ]
-        self._garbage = GarbageCollector(around)
+        self._controllers = [make(around) for name, make in _makers() if name not in without]
+        self._garbage = None if names.GARBAGE in without else GarbageCollector(around)
         self.ready = asyncio.Event()
 
     async def run(self) -> None:
@@ -77,10 +63,45 @@ class WorkloadControllers:
         Exception
             A task failed; the others are stopped, too.
         """
-        await aio.together(self._garbage.run(), self._work())
+        collecting = () if self._garbage is None else (self._garbage.run(),)
+        await aio.together(*collecting, self._work())
 
     async def _work(self) -> None:
         await self._views.synced()
-        await self._garbage.ready.wait()
+        if self._garbage is not None:
+            await self._garbage.ready.wait()
         self.ready.set()
         await aio.together(*(each.run() for each in self._controllers))
+
+
+def _makers() -> list[tuple[str, Callable[[ControllerInputs], Controller]]]:
+    """Return the name and the maker of every controller, in the order of their start."""
+
+    @cache
+    def by_node(views: Views) -> PodsByNode:
+        return PodsByNode(views.view_of(PODS, ViewedPod))
+
+    return [
+        (names.DEPLOYMENTS, DeploymentController),
+        (names.REPLICA_SETS, ReplicaSetController),
+        (
+            names.REPLICATION_CONTROLLERS,
+            partial(ReplicaSetController, resource=REPLICATION_CONTROLLERS),
+        ),
+        (names.JOBS, JobController),
+        (names.CRON_JOBS, CronJobController),
+        (names.STATEFUL_SETS, StatefulSetController),
+        (names.DAEMON_SETS, DaemonSetController),
+        (names.POD_AUTOSCALERS, AutoscalerController),
+        (names.POD_GROUPS, PodGroupController),
+        (names.ELASTIC_QUOTAS, ElasticQuotaController),
+        (names.ENDPOINTS, EndpointsController),
+        (names.ENDPOINTS_MIRROR, EndpointsMirror),
+        (names.RESOURCE_CLAIMS, ClaimMaker),
+        (names.RESOURCE_CLAIMS, ClaimReleaser),
+        (names.NODE_LIFECYCLE, NodeLifecycle),
+        (names.TAINT_EVICTION, lambda around: TaintEviction(around, by_node(around.views))),
+        (names.POD_COLLECTOR, lambda around: PodCollector(around, by_node(around.views))),
+        (names.SERVICE_ACCOUNTS, DefaultAccounts),
+        (names.ROOT_CERTIFICATES, CertificatePublisher),
+    ]

@@ -38,6 +38,7 @@ from moorage_sandbox.cluster.assembly import (
     open_server,
 )
 from moorage_sandbox.cluster.in_process import Handling, InProcessTransport
+from moorage_sandbox.controllers.cluster import parts_without
 from moorage_sandbox.nodeagent.agents import NodeAgents
 from moorage_sandbox.nodeagent.node_bodies import LEASE_NAMESPACE
 from moorage_sandbox.sandbox.data_directory import DataDirectory, new_identity
@@ -83,6 +84,7 @@ class SandboxServer:
             clock=clock,
             streams=self._streams,
             connect=_connect,
+            controllers=parts_without(settings.no_controllers),
             rbac=settings.rbac,
             secret=hmac.digest(identity.key, b"tokens of service accounts", "sha256"),
             authority=self._authority.certificate,

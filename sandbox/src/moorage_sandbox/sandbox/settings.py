@@ -38,6 +38,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         Users may only make the calls that roles allow.
     webhooks
         HOST:PORT of the program that stands for the Service NAMESPACE/NAME.
+    no_controllers
+        Names of the controllers that another program plays, of `moorage_sandbox.controllers.names`.
     audit_log
         File to write every call to; empty for none.
     version
@@ -58,6 +60,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     salvage: bool = False
     rbac: bool = False
     webhooks: dict[str, str] = {}
+    no_controllers: list[str] = []
     audit_log: str = ""
     version: str = DEFAULT_VERSION
     custom_kinds: list[str] = []

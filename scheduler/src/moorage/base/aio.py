@@ -281,13 +281,17 @@ async def together(*works: Coroutine[Any, Any, None]) -> None:
     """
     tasks = TaskOwner(on_failure=lambda _name, _error: None)
     try:
-        running = [tasks.spawn(work, name="together") for work in works]
+        running = [tasks.spawn(work, name="together") for work in works or [_wait_for_ever()]]
         await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
         for task in running:
             if task.done():
                 task.result()
     finally:
         await tasks.cancel_all()
+
+
+async def _wait_for_ever() -> None:
+    await asyncio.Event().wait()
 
 
 def _log_failure(name: str, error: BaseException) -> None:

@@ -1,12 +1,12 @@
 """The roles and bindings every cluster begins with.
 
-``policy.json`` next to this module lists them. The rules are those of kubernetes v1.36
-plugin/pkg/auth/authorizer/rbac/bootstrappolicy; roles are left out if a cluster of this server has
-neither their resources nor their users. Roles named ``moorage:`` are our own. Node agents create
-the namespace of leases, which in Kubernetes the API server creates, and write Events of the newer
-group. The rules of ``moorage:scheduler-extensions`` are upstream behind feature gates, or belong to
-another scheduler. Each node agent plays all nodes, so ``system:node`` is bound to their group;
-upstream the Node authorizer limits each node to its own objects.
+``policy.json`` and ``controllers.json`` next to this module list them. The rules are those of
+kubernetes v1.36 plugin/pkg/auth/authorizer/rbac/bootstrappolicy; roles are left out if a cluster of
+this server has neither their resources nor their users. Roles named ``moorage:`` are our own. Node
+agents create the namespace of leases, which in Kubernetes the API server creates, and write Events
+of the newer group. The rules of ``moorage:scheduler-extensions`` are upstream behind feature gates,
+or belong to another scheduler. Each node agent plays all nodes, so ``system:node`` is bound to
+their group; upstream the Node authorizer limits each node to its own objects.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _META = {
 }
 _AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
 _GROUP = "rbac.authorization.k8s.io"
+_CONTROLLER = "system:controller:"
 
 
 class _Policy(msgspec.Struct, frozen=True, rename="camel"):
@@ -54,10 +55,32 @@ class _Policy(msgspec.Struct, frozen=True, rename="camel"):
     bindings: list[tuple[str, str, str]]
 
 
+class _ControllerRole(msgspec.Struct, frozen=True):
+    """The role of a controller in one namespace; rules as in `_Policy`."""
+
+    namespace: str
+    name: str
+    rules: list[str]
+
+
+class _ControllerPolicy(msgspec.Struct, frozen=True, rename="camel"):
+    """The content of ``controllers.json``.
+
+    Parameters
+    ----------
+    cluster_roles
+        Name of a service account of ``kube-system`` -> the rules of its role, as in `_Policy`.
+    roles
+        Roles in single namespaces.
+    """
+
+    cluster_roles: dict[str, list[str]]
+    roles: list[_ControllerRole]
+
+
 def bootstrap_roles() -> Iterator[Obj]:
     """Yield the roles and bindings of a new cluster."""
-    data = files(__package__).joinpath("policy.json").read_bytes()
-    policy = msgspec.json.decode(data, type=_Policy)
+    policy = msgspec.json.decode(_read("policy.json"), type=_Policy)
     yield _cluster_role("cluster-admin", [dict(rule) for rule in EVERYTHING])
     for name, paths in policy.paths.items():
         yield _cluster_role(name, [{"nonResourceURLs": paths.split(), "verbs": ["get"]}])
@@ -77,6 +100,37 @@ def bootstrap_roles() -> Iterator[Obj]:
         yield _binding(name, name, kind, subject)
     yield _binding("moorage:controllers", "cluster-admin", "User", CONTROLLER_USER)
     yield from _authentication_reader()
+
+
+def controller_roles() -> Iterator[Obj]:
+    """Yield the roles and bindings of kube-controller-manager's service accounts.
+
+    Notes
+    -----
+    kubernetes v1.36 plugin/pkg/auth/authorizer/rbac/bootstrappolicy (controller_policy.go,
+    namespace_policy.go). Roles of feature gates that are off by default are left out.
+    """
+    policy = msgspec.json.decode(_read("controllers.json"), type=_ControllerPolicy)
+    for account, lines in policy.cluster_roles.items():
+        name = f"{_CONTROLLER}{account}"
+        yield _cluster_role(name, [_rule(line) for line in lines])
+        yield _object(CLUSTER_ROLE_BINDINGS.kind, name, _to_account(CLUSTER_ROLES.kind, account))
+    for role in policy.roles:
+        name, namespace = f"{_CONTROLLER}{role.name}", role.namespace
+        rules = [_rule(line) for line in role.rules]
+        yield _object(ROLES.kind, name, {"rules": rules}, namespace=namespace)
+        body = _to_account(ROLES.kind, role.name)
+        yield _object(ROLE_BINDINGS.kind, name, body, namespace=namespace)
+
+
+def _to_account(kind: str, account: str) -> Obj:
+    """Return the body of a binding of a controller's role to its service account."""
+    subject = {"kind": "ServiceAccount", "name": account, "namespace": "kube-system"}
+    return {"roleRef": _role_ref(kind, f"{_CONTROLLER}{account}"), "subjects": [subject]}
+
+
+def _read(name: str) -> bytes:
+    return files(__package__).joinpath(name).read_bytes()
 
 
 def issuer_discovery() -> Iterator[Obj]:

@@ -62,6 +62,7 @@ Examples:
   moorage up --speed 60                a minute passes in a second
   moorage up --speed 0                 time stands still, and is stepped by `moorage time step`
   moorage up --rbac                    users may do what roles grant them
+  moorage up --no-controllers          kube-controller-manager takes their place
   moorage up --listen 192.168.1.5      for clients on other machines, too
   moorage up --data DIR                kept on disk: the next `up --data DIR` goes on from there
   moorage up -d                        in the background, until `moorage down`

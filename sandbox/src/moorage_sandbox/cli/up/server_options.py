@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from moorage_sandbox.sandbox.settings import ServerSettings
 
 
+_ALL = "all"
+
+
 class ServerOptions(TypedDict):
     """The values of `server_options`, and what the scheduler's configuration asks for."""
 
@@ -28,6 +31,7 @@ class ServerOptions(TypedDict):
     salvage: bool
     rbac: bool
     webhook: tuple[str, ...]
+    no_controllers: str
     speed: float
     audit_log: Path | None
     version: str
@@ -88,6 +92,15 @@ _OPTIONS = (
         "a Service does the same.",
     ),
     click.option(
+        "--no-controllers",
+        is_flag=False,
+        flag_value=_ALL,
+        default="",
+        metavar="NAMES",
+        help="Leave these controllers to another program, by the names of kube-controller-manager, "
+        "as in --no-controllers=job-controller,deployment-controller; all of them without NAMES.",
+    ),
+    click.option(
         "--audit-log",
         type=click.Path(path_type=Path, dir_okay=False),
         default=None,
@@ -143,6 +156,30 @@ def _webhook_addresses(texts: tuple[str, ...]) -> dict[str, str]:
     return addresses
 
 
+def _left_out(text: str) -> list[str]:
+    """Return the names of controllers in an option's text.
+
+    Raises
+    ------
+    click.UsageError
+        There is no such controller.
+    """
+    if not text:
+        return []
+    from moorage_sandbox.controllers.names import NAMES
+
+    if text == _ALL:
+        return list(NAMES)
+    chosen = text.split(",")
+    unknown = [name for name in chosen if name not in NAMES]
+    if unknown:
+        raise click.UsageError(
+            f"--no-controllers: no controller is named {', '.join(unknown)}; there are "
+            f"{', '.join(NAMES)}"
+        )
+    return chosen
+
+
 def server_settings(
     options: ServerOptions,
     nodes: list[dict[str, object]],
@@ -177,6 +214,7 @@ def server_settings(
         salvage=options["salvage"],
         rbac=options["rbac"],
         webhooks=_webhook_addresses(options["webhook"]),
+        no_controllers=_left_out(options["no_controllers"]),
         audit_log=str(audit_log.absolute()) if audit_log else "",
         version=options["version"],
         custom_kinds=options["custom_kinds"],
