@@ -59,6 +59,7 @@ def test_programs_get_the_same_list() -> None:
         ),
         pytest.param(["shape"], "no such command 'shape'", id="no such command"),
         pytest.param([], "say how many nodes with --count", id="nothing"),
+        pytest.param(["--adopt", "a in"], "--adopt a in: ", id="a selector without its end"),
     ],
 )
 def test_bad_shapes_are_refused(words: list[str], message: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from moorage.base import aio
 from moorage.base.rng import Streams
 from moorage.client.writes import Client
-from moorage.nodeshapes.annotations import PLAYED
+from moorage.nodeshapes.annotations import PLAYED, asks_for_agent
 from moorage.nodeshapes.templates import default_nodes
 from moorage_sandbox.nodeagent.agents import NodeAgents
 from moorage_sandbox.nodeagent.pod_life import PodLife
@@ -35,7 +35,7 @@ def adopting(scene: Scene) -> MemoryApi:
         api = MemoryApi()
         api.changed = asyncio.Event()
         client = Client(api, rng=Streams(1).stream("client"))
-        agents = NodeAgents(client, [], clock=LoopClock(), streams=Streams(1), adopt=True)
+        agents = NodeAgents(client, [], clock=LoopClock(), streams=Streams(1), adopt=asks_for_agent)
         tasks = aio.TaskOwner()
         tasks.spawn(agents.run(), name="agents")
         try:

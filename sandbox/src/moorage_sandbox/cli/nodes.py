@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from moorage.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from moorage.api.node import Node
     from moorage.cli.render import Form
     from moorage.nodeshapes.templates import NodeTemplate
 
@@ -27,6 +29,7 @@ Examples:
   moorage nodes --kubeconfig FILE --count 50
   moorage nodes --kubeconfig FILE --nodes-from big.yaml
   moorage nodes --kubeconfig FILE --count 10 --prefix gpu --shape cpu=96,memory=1Ti,gpu=8
+  moorage nodes --kubeconfig FILE --adopt type=kwok
   moorage nodes shapes               the instance types that --shape knows
 
 \b
@@ -73,6 +76,13 @@ A node has the whole size: allocatable equals capacity, as nothing is kept for t
 @click.option(
     "--prefix", default="node", show_default=True, metavar="WORD", help="Names: WORD-1, WORD-2 ..."
 )
+@click.option(
+    "--adopt",
+    default="",
+    metavar="SELECTOR",
+    help="Play nodes that others made, too, where a label selector holds for the labels or the "
+    "annotations of the node: type=kwok, or kwok.x-k8s.io/node=fake.",
+)
 @shape_option
 @seed_option
 @verbose_option
@@ -85,6 +95,7 @@ def nodes(  # noqa: PLR0913 - one parameter an option
     count: int | None,
     nodes_from: Path | None,
     prefix: str,
+    adopt: str,
     shapes: tuple[str, ...],
     seed: int | None,
     verbose: int,
@@ -96,12 +107,6 @@ def nodes(  # noqa: PLR0913 - one parameter an option
     """
     if ctx.invoked_subcommand is not None:
         return
-    if count is None and nodes_from is None and not shapes:
-        raise click.UsageError("say how many nodes with --count, or which ones with --nodes-from")
-    if count is not None and nodes_from is not None:
-        raise click.UsageError("--count and --nodes-from exclude each other; keep one")
-    if shapes and nodes_from is not None:
-        raise click.UsageError("--shape and --nodes-from exclude each other; keep one")
     from moorage.base.clock import SystemClock
     from moorage.base.process import Ending, run_loop, until_ended
     from moorage.base.rng import Streams
@@ -111,14 +116,17 @@ def nodes(  # noqa: PLR0913 - one parameter an option
     from moorage_sandbox.sandbox.server import play_nodes
 
     start_logging(verbose)
-    templates = _templates(count, nodes_from, prefix, shapes)
+    adopted = _adopted_by(adopt)
+    templates = _templates(count, nodes_from, prefix, shapes, adopts=adopted is not None)
     clock = SystemClock()
     streams = Streams(seed)
     access = find_access(kubeconfig, context=context, clock=clock)
 
     def ready() -> None:
+        others = f", nodes with {adopt} are played" if adopt else ""
         click.echo(
-            f"{len(templates)} nodes are registered at {access.server} (seed {streams.seed})"
+            f"{len(templates)} nodes are registered at {access.server}{others} "
+            f"(seed {streams.seed})"
         )
 
     async def play() -> None:
@@ -126,7 +134,9 @@ def nodes(  # noqa: PLR0913 - one parameter an option
         await check_server(access, clock)
         transport = HttpTransport(access, user_agent="moorage-nodes")
         try:
-            await play_nodes(transport, templates, clock=clock, streams=streams, on_ready=ready)
+            await play_nodes(
+                transport, templates, clock=clock, streams=streams, on_ready=ready, adopt=adopted
+            )
         finally:
             await transport.close()
 
@@ -138,10 +148,52 @@ def nodes(  # noqa: PLR0913 - one parameter an option
     run_loop(main())
 
 
+def _adopted_by(selector: str) -> Callable[[Node], bool] | None:
+    """Return whether a node of another client is played; None without a selector.
+
+    Raises
+    ------
+    click.UsageError
+        The selector cannot be read.
+    """
+    if not selector:
+        return None
+    from moorage.api.selectors import parse_label_selector
+
+    try:
+        wanted = parse_label_selector(selector)
+    except ValueError as error:
+        raise click.UsageError(f"--adopt {selector}: {error}") from error
+
+    def adopted(node: Node) -> bool:
+        return wanted.matches({**node.metadata.annotations, **node.metadata.labels})
+
+    return adopted
+
+
 def _templates(
-    count: int | None, nodes_from: Path | None, prefix: str, shapes: tuple[str, ...]
+    count: int | None,
+    nodes_from: Path | None,
+    prefix: str,
+    shapes: tuple[str, ...],
+    *,
+    adopts: bool,
 ) -> list[NodeTemplate]:
-    """Return the templates of the wanted nodes."""
+    """Return the templates of the wanted nodes.
+
+    Raises
+    ------
+    click.UsageError
+        The options name no nodes, or exclude each other.
+    """
+    if count is None and nodes_from is None and not shapes and not adopts:
+        raise click.UsageError(
+            "say how many nodes with --count, or which ones with --nodes-from or --adopt"
+        )
+    if count is not None and nodes_from is not None:
+        raise click.UsageError("--count and --nodes-from exclude each other; keep one")
+    if shapes and nodes_from is not None:
+        raise click.UsageError("--shape and --nodes-from exclude each other; keep one")
     from moorage.nodeshapes.shapes import parse_shape, shaped_nodes
     from moorage.nodeshapes.templates import default_nodes, load_nodes
 

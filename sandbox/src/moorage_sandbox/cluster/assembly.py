@@ -36,6 +36,7 @@ from moorage.client.writes import Client
 from moorage.config.emulation import DEFAULT_VERSION
 from moorage.config.gate_table import V1_37
 from moorage.kinds.custom.shipped import SHIPPED
+from moorage.nodeshapes.annotations import asks_for_agent
 from moorage.nodeshapes.templates import NodeTemplate
 from moorage_sandbox.apiserver.bootstrap import bootstrap
 from moorage_sandbox.apiserver.served_kinds import served_kinds
@@ -235,7 +236,7 @@ class EmbeddedCluster:
             clock=settings.clock,
             streams=settings.streams,
             renew_seconds=settings.renew_seconds,
-            adopt=adopt,
+            adopt=asks_for_agent if adopt else None,
         )
         self.spawn(agents.run(), name=NODE_AGENTS)
         return agents

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from moorage.api.codec import from_dict, to_dict
@@ -32,7 +32,6 @@ from moorage.client.follow import Follower
 from moorage.client.reflector import Reflector
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.client.writes import Client
-from moorage.nodeshapes.annotations import PLAYED
 from moorage.nodeshapes.templates import NodeTemplate, name_of, template_of
 from moorage_sandbox.nodeagent import node_bodies
 from moorage_sandbox.nodeagent.extended_resources import allocatable_changes, reserved_in
@@ -64,7 +63,7 @@ class NodeAgents:
         Thousands of nodes may renew less often if no node controller requires a renewal within 40
         seconds.
     adopt
-        Play nodes of other clients as well if they have the annotation `PLAYED`.
+        Says of a node of another client whether it is played as well; None to play no such node.
 
     Attributes
     ----------
@@ -80,7 +79,7 @@ class NodeAgents:
         clock: Clock,
         streams: Streams,
         renew_seconds: int = 10,
-        adopt: bool = False,
+        adopt: Callable[[Node], bool] | None = None,
     ) -> None:
         self._client = client
         self._clock = clock
@@ -106,7 +105,7 @@ class NodeAgents:
         self._writers = KeyedWriters(clock=clock, rng=rng)
         self._recorder = EventRecorder(client, host="moorage", clock=clock, rng=rng)
         self._renew_seconds = renew_seconds
-        self._adopts = adopt
+        self._adopt_if = adopt
         self._wake = asyncio.Event()
         self.registered = asyncio.Event()
 
@@ -161,9 +160,7 @@ class NodeAgents:
             self._offer_resources(node)
             self._follow_pressure(node)
             self._answer_doubts(node)
-        elif node.name in self._own or (
-            self._adopts and node.metadata.annotations.get(PLAYED) == "true"
-        ):
+        elif node.name in self._own or (self._adopt_if is not None and self._adopt_if(node)):
             self._adopt(node)
 
     def _offer_resources(self, node: Node) -> None:
@@ -236,7 +233,7 @@ class NodeAgents:
         self._life.remove_node(node.name)
 
     def _pod_seen(self, pod: Pod) -> None:
-        if self._adopts and not self._life.plays(pod.spec.node_name):
+        if self._adopt_if is not None and not self._life.plays(pod.spec.node_name):
             self._homeless.setdefault(pod.spec.node_name, {})[pod.uid] = pod
             return
         self._carry_out(self._life.on_pod(pod, now_ns=self._clock.now_ns()))

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
+from moorage.api.node import Node
 from moorage.api.resources import LEASES, NODES
 from moorage.base.aio import TaskOwner, together
 from moorage.base.certificates import LOCAL_NAMES, KeyPair, kubeconfig, server_context
@@ -251,6 +252,7 @@ async def play_nodes(
     clock: Clock,
     streams: Streams,
     on_ready: Callable[[], None],
+    adopt: Callable[[Node], bool] | None = None,
 ) -> None:
     """Play kubelet for nodes of any API server until cancelled.
 
@@ -262,6 +264,8 @@ async def play_nodes(
         Templates of the nodes.
     on_ready
         Called once when all nodes are registered.
+    adopt
+        As of `NodeAgents`.
 
     Raises
     ------
@@ -269,7 +273,7 @@ async def play_nodes(
         A node was refused.
     """
     client = Client(transport, rng=streams.stream("nodes/client"))
-    agents = NodeAgents(client, nodes, clock=clock, streams=streams)
+    agents = NodeAgents(client, nodes, clock=clock, streams=streams, adopt=adopt)
 
     async def report() -> None:
         await agents.registered.wait()

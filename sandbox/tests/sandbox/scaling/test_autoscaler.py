@@ -15,6 +15,7 @@ from moorage.base.rng import Streams
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.client.writes import Client
 from moorage.config.own import LoadedConfiguration
+from moorage.nodeshapes.annotations import asks_for_agent
 from moorage.plugins.in_tree import in_tree_registry
 from moorage_sandbox.cluster.in_process import InProcessTransport
 from moorage_sandbox.nodeagent.agents import NodeAgents
@@ -77,7 +78,7 @@ def play(scene: Scene, *, bounds: Bounds = FEW, shapes: tuple[str, ...] = ("cpu=
                 registry=in_tree_registry(),
                 idle_seconds=60,
             )
-            agents = NodeAgents(client, [], clock=clock, streams=streams, adopt=True)
+            agents = NodeAgents(client, [], clock=clock, streams=streams, adopt=asks_for_agent)
             tasks.spawn(agents.run(), name="agents")
             scaler = Autoscaler(client, rules, clock=clock, streams=streams)
             tasks.spawn(scaler.run(), name="autoscaler")

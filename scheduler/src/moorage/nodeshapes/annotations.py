@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from moorage.api.node import Node
 from moorage.api.pod import Container, Pod, Probe
 from moorage.nodeshapes.commands import course_of
 
 PLAYED = "moorage.dev/played"
 """Annotation of nodes of other clients: ``true`` asks the agents to play the node as well."""
+_PLAYED_BY_KWOK: Final = ("kwok.x-k8s.io/node", "fake")
 START_SECONDS: Final = "moorage.dev/start-seconds"
 STARTUP_SECONDS: Final = "moorage.dev/startup-seconds"
 READY_SECONDS: Final = "moorage.dev/ready-seconds"
@@ -34,6 +36,19 @@ _LISTS: Final = (RUN_SECONDS, EXIT_CODE)
 _NUMBER_LIMIT: Final = 1e9  # a guess: 30 years are enough, and nanoseconds still fit 64 bits
 # A guess: long enough to see a Job at work.
 _JOB_RUN_SECONDS: Final = 5.0
+
+
+def asks_for_agent(node: Node) -> bool:
+    """Whether the annotations of a node of another client ask that the agents play it.
+
+    Notes
+    -----
+    kwok (kubernetes-sigs/kwok v0.7) plays nodes with its own annotation when it is started with
+    ``--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake``.
+    """
+    annotations = node.metadata.annotations
+    key, value = _PLAYED_BY_KWOK
+    return annotations.get(PLAYED) == "true" or annotations.get(key) == value
 
 
 def number(pod: Pod, annotation: str, default: float) -> float:
