@@ -8,9 +8,9 @@ STAMP := $(VENV)/.built
 SOURCES := scheduler sandbox lab tests tools conftest.py
 UV := .cache/uv/bin/uv
 # The extras but lab, whose package is of this repository.
-EXTRAS := $(foreach each,arrow plot sweep otel dra dev,--extra $(each))
+EXTRAS := $(foreach each,arrow plot sweep otel dra site dev,--extra $(each))
 
-.PHONY: up venv test test-slow test-pages test-page page-bench page-check page-fmt test-install wheel release audit check proof fmt fmt-check lint types imports bench bench-compare soak handover docs docs-check lock licences performance worlds
+.PHONY: up venv test test-slow test-pages test-page page-bench page-check page-fmt test-install wheel release audit check proof fmt fmt-check lint types imports bench bench-compare soak handover docs docs-check site lock licences performance worlds
 
 up: $(STAMP)  ## start a cluster on this machine; ARGS='--nodes 50 --empty'
 	@$(BIN)/moorage up $(ARGS)
@@ -101,6 +101,9 @@ licences: $(STAMP)  ## record the licences of all locked packages, after make lo
 
 docs: $(STAMP)  ## write the generated reference pages
 	$(BIN)/python -m tools.pages.generate && $(BIN)/python -m tools.pages.conformance_table
+
+site: $(STAMP)  ## build the documents as a site in dist/site, strictly, without network; VERSIONS='0.1.0 0.2.0' are linked
+	MOORAGE_SITE_VERSIONS="$(VERSIONS)" $(BIN)/python -m tools.site.build $(ARGS)
 
 docs-check: $(STAMP)
 	$(BIN)/python -m tools.pages.generate --check

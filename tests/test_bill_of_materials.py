@@ -9,7 +9,7 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 from tools.release.bill_of_materials import bill
-from tools.release.cut import bill_of_materials
+from tools.release.build import bill_of_materials
 from tools.release.packages import locked, vendored
 
 FILES = {"moorage-0.2.0.tar.gz": "1" * 64, "moorage-0.2.0-py3-none-any.whl": "2" * 64}

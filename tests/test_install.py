@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ import pytest
 import moorage
 from sandbox.tests.sandbox.process import Up
 from tests import packages
-from tools.release.cut import PARTS, build
+from tools.release.build import PARTS, build
 
 ROOT = Path(__file__).resolve().parents[1]
 FAMILY = ROOT / "lab" / "tests" / "conformance" / "data" / "public" / "declaredfeatures.jsonl.gz"
@@ -83,13 +84,14 @@ class Installed:
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The wheel and the sdist of this checkout, by kind, and the wheels of its parts, by folder."""
+    """The wheel and the sdist of this checkout, by kind, and those of its parts, by folder."""
     target = tmp_path_factory.mktemp("dist")
     paths = [target / name for name in build(ROOT, target)]
     wheels = {path.name.partition("-")[0]: path for path in paths if path.suffix == ".whl"}
-    (sdist,) = (path for path in paths if path.suffix != ".whl")
+    sdists = {path.name.partition("-")[0]: path for path in paths if path.suffix != ".whl"}
     parts = {part: wheels[f"moorage_{part}"] for part in PARTS}
-    return {"wheel": wheels["moorage"], "sdist": sdist, **parts}
+    sources = {f"{part} sdist": sdists[f"moorage_{part}"] for part in PARTS}
+    return {"wheel": wheels["moorage"], "sdist": sdists["moorage"], **parts, **sources}
 
 
 def test_a_second_build_has_the_same_bytes(built: dict[str, Path], tmp_path: Path) -> None:
@@ -97,6 +99,20 @@ def test_a_second_build_has_the_same_bytes(built: dict[str, Path], tmp_path: Pat
     assert digests == {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in built.values()
     }
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_sdist_of_a_part_builds_the_same_wheel(
+    part: str, built: dict[str, Path], tmp_path: Path
+) -> None:
+    with tarfile.open(built[f"{part} sdist"]) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (folder,) = tmp_path.iterdir()
+    hatchling = str(Path(sys.executable).with_name("hatchling"))
+    command = [hatchling, "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.read_bytes() == built[part].read_bytes()
 
 
 @pytest.fixture(scope="session", params=["wheel", "sdist"])

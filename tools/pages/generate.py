@@ -27,6 +27,7 @@ from tools.pages.metrics_page import metrics_page
 from tools.pages.performance_page import performance_page
 from tools.pages.plugin_pages import Costs, plugin_pages, read_costs
 from tools.pages.plugin_points_page import plugin_points_page
+from tools.pages.questions_page import questions_page
 from tools.pages.reasons_page import reason_pages
 from tools.pages.server_versions_page import server_versions_page
 from tools.pages.worlds_page import worlds_page
@@ -88,6 +89,7 @@ def pages() -> dict[Path, str]:
     found |= {REFERENCE / "reasons" / name: text for name, text in reason_pages().items()}
     found |= pages_with_examples(REFERENCE.parent)
     found[REFERENCE / "plugin-points.md"] = plugin_points_page()
+    found[REFERENCE / "questions.md"] = questions_page()
     found[REFERENCE / "capabilities.md"] = capabilities_page()
     found[REFERENCE / "failure-paths.md"] = failure_paths.page()
     found[REFERENCE / "pod-states.md"] = state_tables.state_page()

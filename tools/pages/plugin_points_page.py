@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
-from unittest.mock import Mock
 
 from moorage import plugin
-from moorage.cli.run.serving import questions_of
-from moorage.explain.workloads.question import explain_object_question
 from moorage.framework.declaring import FORMS
 from moorage.framework.signatures import MAY_WAIT, METHODS, NEEDED_BESIDE
-from moorage.service.questions.question import PREFIX, BodyQuestion, Question
-from moorage.what_if.question import tried_questions
+from moorage.service.questions.question import PREFIX
+from tools.pages.questions_page import questions_over_http
 
 _HEAD = """# Extension points
 
@@ -63,7 +60,7 @@ are reused for replicas, or that its PreBind may run next to others.
 _QUESTIONS = """## Questions over HTTP
 
 A running scheduler answers questions on its secure port, in JSON. A program that only wants to
-know needs no plugin. `GET /moorage/v1/openapi.json` describes parameters and answers.
+know needs no plugin. [Questions over HTTP](questions.md) has parameters and answers.
 [The code map](../explanation/code-map.md) says where a new question goes.
 
 | Question | Answers |
@@ -109,17 +106,12 @@ def _wrapped(method: str, signature: str) -> str:
 
 
 def _questions() -> str:
-    nobody = Mock()  # only a question that is asked needs a scheduler
-    asked: list[Question | BodyQuestion] = [
-        *questions_of(nobody, nobody, nobody),
-        *tried_questions(nobody, nobody, nobody, nobody),
-        explain_object_question(nobody, nobody),
+    without_body, with_body = questions_over_http()
+    rows = [
+        *(f"| `GET {PREFIX}{each.path}` | {each.summary} |\n" for each in without_body),
+        *(f"| `POST {PREFIX}{each.path}` | {each.summary} |\n" for each in with_body),
     ]
-    rows = []
-    for each in asked:
-        method = "GET" if isinstance(each, Question) else "POST"
-        rows.append(f"| `{method} {PREFIX}{each.path}` | {each.summary} |\n")
-    return _QUESTIONS + "".join(sorted(rows)) + "\n"
+    return _QUESTIONS + "".join(rows) + "\n"
 
 
 def _names() -> str:

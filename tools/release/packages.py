@@ -40,6 +40,7 @@ ALLOWED: Final = frozenset(
         "Apache-2.0",
         "BSD-2-Clause",
         "BSD-3-Clause",
+        "CC-PDDC",
         "CC0-1.0",
         "HPND",
         "ISC",
@@ -65,10 +66,13 @@ _CLASSIFIED: Final = {
 """Licences by classifier, where a classifier tells exactly one. "BSD License" tells none."""
 
 _READ: Final = {
+    "alabaster": "BSD-3-Clause",
     "colorama": "BSD-3-Clause",
     "contourpy": "BSD-3-Clause",
     "cycler": "BSD-3-Clause",
     "defusedxml": "PSF-2.0",
+    # Its wheel is without the one file under the GPL, an editor's mode.
+    "docutils": "CC-PDDC AND BSD-2-Clause AND BSD-3-Clause",
     "google-re2": "BSD-3-Clause",
     "grimp": "BSD-2-Clause",
     "import-linter": "BSD-2-Clause",
@@ -77,6 +81,12 @@ _READ: Final = {
     "matplotlib": "PSF-2.0",
     "partd": "BSD-3-Clause",
     "protobuf": "BSD-3-Clause",
+    "sphinxcontrib-applehelp": "BSD-2-Clause",
+    "sphinxcontrib-devhelp": "BSD-2-Clause",
+    "sphinxcontrib-htmlhelp": "BSD-2-Clause",
+    "sphinxcontrib-jsmath": "BSD-2-Clause",
+    "sphinxcontrib-qthelp": "BSD-2-Clause",
+    "sphinxcontrib-serializinghtml": "BSD-2-Clause",
     "uvloop": "MIT OR Apache-2.0",
     "zict": "BSD-3-Clause",
 }

@@ -68,12 +68,12 @@ def explain_question(scheduler: Scheduler, clock: Clock) -> Question:
             ),
             Parameter(
                 name="node",
-                description="A node that is told besides the best ones.",
+                description="A node that is listed in addition to the best ones.",
                 names="node",
             ),
             Parameter(
                 name="all",
-                description="Whether every node is told, instead of the ten best.",
+                description="Whether every node is listed, instead of the ten best.",
                 schema={"type": "string", "enum": ["true", "false"], "default": "false"},
             ),
         ),
