@@ -10,9 +10,9 @@ A `Target` is what a path addresses: a resource, perhaps an object, perhaps a su
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -26,6 +26,22 @@ from moorage_sandbox.storage.record import Record
 _encode = msgspec.json.Encoder().encode
 
 EVENTS = "events"
+
+
+class Converter(Protocol):
+    """Converts custom resources between the versions of their definition."""
+
+    def convert(self, objs: Sequence[Obj], wanted: str) -> list[Obj]:
+        """Return objects in another API version.
+
+        Raises
+        ------
+        AnswersNeeded
+            A webhook has to answer first.
+        StatusError
+            500: they cannot be converted.
+        """
+        ...
 
 
 class Served(msgspec.Struct, frozen=True, dict=True):
@@ -42,12 +58,15 @@ class Served(msgspec.Struct, frozen=True, dict=True):
     renewed
         Version of the last write that changed the definition's schema. Objects with a version up
         to it may lack defaults, and get them when they are read.
+    converter
+        Converts custom resources between versions; None where versions differ in the name only.
     """
 
     kind: ServedKind
     stored_kind: ServedKind
     custom: bool = False
     renewed: int = 0
+    converter: Converter | None = None
 
     @cached_property
     def shelf(self) -> str:
@@ -81,14 +100,49 @@ class Served(msgspec.Struct, frozen=True, dict=True):
     def to_stored(self, obj: Obj) -> Obj:
         """Return the stored form of a served object."""
         if self.custom:
-            return obj | {"apiVersion": self.stored_kind.resource.api_version}
+            return self._in_version(obj, self.stored_kind.resource.api_version)
         return self._translation.to_stored(obj) if self._translation else obj
 
     def from_stored(self, obj: Obj) -> Obj:
         """Return the served form of a stored object."""
         if self.custom:
-            return obj | {"apiVersion": self.kind.resource.api_version}
+            return self._in_version(obj, self.kind.resource.api_version)
         return self._translation.from_stored(obj) if self._translation else obj
+
+    def _in_version(self, obj: Obj, wanted: str) -> Obj:
+        if self.converter is None or obj["apiVersion"] == wanted:
+            return obj | {"apiVersion": wanted}
+        return self.converter.convert([obj], wanted)[0]
+
+    def prepare_reads(self, records: Iterable[Record]) -> None:
+        """Have many stored objects converted together, which will be read one by one.
+
+        Raises
+        ------
+        AnswersNeeded
+            A webhook has to answer first.
+        StatusError
+            500: they cannot be converted.
+        """
+        if self.converter is None:
+            return
+        wanted = self.kind.resource.api_version
+        objs = map(self._stored_form, records)
+        others = [obj for obj in objs if obj["apiVersion"] != wanted]
+        self.converter.convert(others, wanted)
+
+    def prepare_write(self, obj: Obj) -> None:
+        """Have an object in the ruled form converted to the stored form, and back for the answer.
+
+        Raises
+        ------
+        AnswersNeeded
+            A webhook has to answer first: once the object is stored it would be too late.
+        StatusError
+            500: it cannot be converted.
+        """
+        if self.converter is not None:
+            self.from_stored(self.stored_from_ruled(obj))
 
     def to_ruled(self, obj: Obj, *, status: bool = False) -> Obj:
         """Return a served object, which is changed, with defaults in the ruled form.
@@ -134,10 +188,15 @@ class Served(msgspec.Struct, frozen=True, dict=True):
         -----
         Upstream drops and defaults fields by the stored version whenever it reads an object.
         """
+        return self.from_stored(self._stored_form(record))
+
+    def _stored_form(self, record: Record) -> Obj:
         obj = record.decode()
-        if record.version <= self.renewed:
+        # The schema says nothing about an object that waits in another version for its webhook.
+        other = self.converter and obj["apiVersion"] != self.stored_kind.resource.api_version
+        if record.version <= self.renewed and not other:
             self.stored_kind.default(obj)
-        return self.from_stored(obj)
+        return obj
 
     def data(self, record: Record) -> bytes:
         """Return a record's bytes in the served form."""
@@ -172,6 +231,7 @@ class Catalog:
     """Every served resource, found by group, version and plural.
 
     Custom resources come and go with their definitions; ``generation`` counts these changes.
+    ``converts`` says whether a webhook converts some of them.
 
     Parameters
     ----------
@@ -182,6 +242,7 @@ class Catalog:
     def __init__(self, kinds: Sequence[ServedKind]) -> None:
         self.kinds = tuple(kind for kind in kinds if not kind.stored_only)
         self.generation = 0
+        self.converts = False
         self._builtin = self.kinds
         # Name of a definition -> its served versions, and one of them for its shelf.
         self._custom: dict[str, tuple[tuple[Served, ...], Served]] = {}
@@ -230,6 +291,11 @@ class Catalog:
             for served in self._custom[name][0]:
                 resource = served.kind.resource
                 self._served.setdefault((resource.api_version, resource.plural), served)
+        self.converts = any(
+            served.converter is not None
+            for versions, _ in self._custom.values()
+            for served in versions
+        )
         added = [s.kind for path, s in self._served.items() if path not in self._builtin_served]
         self.kinds = (*self._builtin, *added)
         self.generation += 1
@@ -314,6 +380,11 @@ class Routes:
         # (path, generation of the catalog, target) of the last question, replaced as a whole:
         # the worker thread asks, too.
         self._last: tuple[str, int, Target] | None = None
+
+    @property
+    def converts(self) -> bool:
+        """Whether a webhook converts objects of some resource."""
+        return self._catalog.converts
 
     def find(self, path: str) -> Target | None:
         """Return the target of a path; None where the path addresses no served resource."""

@@ -115,7 +115,9 @@ class Lanes:
         return self._routes.find(request.path) is not None
 
     def may_ask(self, request: Request) -> bool:
-        """Whether webhooks may have to be asked about a call."""
+        """Whether webhooks may have to be asked for a call: to admit it, or to convert objects."""
+        if self._routes.converts:
+            return True
         return request.method not in READS and any(self._webhooks.shelves)
 
     async def run(self, request: Request) -> Reply:

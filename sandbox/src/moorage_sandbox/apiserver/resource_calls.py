@@ -207,6 +207,8 @@ class ResourceCalls:
         if not target.name:
             return self._delete_many(target, query, renderer, options)
         served = target.served
+        if served.converter is not None:
+            served.prepare_reads([get_record(self._world.store, target)])
         check = partial(self._admission.check_delete, dry_run=bool(options.dry_run))
         deleted = self._deleter.delete_object(target, options, check)
         if not deleted.gone or served.kind.shown_when_deleted:
@@ -228,6 +230,7 @@ class ResourceCalls:
         if self._admission.checks_deletes:
             check = partial(self._admission.check_delete, dry_run=bool(options.dry_run))
         found = list(self._lister.matching(target, read_selection(target, query)))
+        target.served.prepare_reads(found)
         records = self._deleter.delete_all(target.served, found, options, check)
         return deleted_reply(renderer, records, self._world.store.version)
 

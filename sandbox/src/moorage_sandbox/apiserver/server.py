@@ -45,6 +45,7 @@ from moorage_sandbox.apiserver.rbac.reviews import Reviews
 from moorage_sandbox.apiserver.resource_calls import ResourceCalls
 from moorage_sandbox.apiserver.verbs.deleting import Deleter
 from moorage_sandbox.apiserver.verbs.writing import Writer
+from moorage_sandbox.apiserver.webhooks.addresses import HookAddresses
 from moorage_sandbox.apiserver.webhooks.admission import Webhooks
 from moorage_sandbox.apiserver.webhooks.gathering import Gathering, Sender
 from moorage_sandbox.apiserver.wire.render import status_reply
@@ -106,7 +107,8 @@ class ApiServer:
         self._world = World(self._catalog, self._store, clock, rng, git_version=git_version)
         self._durability = Durability()
         self._deleter = Deleter(self._world)
-        self._definitions = Definitions(self._world, self._deleter)
+        self._hook_addresses = HookAddresses(self._world)
+        self._definitions = Definitions(self._world, self._deleter, self._hook_addresses)
         self._addresses = ServiceAddresses(self._world, self._deleter)
         self._quotas = Quotas(self._world)
         self._expiry = EventExpiry(self._world)
@@ -115,7 +117,7 @@ class ApiServer:
         self._escalation = Escalation(self._authorizer)
         policies, mutations = Policies(self._world), Mutations(self._world)
         self._namespaces = Namespaces(self._world, self._deleter)
-        self._webhooks = Webhooks(self._world, policies.notes)
+        self._webhooks = Webhooks(self._world, policies.notes, self._hook_addresses)
         admission = Admission(
             self._world,
             self._quotas,
@@ -268,7 +270,7 @@ class ApiServer:
 
     def map_services(self, addresses: Mapping[str, str]) -> None:
         """Ask the webhooks of services (NAMESPACE/NAME) at these addresses (HOST:PORT)."""
-        self._webhooks.addresses.by_service = addresses
+        self._hook_addresses.by_service = addresses
 
     def use_sender(self, sender: Sender) -> None:
         """Send the reviews of webhooks by another way than over HTTPS."""

@@ -1,8 +1,7 @@
 """Rules about the conversion of a definition: its strategy, and the webhook that converts.
 
-Place in the flow: `definition` checks each definition here. Objects of one version need no
-conversion, so a definition with the strategy ``Webhook`` is accepted while it serves and stores one
-version only. Mirrors kubernetes v1.36 apiextensions-apiserver pkg/apis/apiextensions/validation,
+Place in the flow: `definition` checks each definition here, and `converter` asks the webhook.
+Mirrors kubernetes v1.36 apiextensions-apiserver pkg/apis/apiextensions/validation,
 validateCustomResourceConversion.
 """
 
@@ -11,8 +10,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from moorage.kinds.fields import one_of
-from moorage.kinds.kind import FieldError, forbidden, invalid, required
-from moorage.kinds.tree import child, objects, strings, text
+from moorage.kinds.kind import FieldError, forbidden, required
+from moorage.kinds.tree import child, text
 from moorage.policies.hook_rules import check_client, check_review_versions
 
 HTTPS_PORT: Final = 443
@@ -41,17 +40,4 @@ def check_conversion(obj: Any, where: str) -> list[FieldError]:
             webhook.get("conversionReviewVersions"),
             f"{_FIELD}.webhook.conversionReviewVersions",
         )
-    return errors + _several_versions(obj)
-
-
-def _several_versions(obj: Any) -> list[FieldError]:
-    """Refuse a definition whose objects would have to be converted: nothing here converts them."""
-    versions = objects(obj, "spec", "versions")
-    served = {text(each, "name") for each in versions if each.get("served")}
-    stored = {text(each, "name") for each in versions if each.get("storage")}
-    stored |= set(strings(obj, "status", "storedVersions"))
-    names = sorted(served | stored)
-    if len(names) < 2:
-        return []
-    detail = f"this server calls no webhooks to convert objects between {', '.join(names)}"
-    return [invalid(f"{_FIELD}.strategy", "Webhook", detail)]
+    return errors

@@ -11,11 +11,13 @@ from moorage.base.clock import rfc3339
 from moorage.kinds.cells import is_true
 from moorage.kinds.custom.custom_kind import DEFINITIONS, custom_kind
 from moorage.kinds.kind import Obj
-from moorage.kinds.tree import put_condition
+from moorage.kinds.tree import put_condition, text
 from moorage_sandbox.apiserver.catalog import Served
+from moorage_sandbox.apiserver.custom.converter import WebhookConverter
 from moorage_sandbox.apiserver.custom.definition import CLEANUP
 from moorage_sandbox.apiserver.custom.registration import Registration
 from moorage_sandbox.apiserver.verbs.deleting import DeleteOptions, Deleter
+from moorage_sandbox.apiserver.webhooks.addresses import HookAddresses
 from moorage_sandbox.apiserver.world import World
 from moorage_sandbox.rules.validation import rules_of
 from moorage_sandbox.storage.record import Record
@@ -30,10 +32,13 @@ class Definitions:
         Holds the definitions.
     deleter
         Deletes the objects of a definition that is being deleted.
+    addresses
+        The places where webhooks listen.
     """
 
-    def __init__(self, world: World, deleter: Deleter) -> None:
+    def __init__(self, world: World, deleter: Deleter, addresses: HookAddresses) -> None:
         self._world = world
+        self._addresses = addresses
         self._deleter = deleter
         self._served = world.catalog.by_plural("customresourcedefinitions")
         # Definitions whose objects are being deleted: deletions of their objects are reported here,
@@ -86,6 +91,9 @@ class Definitions:
             custom_kind(definition, each, rules_of) for each in versions if each.get("storage")
         )
         renewed = self._renewed[name]
+        converter = None
+        if text(definition, "spec", "conversion", "strategy") == "Webhook":
+            converter = WebhookConverter(definition, self._addresses)
         shelf = Served(stored, stored, custom=True, renewed=renewed)
         served = []
         for version in versions:
@@ -93,7 +101,9 @@ class Definitions:
                 kind = (
                     stored if version.get("storage") else custom_kind(definition, version, rules_of)
                 )
-                served.append(Served(kind, stored, custom=True, renewed=renewed))
+                served.append(
+                    Served(kind, stored, custom=True, renewed=renewed, converter=converter)
+                )
         # Built here, which may take long; used where the catalog is read.
         self._world.run_in_one_step(lambda: self._world.catalog.put_custom(name, served, shelf))
 

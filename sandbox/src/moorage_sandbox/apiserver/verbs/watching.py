@@ -22,6 +22,7 @@ from moorage.kinds.status import expired, version_too_large
 from moorage_sandbox.apiserver.catalog import Target
 from moorage_sandbox.apiserver.verbs.reading import Lister, check_list_options
 from moorage_sandbox.apiserver.verbs.selection import Selection, read_selection
+from moorage_sandbox.apiserver.webhooks.conversions import Conversions
 from moorage_sandbox.apiserver.wire.render import Renderer
 from moorage_sandbox.apiserver.wire.requests import Query, version_number
 from moorage_sandbox.apiserver.world import World
@@ -91,7 +92,8 @@ class Watcher:
         """
         check_list_options(query, watching=True)
         plan = self._plan(target, query)
-        return self._stream(self._store.shelf(target.served.shelf), plan, renderer)
+        conversions = Conversions(target.served)
+        return self._stream(self._store.shelf(target.served.shelf), plan, renderer, conversions)
 
     def close(self) -> None:
         """End every stream; streams opened later end at once."""
@@ -121,12 +123,17 @@ class Watcher:
             timeout_seconds=timeout or TIMEOUT_SECONDS_MIN * (1 + self._rng.random()),
         )
 
-    async def _stream(self, shelf: Shelf, plan: _Plan, renderer: Renderer) -> AsyncIterator[bytes]:
+    async def _stream(
+        self, shelf: Shelf, plan: _Plan, renderer: Renderer, conversions: Conversions
+    ) -> AsyncIterator[bytes]:
         loop, log = asyncio.get_running_loop(), shelf.log
         end_at = loop.time() + plan.timeout_seconds
         long = renderer.takes_long(plan.initial or ())
-        chunks = _initial(plan, renderer)
-        while chunk := await self._done(partial(next, chunks, b""), long=long):
+        if (error := await conversions.prepare(plan.initial or ())) is not None:
+            yield renderer.error(error)
+            return
+        first_lines = conversions.known_to(partial(next, _initial(plan, renderer), b""))
+        while chunk := await self._done(first_lines, long=long):
             yield chunk
             # A reader that takes everything at once must not keep other calls from the loop.
             await sleep(0)
@@ -142,7 +149,12 @@ class Watcher:
                     )
                     return
                 if changes:
-                    render = partial(self._shared.chunks, log, changes, plan.selection, renderer)
+                    if (error := await conversions.prepare(_records_of(changes))) is not None:
+                        yield renderer.error(error)
+                        return
+                    render = conversions.known_to(
+                        partial(self._shared.chunks, log, changes, plan.selection, renderer)
+                    )
                     long = renderer.takes_long(change.record for change in changes)
                     for chunk in await self._done(render, long=long):
                         yield chunk
@@ -201,6 +213,14 @@ class _SharedChunks:
             while len(self._rendered) > _SHARED_MAX:
                 self._rendered.popitem(last=False)
         return chunks
+
+
+def _records_of(changes: Iterable[Change]) -> Iterator[Record]:
+    """Yield what a watcher may see of changes."""
+    for change in changes:
+        yield change.record
+        if change.previous is not None:
+            yield change.previous
 
 
 def _lines(changes: Iterable[Change], selection: Selection, renderer: Renderer) -> Iterator[bytes]:

@@ -159,6 +159,7 @@ class Writer:
             raise invalid_object(kind.resource, meta.get("name") or "", errors)
         self._admission.admit_object(served, obj, None, dry_run=dry_run)
         self._admission.check_webhooks(served, (obj, None), name=sent_name, dry_run=dry_run)
+        served.prepare_write(obj)
         return world.run_in_one_step(lambda: self._store_new(served, obj, dry_run=dry_run))
 
     def _store_new(self, served: Served, obj: Obj, *, dry_run: bool) -> Record:
@@ -359,6 +360,7 @@ class Writer:
         )
         if new == old:
             return record
+        served.prepare_write(new)
         return self._world.run_in_one_step(
             lambda: self._store_changed(served, record, (new, old), subresource, dry_run=dry_run)
         )

@@ -67,19 +67,19 @@ class Webhooks:
         Holds the configurations.
     notes
         Takes warnings and audit annotations.
+    addresses
+        The places where webhooks listen.
 
     Attributes
     ----------
-    addresses
-        The places where webhooks listen.
     shelves
         The configurations: while all are empty, no webhook is asked about anything.
     """
 
-    def __init__(self, world: World, notes: Notes) -> None:
+    def __init__(self, world: World, notes: Notes, addresses: HookAddresses) -> None:
         self._world = world
         self._notes = notes
-        self.addresses = HookAddresses(world)
+        self._addresses = addresses
         self._mutating = StoredHooks(world, MUTATING_WEBHOOK_CONFIGURATIONS)
         self._validating = StoredHooks(world, VALIDATING_WEBHOOK_CONFIGURATIONS)
         self.shelves = (self._mutating.shelf, self._validating.shelf)
@@ -262,7 +262,7 @@ class Webhooks:
         version = review_version(strings(hook.fields, "admissionReviewVersions"))
         question = Question(
             about=visit.about,
-            endpoint=self.addresses.endpoint(hook.client),
+            endpoint=self._addresses.endpoint(hook.client),
             timeout_seconds=number(hook.fields, "timeoutSeconds") or _TIMEOUT_SECONDS,
             review=review_of(subject, visit.called.kind.resource, version),
         )

@@ -6,10 +6,10 @@ Place in the flow: `admission` looks for answers here, and `gathering` puts them
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -92,6 +92,10 @@ class Answer(msgspec.Struct, frozen=True):
     failure: str = ""
 
 
+Ask: TypeAlias = Callable[[Sequence[Question], float], Awaitable[Sequence[tuple[Question, Answer]]]]
+"""Asks webhooks, for so many seconds at most."""
+
+
 class HookError(Exception):
     """A webhook gave no answer that can be used; the text says why."""
 
@@ -127,6 +131,8 @@ class Answers:
         The server's clock.
     seed
         Decides about uids and generated names.
+    ask
+        Asks webhooks at once, for so many seconds at most, and returns their answers.
 
     Attributes
     ----------
@@ -138,19 +144,27 @@ class Answers:
         The objects that the call has deleted so far, where it deletes many.
     size_bytes
         Length of all answers.
+    conversions
+        Objects that a webhook has converted for the call, by their content and the wanted version.
     reviewed
         Whether the body of the call has been reviewed: the objects that it changes are not.
     """
 
-    def __init__(self, request: Request, clock: Clock, seed: int) -> None:
+    def __init__(self, request: Request, clock: Clock, seed: int, ask: Ask) -> None:
         self.request = request
+        self.ask = ask
         self.clock: Clock = _Moment(clock)
         self.deleted: list[Record] = []
+        self.conversions: dict[bytes, Obj] = {}
         self.size_bytes = 0
         self._seed = seed
         self._answers: dict[tuple[str, bytes], Answer] = {}
         self._times: Counter[str] = Counter()
         self.restart()
+
+    def successor(self) -> Answers:
+        """Return the answers to the next part of the call, of which there are none yet."""
+        return Answers(self.request, self.clock, self._seed, self.ask)
 
     def restart(self) -> None:
         """Begin to answer the call once more: it draws what it drew before."""

@@ -73,7 +73,7 @@ class Gathering:
         """Have a call answered, as often as it takes to have all answers of webhooks."""
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + time_limit_seconds(request.query)
-        answers = Answers(request, self._world.clock, self._rng.getrandbits(63))
+        answers = Answers(request, self._world.clock, self._rng.getrandbits(63), self.ask_all)
         with answering_with(answers):
             while True:
                 try:

@@ -96,6 +96,7 @@ class Renderer:
 
     def many(self, records: Sequence[Record], list_meta: Obj) -> Body:
         """Render a list; ``list_meta`` becomes its ``metadata``."""
+        self.served.prepare_reads(records)
         resource = self.served.kind.resource
         if self.form is Form.TABLE:
             return encode(self._table(records) | {"metadata": list_meta})
