@@ -129,14 +129,14 @@ def _screen(text: str, picture: Picture) -> Screen:
     return screen
 
 
-def svg(screen: Screen, *, columns: int, title: str) -> str:
-    """Return a screen as a picture."""
+def svg(screen: Screen, *, columns: int, title: str, unique_id: str = "screen") -> str:
+    """Return a screen as a picture, whose styles have names that begin with an id."""
     console = Console(
         width=columns, record=True, file=io.StringIO(), force_terminal=True, color_system="standard"
     )
     for line in screen.coloured():
         console.print(Text.from_ansi(line), no_wrap=True, crop=True)
-    return console.export_svg(title=title, unique_id="screen")
+    return console.export_svg(title=title, unique_id=unique_id)
 
 
 def main(names: Sequence[str]) -> None:
