@@ -74,17 +74,37 @@ async def test_refused_unauthenticated_and_watch_calls_are_audited(tmp_path):
     await watch.close()
     await cluster.reply("GET", "/healthz", user=None)
     log.close()
+    events = _lines(tmp_path / "audit")
     told = [
         (e["verb"], e.get("objectRef", {}).get("resource"), e["user"].get("username"), code)
-        for e in _lines(tmp_path / "audit")
+        for e in events
         for code in [e["responseStatus"]["code"]]
     ]
     assert told == [
         ("delete", "pods", "jane", 403),
         ("list", "deployments", None, 401),
         ("watch", "pods", "kubernetes-admin", 200),
+        ("watch", "pods", "kubernetes-admin", 200),
         ("get", None, None, 200),
     ]
+    start, end = events[2:4]
+    assert (start["stage"], end["stage"]) == ("ResponseStarted", "ResponseComplete")
+    assert start["auditID"] == end["auditID"]
+
+
+async def test_a_watch_is_audited_again_when_it_ends(tmp_path):
+    cluster, log = _audited(tmp_path / "audit")
+    await cluster.ok("POST", PODS, pod("a"))
+    watch = await cluster.watch(PODS)
+    await watch.event()
+    assert [each["stage"] for each in _lines(tmp_path / "audit")[1:]] == ["ResponseStarted"]
+    cluster.server.close()
+    with pytest.raises(StopAsyncIteration):
+        await watch.event()
+    await watch.close()
+    log.close()
+    stages = [each["stage"] for each in _lines(tmp_path / "audit")[1:]]
+    assert stages == ["ResponseStarted", "ResponseComplete"]
 
 
 async def test_a_full_disk_is_logged_once_and_calls_are_still_answered(tmp_path, caplog):

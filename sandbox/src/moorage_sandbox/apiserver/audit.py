@@ -1,15 +1,17 @@
 """The audit log: one line of JSON for each call, as in kube-apiserver's audit log.
 
 Level Metadata, stage ResponseComplete (kubernetes v1.36 staging/src/k8s.io/apiserver/pkg/audit):
-the caller, the object and the outcome, no bodies. A log that cannot be written does not stop the
-server. Missing lines are counted; a message reports their begin, another one their end.
+the caller, the object and the outcome, no bodies. A watch, or a log that is followed, leaves two
+lines: ResponseStarted, and ResponseComplete when it ends. A log that cannot be written does not
+stop the server. Missing lines are counted; a message reports their begin, another one their end.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Self
 
 import msgspec
 
@@ -62,19 +64,35 @@ class AuditLog:
         """Return the time that `write` takes as the arrival of the call."""
         return rfc3339_micro(self._clock.now_ns())
 
-    def write_call(self, request: Request, reply: Reply, received: str) -> None:
-        """Write the event of a call that was answered."""
+    def write_call(self, request: Request, reply: Reply, received: str) -> Reply:
+        """Write the event of a call that was answered; return the answer to send."""
         try:
-            self._append(_line(self._event(request, reply, received)))
+            event = self._event(request, reply, received)
         except Exception as error:
-            # The call has been answered, so an error in here must not turn it into a failure.
-            if not self._missing:
-                _log.error("the audit log cannot be written, events are missing: %s", error)
-            self._missing += 1
+            self._note_missing(error)
+            return reply
+        if isinstance(reply.body, bytes):
+            self._write(event)
+            return reply
+        self._write(event | {"stage": "ResponseStarted"})
+        stream = _Stream(reply.body, lambda: self._write(event | {"stageTimestamp": self.now()}))
+        return msgspec.structs.replace(reply, body=stream)
+
+    def _write(self, event: dict[str, Any]) -> None:
+        try:
+            self._append(_line(event))
+        except Exception as error:
+            self._note_missing(error)
             return
         if self._missing:
             _log.warning("the audit log is written again; %d events are missing", self._missing)
             self._missing = 0
+
+    def _note_missing(self, error: Exception) -> None:
+        # The call has been answered, so an error in here must not turn it into a failure.
+        if not self._missing:
+            _log.error("the audit log cannot be written, events are missing: %s", error)
+        self._missing += 1
 
     def _append(self, line: bytes) -> None:
         # An incomplete line is ended, so that this line stands on its own.
@@ -128,6 +146,46 @@ class AuditLog:
             }
             event["objectRef"] = {key: value for key, value in reference.items() if value}
         return event
+
+
+class _Stream:
+    """The body of an answer, whose end is reported once: also if nobody has read from it.
+
+    Parameters
+    ----------
+    chunks
+        The body.
+    end
+        Called at the end.
+    """
+
+    def __init__(self, chunks: AsyncIterator[bytes], end: Callable[[], None]) -> None:
+        self._chunks = chunks
+        self._end: Callable[[], None] | None = end
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            return await anext(self._chunks)
+        except BaseException:
+            self._report_end()
+            raise
+
+    async def aclose(self) -> None:
+        """Close the body."""
+        try:
+            close = getattr(self._chunks, "aclose", None)
+            if close is not None:
+                await close()
+        finally:
+            self._report_end()
+
+    def _report_end(self) -> None:
+        end, self._end = self._end, None
+        if end is not None:
+            end()
 
 
 def _line(event: dict[str, Any]) -> bytes:

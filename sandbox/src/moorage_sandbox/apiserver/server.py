@@ -190,7 +190,7 @@ class ApiServer:
             reply = answer
         finally:
             if self._audit is not None:
-                self._audit.write_call(request, reply, received)
+                reply = self._audit.write_call(request, reply, received)
         return reply
 
     async def _reply(self, request: Request) -> Reply:
@@ -215,7 +215,7 @@ class ApiServer:
             self._expiry.sweep()
         reply = self._chain.answer(request)
         if self._audit is not None:
-            self._audit.write_call(request, reply, received)
+            reply = self._audit.write_call(request, reply, received)
         return reply
 
     def store_object(self, obj: Obj) -> Record:
@@ -265,7 +265,7 @@ class ApiServer:
         return True
 
     def audit_to(self, log: AuditLog) -> None:
-        """Write every call from now on to an audit log; a watch when it begins."""
+        """Write every call from now on to an audit log; a watch when it begins and when it ends."""
         self._audit = log
 
     def map_services(self, addresses: Mapping[str, str]) -> None:
