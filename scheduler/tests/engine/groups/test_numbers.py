@@ -18,6 +18,7 @@ from moorage.engine.groups.numbers import GroupNumbers, ViewSums
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.core import Core, build_core
 from moorage.snapshot.pod_info import PodInfo, info_of
+from moorage.state.nominations import NominatingInfo
 from moorage_sandbox.testing.builders import node, pod
 
 GPU = "example.com/gpu"
@@ -98,6 +99,16 @@ def test_a_problem_has_the_amounts_that_are_judged(config: str, names: tuple[str
     pods = [member(number, requests={GPU: str(number)}) for number in (1, 2)]
     problem, proves = numbers_of(core, pods).problem(2, None)
     assert (problem.dimensions, proves) == (names, True)
+
+
+def test_a_nominated_member_that_pre_filter_rejects_has_no_amounts() -> None:
+    core = cluster([{"cpu": "8"}])
+    claim = {"name": "data", "persistentVolumeClaim": {"claimName": "missing"}}
+    pods = [member(number, volumes=[claim]) for number in (1, 2)]
+    core.store.put_pod(pods[0].pod)
+    core.queue.nominator.add(pods[0].pod, NominatingInfo("n0"), queued=pods[0].pod)
+    problem, proves = numbers_of(core, pods).problem(2, None)
+    assert (problem.dimensions, problem.nodes, proves) == ((), (), False)
 
 
 @settings(max_examples=100, deadline=None)

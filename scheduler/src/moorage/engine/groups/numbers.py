@@ -67,10 +67,11 @@ class GroupNumbers:
         for at, members in enumerate(self.classes):
             self._ask(at, members[0])
         self._names = sorted(self._free, key=lambda name: (name != PODS, name))
-        self._demands = [
-            tuple(1 if name == PODS else each.get(name, 0) for name in self._names)
+        demands = [
+            [1 if name == PODS else each.get(name, 0) for name in self._names]
             for each in self._requests
         ]
+        self._demands_cd = np.array(demands, np.int64)
 
     # -- what the plugins say --------------------------------------------------------------------
 
@@ -122,14 +123,13 @@ class GroupNumbers:
         """
         counts = np.array([len(each) for each in self.classes], np.int64)
         may_nc = self._admits_nc | self._curable_nc
-        demands_cd = np.array(self._demands, np.int64).reshape(len(counts), -1)
         any_n: Bools = np.any(may_nc, axis=1)
         free_nd = np.where(any_n[:, np.newaxis], self._usable(), 0)
         slots_nc = np.where(may_nc, counts, 0)
         least_n = np.where(any_n, counts.sum(), 0)
         by_sum = np.full(len(views), counts.sum())
         for at in range(len(self._names)):
-            demands = demands_cd[:, at]
+            demands = self._demands_cd[:, at]
             for number in np.flatnonzero(demands).tolist():
                 most_n = free_nd[:, at] // demands[number]
                 slots_nc[:, number] = np.minimum(slots_nc[:, number], most_n)
@@ -145,12 +145,7 @@ class GroupNumbers:
 
     def _usable(self) -> Numbers:
         """Return int64, (n, dimensions): what is free, at most what all members ask for."""
-        totals = [
-            sum(
-                each[at] * len(pods) for each, pods in zip(self._demands, self.classes, strict=True)
-            )
-            for at in range(len(self._names))
-        ]
+        totals = np.array([len(each) for each in self.classes], np.int64) @ self._demands_cd
         free = [
             self._free[name].clip(0, total) for name, total in zip(self._names, totals, strict=True)
         ]
@@ -181,8 +176,8 @@ class GroupNumbers:
             Problem(
                 dimensions=tuple(self._names),
                 members=tuple(
-                    MemberClass(demand, len(pods))
-                    for demand, pods in zip(self._demands, self.classes, strict=True)
+                    MemberClass(tuple(demand.tolist()), len(pods))
+                    for demand, pods in zip(self._demands_cd, self.classes, strict=True)
                 ),
                 nodes=tuple(
                     NodeClass(
@@ -225,7 +220,7 @@ class GroupNumbers:
                     # Its own nomination holds no room against the group; Filter counts it all the
                     # same.
                     nominated = True
-                    free_nd[row] += self._demands[at]
+                    free_nd[row] += self._demands_cd[at]
         return free_nd, nominated
 
 
