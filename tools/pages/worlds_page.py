@@ -63,6 +63,7 @@ _RULES: Final = (
     "nominated-in-vain",
     "storm",
     "failures",
+    "broken-attempts",
 )
 
 

@@ -338,6 +338,21 @@ def _failures(run: CompanyRun) -> Iterator[Total]:
         yield Total(rule="failures", amount=1, allowed=0, text=text)
 
 
+def _broken_attempts(run: CompanyRun) -> Iterator[Total]:
+    """Look for pods of which the scheduler ever said that an attempt met an error."""
+    log = run.store.shelf(PODS.qualified).log
+    pods = (change.record.decode() for change in log.since(0, len(log)) or ())
+    names = {name_of(pod) for pod in pods if _met_error(pod)}
+    if names:
+        text = f"attempts met an error: {', '.join(sorted(names)[:5])}"
+        yield Total(rule="broken-attempts", amount=len(names), allowed=0, text=text)
+
+
+def _met_error(pod: dict[str, Any]) -> bool:
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return any(each.get("reason") == "SchedulerError" for each in conditions)
+
+
 def _pods(run: CompanyRun) -> list[dict[str, Any]]:
     return [record.decode() for record in run.store.shelf(PODS.qualified).records()]
 
@@ -352,6 +367,7 @@ RULES: dict[str, Callable[[CompanyRun], Iterator[Total]]] = {
     "half-groups": _half_groups,
     "nominated-in-vain": _nominated_in_vain,
     "failures": _failures,
+    "broken-attempts": _broken_attempts,
 }
 """The rules, by name; `preempts-late` is told by the rule of pods that wait."""
 
