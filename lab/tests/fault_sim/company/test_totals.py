@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from lab.tests.fault_sim.company.storm import gang_before_backlog
+from moorage.api.resources import POD_GROUPS, PODS
 from moorage.nodeshapes.annotations import RUN_SECONDS
 from moorage_lab.fault_sim.acts import Create, Patch
 from moorage_lab.fault_sim.company import totals
@@ -13,9 +14,11 @@ from moorage_lab.fault_sim.company.cluster import WriteCall
 from moorage_lab.fault_sim.company.manifests import template
 from moorage_lab.fault_sim.company.plan import Plan
 from moorage_lab.fault_sim.company.play import CompanyRun, play
+from moorage_lab.fault_sim.company.setups import PERMIT
 from moorage_lab.fault_sim.company.totals import RULES, Total, excesses
-from moorage_lab.fault_sim.company.world import AnyWorldAct, GroupSize
-from moorage_sandbox.testing.builders import Manifest, node_manifest
+from moorage_lab.fault_sim.company.world import WAVE_LABEL, AnyWorldAct, GroupSize
+from moorage_lab.fault_sim.history import node_of
+from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
 
 
 @pytest.mark.parametrize(
@@ -165,6 +168,38 @@ def test_a_planted_excess_is_found(
     plant, amount = PLANTED[rule]
     found = [(each.rule, round(each.amount)) for each in excesses(plant(right))]
     assert found == [(rule, amount)]
+
+
+def test_pods_that_wait_at_permit_have_their_room(right: CompanyRun) -> None:
+    run = waits_for_free_room(right)
+    pods = [record.decode() for record in run.store.shelf(PODS.qualified).records()]
+    places = {pod["metadata"]["uid"]: "n1" for pod in pods if not node_of(pod)}
+    assert list(totals.waiting_in_vain(replace(run, held_places=places))) == []
+
+
+def test_a_pod_may_be_bound_once_members_have_timed_out_at_permit(right: CompanyRun) -> None:
+    assert excesses(replace(bound_late(right), permit_seconds=300.0)) == []
+
+
+def test_a_run_shows_the_members_that_wait_at_permit_at_the_end() -> None:
+    """Two of three members have room. They time out together, and wait again."""
+    labels = {"app": "gang", WAVE_LABEL: "1"}
+    group = {
+        "apiVersion": POD_GROUPS.api_version,
+        "kind": "PodGroup",
+        "metadata": {"name": "gang", "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
+    }
+    member = {"schedulingGroup": {"podGroupName": "gang"}}
+    acts: list[AnyWorldAct] = [Create(at=1.0, object=group)]
+    acts += [
+        Create(at=1.0, object=pod_manifest(f"m{number}", cpu="2", labels=labels, **member))
+        for number in range(3)
+    ]
+    world = gang_before_backlog(3)
+    world = replace(world, nodes=[node_manifest("n1", cpu="4")], acts=acts, setup=PERMIT)
+    run = play(world)
+    assert (run.permit_seconds, list(run.held_places.values())) == (300.0, ["n1", "n1"])
 
 
 def test_every_rule_has_a_planted_excess() -> None:

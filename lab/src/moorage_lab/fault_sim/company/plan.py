@@ -7,7 +7,7 @@ the lowest priority again. So nothing can take the room that an eviction made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -23,6 +23,7 @@ from moorage_lab.fault_sim.company.play import CompanyRun
 from moorage_lab.fault_sim.company.setups import configuration
 from moorage_lab.fault_sim.company.world import WAVE_LABEL, Wave
 from moorage_lab.fault_sim.history import Obj, name_of, node_of, priority_of
+from moorage_sandbox.storage.record import Record
 from moorage_sandbox.storage.store import Store
 from moorage_sandbox.storage.watch_log import Change
 
@@ -117,12 +118,26 @@ def fresh_scheduler(run: CompanyRun, objects: Objects, *, seed: int) -> Rehearsa
     )
 
 
-def final_objects(store: Store) -> Objects:
-    """Return the objects of a server that a scheduler reads, as they are now."""
-    shelves = store.shelves()
+def final_objects(run: CompanyRun) -> Objects:
+    """Return the objects that a scheduler reads, as they are at the end.
+
+    Pods that wait at Permit are on the nodes whose room they have.
+    """
+    shelves = run.store.shelves()
     return _objects(
-        record.data for resource in _read_resources(store) for record in shelves[resource].records()
+        _at_place(record, run.held_places)
+        for resource in _read_resources(run.store)
+        for record in shelves[resource].records()
     )
+
+
+def _at_place(record: Record, places: Mapping[str, str]) -> bytes:
+    item = record.decode()
+    place = places.get(item["metadata"]["uid"])
+    if place is None:
+        return record.data
+    item["spec"]["nodeName"] = place
+    return encode(item)
 
 
 def _objects(data: Iterable[bytes]) -> Objects:

@@ -7,14 +7,11 @@ import contextlib
 
 import msgspec
 
-from moorage.api.resources import PODS
 from moorage.base.clock import ManualClock
 from moorage_lab.fault_sim.acts import Join
 from moorage_lab.fault_sim.company.autoscaler import Autoscaler
 from moorage_lab.fault_sim.company.cluster import CompanyCluster, WriteCall
-from moorage_lab.fault_sim.company.setups import PERMIT
 from moorage_lab.fault_sim.company.world import AnyWorldAct, CompanyWorld
-from moorage_lab.fault_sim.history import Obj, node_of, nominated_of
 from moorage_lab.fault_sim.user_calls import call
 from moorage_sandbox.storage.store import Store
 from moorage_sandbox.testing.virtual_loop import run_virtual
@@ -50,6 +47,11 @@ class CompanyRun(msgspec.Struct, frozen=True, kw_only=True):
         Tasks that failed.
     refusals
         Answers of the server to users whose act it refused.
+    permit_seconds
+        Time at the end in which members could time out at Permit; 0 where none waited there.
+    held_places
+        Nodes of the pods that wait at Permit at the end, by uid. Their room is taken, also where
+        a member that waits again has not reported its node.
     storm
         Whether the play ended early, by a storm of evictions.
     """
@@ -63,6 +65,8 @@ class CompanyRun(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     failures: list[str]
     refusals: list[str]
+    permit_seconds: float = 0.0
+    held_places: dict[str, str] = {}
     storm: bool = False
 
     def version_at(self, at: float) -> int:
@@ -97,8 +101,8 @@ async def _play(world: CompanyWorld, clock: ManualClock) -> CompanyRun:
                     wave_versions.setdefault(wave.number, store.version)
             await _carry_out(cluster, act, refusals)
         await _wait_until(cluster, world.end_seconds)
-        if PERMIT in world.setup.split("+") and any(map(_holds_room, _waiting_pods(store))):
-            await _wait_until(cluster, world.end_seconds + _PERMIT_SECONDS)
+        permit_seconds = _PERMIT_SECONDS if _held_places(cluster) else 0.0
+        await _wait_until(cluster, world.end_seconds + permit_seconds)
         quiet_version = store.version
         await _wait_until(cluster, cluster.seconds + QUIET_SECONDS)
         return CompanyRun(
@@ -111,18 +115,16 @@ async def _play(world: CompanyWorld, clock: ManualClock) -> CompanyRun:
             seconds=cluster.seconds,
             failures=cluster.failures,
             refusals=refusals,
+            permit_seconds=permit_seconds,
+            held_places=_held_places(cluster),
             storm=cluster.storm.is_set(),
         )
 
 
-def _waiting_pods(store: Store) -> list[Obj]:
-    pods = [record.decode() for record in store.shelf(PODS.qualified).records()]
-    return [pod for pod in pods if not node_of(pod)]
-
-
-def _holds_room(pod: Obj) -> bool:
-    """Return whether a member of a group of Kubernetes waits for the others at Permit."""
-    return "schedulingGroup" in pod["spec"] and bool(nominated_of(pod))
+def _held_places(cluster: CompanyCluster) -> dict[str, str]:
+    """Return the nodes of the pods that wait at Permit, by uid."""
+    waiting = cluster.scheduler.core.waiting.undecided_pods()
+    return {each.pod.uid: each.node_name for each in waiting}
 
 
 async def _wait_until(cluster: CompanyCluster, at: float) -> None:

@@ -274,7 +274,8 @@ def _settling(run: CompanyRun) -> Iterator[Total]:
     # and where a pod gets a device only once the victims of another pod have left.
     rounds = 1 + bool(_LOST_PLACES.intersection(features))
     rounds += ("middle-priority" in features) + ("claims" in features)
-    allowed = rounds * run.world.grace_seconds_most + _SETTLING_SECONDS
+    # Other pods take the room of members that time out at Permit.
+    allowed = rounds * run.world.grace_seconds_most + _SETTLING_SECONDS + run.permit_seconds
     if "node-goes" in features:
         allowed += COLLECTING_SECONDS
     if not run.world.autoscaled_most:
@@ -299,7 +300,7 @@ def _has_succeeded(record: Record | None) -> bool:
 
 def waiting_in_vain(run: CompanyRun) -> Iterator[Total]:
     """Let a scheduler that has just been started decide about the objects at the end."""
-    fresh = fresh_scheduler(run, final_objects(run.store), seed=run.world.seed)
+    fresh = fresh_scheduler(run, final_objects(run), seed=run.world.seed)
     fresh.settle(within_seconds=_FRESH_SECONDS)
     pods = {pod["metadata"]["uid"]: pod for pod in _pods(run)}
     late = sorted(name_of(pods[uid]) for uid in fresh.bound if uid in pods)
