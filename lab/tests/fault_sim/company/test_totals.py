@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -190,7 +192,7 @@ def test_a_run_shows_the_members_that_wait_at_permit_at_the_end() -> None:
         "metadata": {"name": "gang", "namespace": "default"},
         "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
     }
-    member = {"schedulingGroup": {"podGroupName": "gang"}}
+    member: dict[str, Any] = {"schedulingGroup": {"podGroupName": "gang"}}
     acts: list[AnyWorldAct] = [Create(at=1.0, object=group)]
     acts += [
         Create(at=1.0, object=pod_manifest(f"m{number}", cpu="2", labels=labels, **member))

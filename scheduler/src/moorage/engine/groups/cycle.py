@@ -13,7 +13,7 @@ Rules: scheduling spec, cycle section 9 and gang sections A4 to A6 (kubernetes v
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -22,7 +22,7 @@ from moorage.api.pod import Pod
 from moorage.config.gate_table import TOPOLOGY_AWARE, WORKLOAD_PREEMPTION
 from moorage.engine.attempt import Preemption, Scope
 from moorage.engine.cycle import Cycle
-from moorage.engine.decision import Nomination
+from moorage.engine.decision import Decision, Nomination
 from moorage.engine.groups.decision import (
     GroupDecision,
     GroupOutcome,
@@ -236,10 +236,8 @@ class GroupCycle:
         if all(row is None for row in rows.values()):
             return before
         with MembersOnTrial(self._profile, snapshot) as tried:
-            for pod in sorted(pods, key=lambda pod: rows[pod.uid] is None):
-                row = rows[pod.uid]
-                decision = None if row is None else self._nominated.decide_there(pod, row)
-                if not tried.add(decision or self.cycle.decide(pod)):
+            for decision in self._decisions_by_place(pods, rows):
+                if not tried.add(decision):
                     break
                 yield tried
             better = tried.group_decision()
@@ -251,6 +249,23 @@ class GroupCycle:
             if rejected or self._nominated.evictions(better) <= self._nominated.evictions(before)
             else before
         )
+
+    def _decisions_by_place(
+        self, pods: Sequence[PodInfo], rows: Mapping[str, int | None]
+    ) -> Iterator[Decision]:
+        """Decide about the members whose nominated node stands first, and then about the others.
+
+        The nominations of members that are being tried hold no room against one another.
+        """
+        others = []
+        for pod in pods:
+            row = rows[pod.uid]
+            decision = None if row is None else self._nominated.decide_there(pod, row)
+            if decision is None:
+                others.append(pod)
+            else:
+                yield decision
+        yield from map(self.cycle.decide, others)
 
     # -- one try -------------------------------------------------------------------------------
 
