@@ -63,7 +63,6 @@ _RULES: Final = (
     "nominated-in-vain",
     "storm",
     "failures",
-    "broken-attempts",
 )
 
 
