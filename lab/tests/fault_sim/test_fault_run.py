@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeGuard
 import msgspec
 import pytest
 
+from lab.tests.fault_sim.commit_seed import commit_seed
 from lab.tests.fault_sim.one_wait import one_wait
 from moorage.api.pod import Pod
 from moorage.service.scheduler import Parts, Scheduler
@@ -201,6 +202,15 @@ def _moment(act: acts.Act) -> float:
 @pytest.mark.parametrize("seed", range(1, 7))
 def test_every_invariant_holds(name: str, seed: int) -> None:
     assert breach_text(play(scenario(name).script(seed))) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_invariant_holds_with_the_seed_of_the_commit(name: str) -> None:
+    seed = commit_seed()
+    again = f"moorage fault-sim run --seed {seed} --scenario {name}"
+    assert breach_text(play(scenario(name).script(seed))) == "", f"{again} plays it again"
 
 
 def digest(python: str, hash_seed: str) -> str:

@@ -1,13 +1,23 @@
-"""Drawn worlds are right: the totals of five hundred seeds, with no exception."""
+"""Drawn worlds are right: no total of five hundred fixed seeds is too large, nor of fresh ones."""
 
 from __future__ import annotations
 
 import pytest
 
+from lab.tests.fault_sim.commit_seed import VARIABLE, commit_seed
 from moorage_lab.fault_sim.company.series import judged
 
 _WORLDS = 500
 _TOGETHER = 25
+_FRESH_WORLDS = 20
+
+
+def wrong_worlds(seeds: range, *, wide: bool = False) -> dict[int, list[str]]:
+    """Return the totals that are too large, by the seed of their world."""
+    worlds = [judged(seed, wide=wide) for seed in seeds]
+    return {
+        world.seed: [each.text for each in world.excesses] for world in worlds if world.excesses
+    }
 
 
 @pytest.mark.slow
@@ -16,6 +26,13 @@ _TOGETHER = 25
 )
 def test_no_total_of_a_world_is_too_large(first: int) -> None:
     """`moorage fault-sim company --worlds 1 --seed N` plays one of them again."""
-    worlds = [judged(seed) for seed in range(first, first + _TOGETHER)]
-    wrong = {world.seed: [each.text for each in world.excesses] for world in worlds}
-    assert {seed: texts for seed, texts in wrong.items() if texts} == {}
+    assert wrong_worlds(range(first, first + _TOGETHER)) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wide", [False, True], ids=["usual", "wide"])
+def test_no_total_of_a_world_that_the_commit_draws_is_too_large(wide: bool) -> None:
+    first = commit_seed()
+    wrong = wrong_worlds(range(first, first + _FRESH_WORLDS), wide=wide)
+    again = f"{VARIABLE}={first}, or moorage fault-sim company --worlds 1 --seed N"
+    assert wrong == {}, f"{again}{' --wide' if wide else ''} plays them again"
