@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
+from moorage.api.resources import NODES
 from moorage.nodeshapes.annotations import STOP_SECONDS
 from moorage_lab.fault_sim.acts import Create, Delete
 from moorage_lab.fault_sim.company.manifests import priority_class, template, workload
 from moorage_lab.fault_sim.company.play import play
 from moorage_lab.fault_sim.company.totals import evicted_uids, totals
 from moorage_lab.fault_sim.company.world import AnyWorldAct, CompanyWorld
+from moorage_lab.fault_sim.history import name_of
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 
 ROUNDS = 8
@@ -53,3 +56,18 @@ def test_each_preemptor_of_each_round_evicts_one_pod(grace: float, seed: int) ->
     assert len(evicted_uids(run)) == ROUNDS * COMERS
     (deletions,) = [each for each in totals(run) if each.rule == "deleted-twice"]
     assert deletions.amount == ROUNDS * COMERS
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_node_that_an_autoscaler_adds_costs_no_further_eviction(seed: int) -> None:
+    """The second node comes while the victims stop, so preemptors may go there after all."""
+    world = rounds(grace=8, seed=seed)
+    first = [act for act in world.acts if act.at < 10.0 + EACH_SECONDS / 2]
+    run = play(replace(world, acts=first, autoscaled_most=2, end_seconds=60.0))
+    comings = [
+        run.moment_of(change.version)
+        for change in run.store.shelf(NODES.qualified).log.since(0, 10**6) or ()
+        if change.type == "ADDED" and name_of(change.record.decode()).startswith("auto")
+    ]
+    assert 10.0 < max(comings) < 18.0
+    assert len(evicted_uids(run)) == COMERS
