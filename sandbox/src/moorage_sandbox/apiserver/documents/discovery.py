@@ -24,7 +24,15 @@ from moorage_sandbox.apiserver.documents.openapi import (
     openapi_v2,
     openapi_v3_index,
 )
-from moorage_sandbox.apiserver.wire.negotiate import AGGREGATED, JSON, accepts_aggregated
+from moorage_sandbox.apiserver.documents.openapi_protobuf import in_protobuf
+from moorage_sandbox.apiserver.documents.tagged_documents import OPENAPI_V3, Document
+from moorage_sandbox.apiserver.wire.negotiate import (
+    AGGREGATED,
+    JSON,
+    OPENAPI_PROTOBUF,
+    accepts_aggregated,
+    accepts_openapi_protobuf,
+)
 
 # `kubelet.proxies` answers these calls, outside of the kinds.
 _PROXY = "proxy"
@@ -95,20 +103,20 @@ class Discovery:
         versions = {*self._catalog.api_versions(), *(each.api_version for each in more)}
         return sorted(versions, key=version_rank)
 
-    def document(self, path: str, accept: str = "") -> tuple[bytes, str] | None:
-        """Return the document at a path and its content type.
-
-        None when the path is not a path of discovery.
-        """
+    def document(self, path: str, accept: str = "") -> Document | None:
+        """Return the document at a path; None when the path is not a path of discovery."""
         path = path.rstrip("/") or "/"
         self._refresh()
         if path not in self._makers:
             return None
         if path in ("/api", "/apis") and accepts_aggregated(accept):
-            return self._keep_document(
-                f"{path} aggregated", partial(self._aggregated, path)
-            ), AGGREGATED
-        return self._keep_document(path, self._makers[path]), JSON
+            aggregated = partial(self._aggregated, path)
+            return Document(self._keep_document(f"{path} aggregated", aggregated), AGGREGATED)
+        body = self._keep_document(path, self._makers[path])
+        if path.startswith(OPENAPI_V3) and accepts_openapi_protobuf(accept):
+            form = self._keep_document(f"{path} protobuf", partial(in_protobuf, body))
+            return Document(form, OPENAPI_PROTOBUF, tagged=body)
+        return Document(body, JSON)
 
     def _keep_document(self, path: str, make: Callable[[], Any]) -> bytes:
         if path not in self._documents:

@@ -100,10 +100,9 @@ class OwnPaths:
                 body=openapi_frame(self._world.git_version),
                 content_type=OPENAPI_PROTOBUF_V1,
             )
-        body, media_type = document
-        if media_type == JSON:
+        if document.media_type == JSON:
             negotiate(accept)
-        return document_reply(request, body, media_type)
+        return document_reply(request, document)
 
     def _own_document(self, path: str) -> Reply | None:
         """Return the server's metrics, or its keys; None for other paths."""

@@ -8,15 +8,36 @@ and client-go ask for a large document once and keep it.
 from __future__ import annotations
 
 import hashlib
+from typing import Final
+
+import msgspec
 
 from moorage_sandbox.apiserver.wire.negotiate import AGGREGATED
 from moorage_sandbox.apiserver.wire.requests import Query, Reply, Request
 
 _OPENAPI = "/openapi/"
-_OPENAPI_V3 = "/openapi/v3/"
+OPENAPI_V3: Final = "/openapi/v3/"
 # An address with the hash of a document always means the same content. There is no `Expires`
 # header as upstream has: it would say the same, and need a clock.
 _FOREVER = "public, max-age=31536000, immutable"
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A document about the server.
+
+    Parameters
+    ----------
+    body
+        The document.
+    media_type
+        Its content type.
+    tagged
+        The same document in the form that its tag is of; empty where that is the body.
+    """
+
+    body: bytes
+    media_type: str
+    tagged: bytes = b""
 
 
 def digest(document: bytes) -> str:
@@ -24,21 +45,22 @@ def digest(document: bytes) -> str:
     return hashlib.sha512(document).hexdigest().upper()
 
 
-def document_reply(request: Request, body: bytes, media_type: str) -> Reply:
+def document_reply(request: Request, document: Document) -> Reply:
     """Answer a call for a document.
 
     Notes
     -----
     kube-openapi v0 ``handler3`` and apiserver v1.36 ``endpoints/discovery/aggregated/etag.go``.
     Status 304 answers the client's own tag. An outdated hash in an address is redirected to the
-    present hash.
+    present hash. All forms of an OpenAPI document have the tag of its JSON.
     """
+    body, media_type = document.body, document.media_type
     if media_type != AGGREGATED and not request.path.startswith(_OPENAPI):
         return Reply(status=200, body=body, content_type=media_type)
-    digest_text = digest(body)
+    digest_text = digest(document.tagged or body)
     tag = f'"{digest_text}"'
     headers = [("ETag", tag), ("Vary", "Accept")]
-    asked = Query(request.query).text("hash") if request.path.startswith(_OPENAPI_V3) else ""
+    asked = Query(request.query).text("hash") if request.path.startswith(OPENAPI_V3) else ""
     if asked and asked != digest_text:
         location = f"{request.path}?hash={digest_text}"
         return Reply(status=301, body=b"", headers=(("Location", location),))

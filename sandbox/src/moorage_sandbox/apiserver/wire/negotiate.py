@@ -29,6 +29,9 @@ _TABLE_VERSIONS = ("v1", "v1beta1")
 _AGGREGATED_FORM = ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
 AGGREGATED = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 """Content type of aggregated discovery."""
+OPENAPI_PROTOBUF = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
+"""Content type of OpenAPI version 3 in protobuf."""
+_OPENAPI_PROTOBUF_OLD = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
 
 
 class Form(Enum):
@@ -150,6 +153,21 @@ def accepts_aggregated(accept: str) -> bool:
             return False
         if (wanted, params.get("g"), params.get("v")) == _AGGREGATED_FORM:
             return True
+    return False
+
+
+def accepts_openapi_protobuf(accept: str) -> bool:
+    """Whether a client of OpenAPI version 3 prefers protobuf to JSON.
+
+    Notes
+    -----
+    kube-openapi pkg/handler3: either name of the type is answered with the newer one.
+    """
+    for media_type, _ in _preferences(accept):
+        if media_type in (OPENAPI_PROTOBUF, _OPENAPI_PROTOBUF_OLD):
+            return True
+        if media_type in (JSON, "application/*", "*/*"):
+            return False
     return False
 
 
