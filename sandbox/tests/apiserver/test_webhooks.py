@@ -362,6 +362,32 @@ async def test_a_subresource_is_reviewed_with_its_own_body(
     assert (request["object"]["kind"], request["namespace"]) == (kind[1], "default")
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_connection_is_reviewed_with_its_options(method: str):
+    programs = Programs(a=lambda request: {"allowed": request["object"].get("tty", False)})
+    cluster = cluster_with(programs)
+    await cluster.ok("POST", PODS, pod("web"))
+    rules = [ANY | {"operations": ["CONNECT"], "resources": ["pods/*"]}]
+    await cluster.ok("POST", VALIDATING, configuration(hook(rules=rules)))
+    query = {"command": "sh", "container": "main", "stdin": "true"}
+    status, answer = await cluster.call(method, f"{PODS}/web/exec", query=query)
+    assert (status, "denied the request" in answer["message"]) == (400, True)
+    (request,) = programs.asked("a")
+    assert (request["operation"], request["subResource"]) == ("CONNECT", "exec")
+    assert (request["name"], request["namespace"]) == ("web", "default")
+    assert request["object"] == {
+        "kind": "PodExecOptions",
+        "apiVersion": "v1",
+        "stdin": True,
+        "container": "main",
+        "command": ["sh"],
+    }
+    assert request["options"] is None
+    # The pod has no node: what the webhook allows is refused for that.
+    status, answer = await cluster.call(method, f"{PODS}/web/attach", query={"tty": "true"})
+    assert answer["message"] == "pod web does not have a host assigned"
+
+
 async def test_a_webhook_changes_a_scale():
     two = {"op": "replace", "path": "/spec/replicas", "value": 2}
     programs = Programs(a=lambda request: patch(two))

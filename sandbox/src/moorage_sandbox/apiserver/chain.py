@@ -20,6 +20,7 @@ from moorage.kinds.status import StatusError, bad_request, internal, unauthorize
 from moorage_sandbox.apiserver.catalog import Routes, Target, resource_target
 from moorage_sandbox.apiserver.documents.health import health
 from moorage_sandbox.apiserver.documents.own_paths import OwnPaths
+from moorage_sandbox.apiserver.kubelet.streams import STREAMS
 from moorage_sandbox.apiserver.policies.denying import Policies
 from moorage_sandbox.apiserver.protobuf.calls import (
     call_from_protobuf,
@@ -55,6 +56,11 @@ _log = logging.getLogger(__name__)
 
 READS: Final = ("GET", "HEAD")
 """The methods that change nothing."""
+
+
+def may_be_admitted(request: Request) -> bool:
+    """Whether admission is asked about a call: a write, or a connection to a container."""
+    return request.method not in READS or request.path.rpartition("/")[2] in STREAMS
 
 
 class Call:
@@ -157,7 +163,7 @@ class CallChain:
             The call has to be answered once more, or nobody waits for it.
         """
         notes = self._policies.notes
-        noted = request.method not in READS and any(notes.sources)
+        noted = may_be_admitted(request) and any(notes.sources)
         if (answers := current_answers()) is not None:
             answers.restart()
         if noted:

@@ -19,7 +19,7 @@ from typing import Final
 from moorage.cel.evaluators import LATER, TooLongHere, running_on
 from moorage.kinds.status import StatusError, internal, timed_out
 from moorage_sandbox.apiserver.catalog import Routes
-from moorage_sandbox.apiserver.chain import READS
+from moorage_sandbox.apiserver.chain import READS, may_be_admitted
 from moorage_sandbox.apiserver.durability import Durability, ThreadWrites
 from moorage_sandbox.apiserver.policies.stored import StoredPolicies
 from moorage_sandbox.apiserver.webhooks.admission import Webhooks
@@ -118,7 +118,7 @@ class Lanes:
         """Whether webhooks may have to be asked for a call: to admit it, or to convert objects."""
         if self._routes.converts:
             return True
-        return request.method not in READS and any(self._webhooks.shelves)
+        return may_be_admitted(request) and any(self._webhooks.shelves)
 
     async def run(self, request: Request) -> Reply:
         """Answer a call, as often as it takes to have the answers of webhooks."""

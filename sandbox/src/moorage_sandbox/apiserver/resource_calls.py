@@ -119,6 +119,7 @@ class ResourceCalls:
         if target.subresource == "log":
             return self._logs.answer_logs(target, request, query)
         if target.subresource in STREAMS:
+            self._reviews.review_connection(target, request)
             raise refuse_stream(self._world, target, request, query)
         accept = request.headers.get("accept", "")
         # Few clients ask for protobuf, and the facts of its messages are large.

@@ -25,7 +25,7 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
     Parameters
     ----------
     operation
-        ``CREATE``, ``UPDATE`` or ``DELETE``.
+        ``CREATE``, ``UPDATE``, ``DELETE`` or ``CONNECT``.
     resource
         The resource as it is called.
     versions

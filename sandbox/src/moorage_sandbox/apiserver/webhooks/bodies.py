@@ -1,22 +1,29 @@
-"""Asks webhooks about calls whose body is no object of the resource: bindings, evictions, scales.
+"""Asks webhooks about calls whose body is no object of the resource.
+
+These are bindings, evictions, scales, and connections to containers.
 
 Place in the flow: `resource_calls` and `subresources.scale` ask here while there are webhooks.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from moorage.api.resources import ResourceType
 from moorage.kinds.built_in import subresource_body
 from moorage.kinds.kind import Obj
+from moorage.kinds.status import bad_request
 from moorage.policies.matching import Write
 from moorage_sandbox.apiserver.catalog import Target
 from moorage_sandbox.apiserver.webhooks.admission import Webhooks
 from moorage_sandbox.apiserver.webhooks.answers import current_answers
 from moorage_sandbox.apiserver.wire.bodies import decode_json, typed
-from moorage_sandbox.apiserver.wire.requests import Request
+from moorage_sandbox.apiserver.wire.requests import Query, Request
 from moorage_sandbox.apiserver.world import World
+
+_STREAM_FLAGS: Final = ("stdin", "stdout", "stderr", "tty")
 
 
 class BodyReviews:
@@ -77,22 +84,69 @@ class BodyReviews:
         new, old = objects
         if not any(self._webhooks.shelves):
             return new
+        new = new | {"metadata": new["metadata"] | {"namespace": target.namespace}}
+        write = self._write(target, "CREATE" if old is None else "UPDATE", (new, old))
+        return self._review(target, kind, write, dry_run=dry_run)
+
+    def review_connection(self, target: Target, request: Request) -> None:
+        """Ask webhooks about a connection to a container; the object is its options.
+
+        Raises
+        ------
+        StatusError
+            As a webhook says; 400: the options cannot be read.
+        AnswersNeeded
+            A webhook has to answer first.
+
+        Notes
+        -----
+        kubernetes v1.36 apiserver pkg/endpoints/handlers/rest.go, ConnectResource: webhooks are
+        asked before the pod is looked at. What they change is without effect here, as nothing is
+        connected.
+        """
+        if not any(self._webhooks.shelves) or request.method not in ("GET", "POST"):
+            return
+        kind, _ = subresource_body(target.served.kind.resource, target.subresource)
+        options = _stream_options(request)
+        options |= {"kind": kind.kind, "apiVersion": kind.api_version}
+        write = self._write(target, "CONNECT", (options, None))
+        self._review(target, kind, write, dry_run=False)
+
+    def _write(self, target: Target, operation: str, objects: tuple[Obj, Obj | None]) -> Write:
         resource, namespace = target.served.kind.resource, target.namespace
-        write = Write(
-            operation="CREATE" if old is None else "UPDATE",
+        return Write(
+            operation=operation,
             resource=resource,
             versions=frozenset({resource.version}),
             subresource=target.subresource,
-            new=new | {"metadata": new["metadata"] | {"namespace": namespace}},
-            old=old,
+            new=objects[0],
+            old=objects[1],
             namespace=self._world.lookup("namespaces", None, namespace) if namespace else None,
         )
+
+    def _review(self, target: Target, kind: ResourceType, write: Write, *, dry_run: bool) -> Obj:
+        """Return the object of a write as webhooks change it."""
         subject = self._webhooks.subject_of(write, kind, name=target.name, dry_run=dry_run)
         patched = self._webhooks.mutate(target.served, subject)
         if patched is not None and subject is not None:
-            new = patched
-            subject = msgspec.structs.replace(subject, write=write.with_new(patched))
+            write = write.with_new(patched)
+            subject = msgspec.structs.replace(subject, write=write)
         self._webhooks.validate(target.served, subject)
         if (answers := current_answers()) is not None:
             answers.reviewed = True
-        return new
+        return write.obj
+
+
+def _stream_options(request: Request) -> Obj:
+    """Return the options in the parameters of a connection."""
+    query = Query(request.query)
+    options: Obj = {name: True for name in _STREAM_FLAGS if query.flag(name)}
+    if container := query.text("container"):
+        options["container"] = container
+    if command := [value for name, value in request.query if name == "command"]:
+        options["command"] = command
+    if ports := [value for name, value in request.query if name == "ports"]:
+        if not all(each.isdecimal() for each in ports):
+            raise bad_request(f"ports {ports} cannot be read: they are numbers")
+        options["ports"] = [int(each) for each in ports]
+    return options

@@ -11,11 +11,14 @@ from moorage.kinds.kind import Obj
 from moorage_sandbox.apiserver.wire.bodies import decode_json
 from moorage_sandbox.apiserver.wire.requests import Query, Request
 
+# A connection has no options of the call: its own options are its object.
 _KINDS: Final = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
 
 
 def options_of(request: Request, operation: str) -> Obj:
     """Return the options of a call that writes: those of its body and of its parameters."""
+    if operation not in _KINDS:
+        return {}
     query = Query(request.query)
     sent: Any = {}
     if operation == "DELETE" and request.body:

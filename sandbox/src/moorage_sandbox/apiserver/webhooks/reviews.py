@@ -15,6 +15,7 @@ from moorage.api.resources import ResourceType
 from moorage.base.errors import DecodeError
 from moorage.kinds.kind import Obj
 from moorage.kinds.status import StatusError, bad_request
+from moorage.kinds.tree import text
 from moorage.kinds.users import User
 from moorage.policies.hook_rules import REVIEW_VERSIONS
 from moorage.policies.matching import Write
@@ -59,7 +60,8 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
         resource = self.write.resource
         if (resource.group, resource.plural) == ("", "namespaces"):
             return self.name
-        return (self.write.obj.get("metadata") or {}).get("namespace") or ""
+        own: str = (self.write.obj.get("metadata") or {}).get("namespace") or ""
+        return own or text(self.write.namespace or {}, "metadata", "name")
 
 
 class Response(msgspec.Struct, frozen=True, rename="camel"):
