@@ -405,6 +405,56 @@ def workload(plural: str, status: Obj, **spec: Any) -> Obj:
             id="an Event that repeats",
         ),
         pytest.param(
+            "validatingadmissionpolicies",
+            named(
+                "validatingadmissionpolicies",
+                spec={
+                    "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+                    "validations": [{"expression": "true"}],
+                },
+            ),
+            ["x", 1, "v1/ConfigMap", "5m"],
+            id="a policy with parameters",
+        ),
+        pytest.param(
+            "mutatingadmissionpolicies",
+            named("mutatingadmissionpolicies", spec={"mutations": [{}, {}]}),
+            ["x", 2, "<unset>", "5m"],
+            id="a mutating policy without parameters",
+        ),
+        pytest.param(
+            "validatingadmissionpolicybindings",
+            named(
+                "validatingadmissionpolicybindings",
+                spec={"policyName": "p", "paramRef": {"name": "a"}},
+            ),
+            ["x", "p", "*/a", "5m"],
+            id="a binding with a parameter",
+        ),
+        pytest.param(
+            "flowschemas",
+            named(
+                "flowschemas",
+                spec={
+                    "priorityLevelConfiguration": {"name": "exempt"},
+                    "matchingPrecedence": 5,
+                    "distinguisherMethod": {"type": "ByUser"},
+                },
+                status={"conditions": [{"type": "Dangling", "status": "False"}]},
+            ),
+            ["x", "exempt", "5", "ByUser", "5m", "False"],
+            id="a flow schema",
+        ),
+        pytest.param(
+            "prioritylevelconfigurations",
+            named(
+                "prioritylevelconfigurations",
+                spec={"type": "Limited", "limited": {"nominalConcurrencyShares": 0}},
+            ),
+            ["x", "Limited", "0", "<none>", "<none>", "<none>", "5m"],
+            id="a priority level without queues",
+        ),
+        pytest.param(
             "configmaps",
             named("configmaps", data={"a": "b"}, binaryData={"c": ""}),
             ["x", "2", "5m"],

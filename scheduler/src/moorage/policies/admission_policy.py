@@ -12,7 +12,7 @@ import msgspec
 
 from moorage.api import resources
 from moorage.cel.runtime import Refusal, is_installed
-from moorage.kinds.cells import AGE, NAME
+from moorage.kinds.cells import AGE, NAME, UNSET, column, count, format_selector
 from moorage.kinds.fields import (
     defaults,
     each,
@@ -24,7 +24,7 @@ from moorage.kinds.fields import (
 )
 from moorage.kinds.kind import FieldError, Obj, forbidden, invalid, required
 from moorage.kinds.served import ServedKind
-from moorage.kinds.tree import Json, child, items, objects, strings
+from moorage.kinds.tree import Json, child, items, objects, strings, text
 from moorage.kinds.values.selectors import check_label_selector
 from moorage.policies.expressions import compiled, missing, parts, read_policy
 
@@ -165,11 +165,43 @@ _binding_rules = rules(
     ("spec.paramRef", if_present(_param_ref)),
 )
 
+
+def _param_kind(policy: Obj) -> str:
+    kind = child(policy, "spec", "paramKind")
+    return f"{text(kind, 'apiVersion')}/{text(kind, 'kind')}" if kind else UNSET
+
+
+def _param_name(binding: Obj) -> str:
+    """Return the parameters of a binding; of a name alone nothing says where it is."""
+    reference = child(binding, "spec", "paramRef")
+    if name := text(reference, "name"):
+        return f"{text(reference, 'namespace') or '*'}/{name}"
+    selector = child(reference, "selector")
+    return format_selector(selector) if selector else UNSET
+
+
+_PARAM_KIND = column("ParamKind", _param_kind, "Kind of the parameters")
+_BINDING_COLUMNS = (
+    NAME,
+    column("PolicyName", "spec.policyName", "Policy that is bound"),
+    column("ParamRef", _param_name, "Parameters of the policy"),
+    AGE,
+)
+
 KINDS = (
     ServedKind(
         resource=resources.VALIDATING_ADMISSION_POLICIES,
         needs_version=True,
-        columns=(NAME, AGE),
+        columns=(
+            NAME,
+            count(
+                "Validations",
+                lambda policy: len(objects(policy, "spec", "validations")),
+                "Number of validations",
+            ),
+            _PARAM_KIND,
+            AGE,
+        ),
         defaults=_policy_defaults,
         counts_generations=True,
         open_status=(),
@@ -184,7 +216,7 @@ KINDS = (
     ServedKind(
         resource=resources.VALIDATING_ADMISSION_POLICY_BINDINGS,
         needs_version=True,
-        columns=(NAME, AGE),
+        columns=_BINDING_COLUMNS,
         defaults=_binding_defaults,
         counts_generations=True,
         rules=rules(_binding_rules, ("spec.validationActions", _actions)),
@@ -193,7 +225,16 @@ KINDS = (
     ServedKind(
         resource=resources.MUTATING_ADMISSION_POLICIES,
         needs_version=True,
-        columns=(NAME, AGE),
+        columns=(
+            NAME,
+            count(
+                "Mutations",
+                lambda policy: len(objects(policy, "spec", "mutations")),
+                "Number of mutations",
+            ),
+            _PARAM_KIND,
+            AGE,
+        ),
         defaults=_policy_defaults,
         counts_generations=True,
         rules=rules(
@@ -207,7 +248,7 @@ KINDS = (
     ServedKind(
         resource=resources.MUTATING_ADMISSION_POLICY_BINDINGS,
         needs_version=True,
-        columns=(NAME, AGE),
+        columns=_BINDING_COLUMNS,
         defaults=_binding_defaults,
         counts_generations=True,
         rules=_binding_rules,

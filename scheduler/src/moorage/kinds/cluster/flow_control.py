@@ -9,13 +9,14 @@ from __future__ import annotations
 from moorage.api.resources import ResourceType
 from moorage.base.clock import rfc3339
 from moorage.kinds.built_in import resource_type
-from moorage.kinds.cells import AGE, NAME, column
-from moorage.kinds.fields import defaults, needed, one_of, rules, within
-from moorage.kinds.kind import Context, Obj
+from moorage.kinds.cells import AGE, NAME, NONE, column
+from moorage.kinds.fields import defaults, needed, one_of, rules, value_at, within
+from moorage.kinds.kind import Column, Context, Obj
 from moorage.kinds.served import ServedKind
-from moorage.kinds.tree import attach, put_condition, text
+from moorage.kinds.tree import attach, condition, put_condition, text
 
 _API_VERSION = "flowcontrol.apiserver.k8s.io/v1"
+_QUEUES = "limitResponse.queuing"
 _QUEUING = "spec?.limited?.limitResponse?.queuing?"
 
 
@@ -41,6 +42,21 @@ def _tell_level_of_new(schema: Obj, ctx: Context, resource: ResourceType) -> Non
     _tell_level(schema, {}, ctx)
 
 
+def _lacks_level(schema: Obj) -> str:
+    found = condition(schema, "Dangling")
+    return "?" if found is None else text(found, "status")
+
+
+def _limit(name: str, field: str, description: str) -> Column:
+    path = ("spec", "limited", *field.split("."))
+
+    def limit(level: Obj) -> str:
+        value = value_at(level, path)
+        return NONE if value is None else str(value)
+
+    return column(name, limit, description)
+
+
 KINDS = (
     ServedKind(
         resource=resource_type(_API_VERSION, "flowschemas"),
@@ -49,7 +65,14 @@ KINDS = (
             NAME,
             column("PriorityLevel", "spec.priorityLevelConfiguration.name", "Level of its calls"),
             column("MatchingPrecedence", "spec.matchingPrecedence", "Lowest first"),
+            column(
+                "DistinguisherMethod",
+                "spec.distinguisherMethod.type",
+                "How its calls are told apart",
+                empty=NONE,
+            ),
             AGE,
+            column("MissingPL", _lacks_level, "Whether its level does not exist"),
         ),
         defaults=defaults(unset={"spec?.matchingPrecedence": 1000}),
         on_create=_tell_level_of_new,
@@ -64,7 +87,15 @@ KINDS = (
     ServedKind(
         resource=resource_type(_API_VERSION, "prioritylevelconfigurations"),
         acted_on_by="the headers of answers",
-        columns=(NAME, column("Type", "spec.type", "Whether calls are limited"), AGE),
+        columns=(
+            NAME,
+            column("Type", "spec.type", "Whether calls are limited"),
+            _limit("NominalConcurrencyShares", "nominalConcurrencyShares", "Share of all calls"),
+            _limit("Queues", f"{_QUEUES}.queues", "Number of queues"),
+            _limit("HandSize", f"{_QUEUES}.handSize", "Queues that a flow may use"),
+            _limit("QueueLengthLimit", f"{_QUEUES}.queueLengthLimit", "Most calls of a queue"),
+            AGE,
+        ),
         defaults=defaults(
             unset={
                 "spec?.exempt?.nominalConcurrencyShares": 0,
