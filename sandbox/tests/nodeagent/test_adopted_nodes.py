@@ -31,6 +31,9 @@ def test_a_node_is_played_whose_annotation_asks_for_it(annotations, phase):
         assert api.get("pods", "web")["status"]["phase"] == phase
         leased = ("leases", "kube-node-lease", "extra") in api.objects
         assert leased == (phase == "Running")
+        labels = api.get("nodes", "extra", "")["metadata"].get("labels", {})
+        assert ("kubernetes.io/hostname" in labels) == leased
+        assert "topology.kubernetes.io/region" not in labels, "its maker knows where it is"
 
     adopting(scene)
 

@@ -43,7 +43,7 @@ def asks_for_agent(node: Node) -> bool:
 
     Notes
     -----
-    kwok (kubernetes-sigs/kwok v0.7) plays nodes with its own annotation when it is started with
+    kwok plays nodes with its own annotation when it is started with
     ``--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake``.
     """
     annotations = node.metadata.annotations

@@ -115,14 +115,19 @@ def load_nodes(path: Path) -> list[NodeTemplate]:
 
 
 def complete(template: NodeTemplate) -> NodeTemplate:
-    """Add missing labels and resources that every kubelet reports."""
+    """Add missing labels and resources that every kubelet reports, and a region."""
+    return _completed(template, {"topology.kubernetes.io/region": "sandbox"})
+
+
+def _completed(template: NodeTemplate, more: Mapping[str, str]) -> NodeTemplate:
+    """Add what every kubelet reports, and more labels, where they are missing."""
     node = copy.deepcopy(template)
     metadata = _mapping(node, "metadata")
     defaults = {
         "kubernetes.io/hostname": str(metadata["name"]),
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
-        "topology.kubernetes.io/region": "sandbox",
+        **more,
     }
     metadata["labels"] = defaults | _mapping(metadata, "labels")
     status = _mapping(node, "status")
@@ -135,8 +140,8 @@ def complete(template: NodeTemplate) -> NodeTemplate:
 
 
 def template_of(node: Mapping[str, object]) -> NodeTemplate:
-    """Return the template of a node read from a server."""
-    return complete(_lasting(node))
+    """Return the template of a node read from a server, which says its region itself."""
+    return _completed(_lasting(node), {})
 
 
 def name_of(template: NodeTemplate) -> str:
