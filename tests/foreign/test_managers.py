@@ -21,6 +21,7 @@ import yaml
 from sandbox.tests.sandbox.process import Up
 from tests.foreign.managers import plan
 from tests.foreign.managers.webhooks import serving_webhooks
+from tests.kubectl.install import RELEASES, NoKubectlError, kubectl_path
 
 # Untyped, as its users see it.
 kube: Any = kubernetes
@@ -144,3 +145,42 @@ def test_the_job_of_a_job_set_goes_with_it(platform):
         timeout_seconds=SECONDS_MAX,
     )
     assert "DELETED" in (event["type"] for event in events)
+
+
+@pytest.mark.slow
+@pytest.mark.kubectl
+def test_kubectl_and_helm_install_the_chart(tmp_path):
+    """Server-side, and once more without a change; helm as a release of its own."""
+    try:
+        programs = {name: kubectl_path(RELEASES[0], program=name) for name in ("kubectl", "helm")}
+    except NoKubectlError as error:
+        pytest.skip(str(error))
+    chart = tmp_path / "chart"
+    manifests = chart / "templates" / "all.yaml"
+    manifests.parent.mkdir(parents=True)
+    with serving_webhooks() as (_, bundle), Up(tmp_path, "--empty", "--nodes", "1") as up:
+        manifests.write_text(CHART.read_text().replace("CA_BUNDLE", bundle))
+        (chart / "Chart.yaml").write_text("{apiVersion: v2, name: sets, version: 0.1.0}")
+        up.started()
+        environment = {"KUBECONFIG": str(up.kubeconfig), "HOME": str(tmp_path)}
+
+        def run(name: str, *words: str) -> list[str]:
+            done = subprocess.run(
+                [str(programs[name]), *words],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+            return done.stdout.splitlines()
+
+        apply = ("apply", "--server-side", "-f", str(manifests))
+        for _ in range(2):
+            lines = run("kubectl", *apply)
+            assert len(lines) == 10
+            assert all(line.endswith("serverside-applied") for line in lines)
+        run("kubectl", "delete", "--ignore-not-found", "-f", str(manifests))
+        assert "STATUS: deployed" in run("helm", "install", "sets", str(chart))
