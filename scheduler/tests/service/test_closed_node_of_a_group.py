@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from moorage.api.coscheduling import MIN_AVAILABLE_LABEL, NAME_LABEL
 from moorage.api.resources import ELASTIC_QUOTAS, NODES
 from moorage.api.yaml_text import write_yaml
 from moorage.base.clock import ManualClock
 from moorage.config.load import parse_config
-from moorage.config.own import LoadedConfiguration
+from moorage.config.own import GroupMode, LoadedConfiguration, OwnProfile
 from moorage.nodeshapes.annotations import STOP_SECONDS
 from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
@@ -44,7 +45,7 @@ def nominations(live: VirtualCluster) -> dict[str, str]:
     }
 
 
-def configuration(*, quotas: bool) -> LoadedConfiguration:
+def configuration(mode: GroupMode, *, quotas: bool) -> LoadedConfiguration:
     enabled, disabled = [{"name": "Coscheduling"}], [{"name": "PrioritySort"}]
     if quotas:
         enabled.append({"name": "CapacityScheduling"})
@@ -55,7 +56,9 @@ def configuration(*, quotas: bool) -> LoadedConfiguration:
         "kind": "KubeSchedulerConfiguration",
         "profiles": [{"schedulerName": "default-scheduler", "plugins": points}],
     }
-    return parse_config(write_yaml(document), source="test")
+    loaded = parse_config(write_yaml(document), source="test")
+    profile = OwnProfile(scheduler_name="default-scheduler", group_mode=mode)
+    return replace(loaded, own=replace(loaded.own, profiles=[profile]))
 
 
 async def fill(live: VirtualCluster, *, quotas: bool) -> None:
@@ -77,14 +80,19 @@ async def fill(live: VirtualCluster, *, quotas: bool) -> None:
     )
 
 
+@pytest.mark.parametrize("mode", ["trial", "permit"])
 @pytest.mark.parametrize("quotas", [False, True], ids=["priorities", "elastic quotas"])
-def test_a_member_whose_node_is_closed_leaves_the_room_of_the_others(quotas: bool) -> None:
+def test_a_member_whose_node_is_closed_leaves_the_room_of_the_others(
+    quotas: bool, mode: GroupMode
+) -> None:
     """The victims on the nodes of the others stop already, so these nodes would cost least."""
     clock = ManualClock()
 
     async def main() -> None:
         nodes = [node_manifest(f"n{at}", cpu="1", labels={"name": f"n{at}"}) for at in range(3)]
-        async with VirtualCluster(clock, nodes=nodes, config=configuration(quotas=quotas)) as live:
+        async with VirtualCluster(
+            clock, nodes=nodes, config=configuration(mode, quotas=quotas)
+        ) as live:
             await fill(live, quotas=quotas)
             await live.create_objects(member("m0"), member("m1"))
             await live.until(lambda: set(nominations(live).values()) == {"n0", "n1"})
