@@ -3,7 +3,8 @@
 A `Served` pairs a kind with the shelf of its objects, and with the translation between the served
 and the stored form. Most kinds are stored as they are served. A kind that is another version of a
 stored kind declares its translation (`moorage.kinds.kind.Translation`). Custom resources are
-stored in the version of their definition, and their versions differ only in the name.
+stored in the version of their definition. Their versions differ only in the name, unless a
+`Converter` converts them.
 
 A `Target` is what a path addresses: a resource, perhaps an object, perhaps a subresource.
 """

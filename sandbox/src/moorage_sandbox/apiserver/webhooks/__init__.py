@@ -7,6 +7,9 @@ while nothing is held, and the call is answered once more, with the answers so f
 another content is another question, so an object that changed meanwhile is asked about again.
 
 `reviews` writes AdmissionReviews and reads their answers, `addresses` finds where a webhook
-listens, and `stored` has the configurations. What belongs here: calls to programs of others. The
-kinds of the configurations belong to `moorage.policies`.
+listens, and `stored` has the configurations. `conversions` has the objects of a watch converted;
+`moorage_sandbox.apiserver.custom.converter` writes the reviews of conversions.
+
+What belongs here: calls to programs of others. The kinds of the configurations belong to
+`moorage.policies`.
 """
