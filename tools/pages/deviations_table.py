@@ -118,7 +118,7 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
     ),
     Deviation(
         subject="A group of Kubernetes that lacks pods or its PodGroup",
-        upstream="nothing is told",
+        upstream="nothing is reported",
         here="a condition and an Event of the group and of one member say so within seconds",
         why="a group that waits in silence looks like a fault",
     ),
@@ -145,9 +145,9 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
     Deviation(
         subject="Members of a group that fits in no topology domain",
         upstream="wait for events of the plugins that rejected them, none of which is a node's new "
-        "label; the condition of the group tells the status of one domain",
+        "label; the condition of the group has the status of one domain",
         here="also wait for a node that comes to a domain and for a member that is gone "
-        "(TopologyPlacementGenerator registers both); the condition and the members tell how many "
+        "(TopologyPlacementGenerator registers both); the condition and the members say how many "
         "pods each domain takes, and why the best one takes no more",
         why="a group should start as soon as a domain fits",
     ),
@@ -241,7 +241,7 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
     ),
     Deviation(
         subject="A pod whose name appears with a new uid",
-        upstream="an update, as the watch tells it",
+        upstream="an update, as in the watch",
         here="a deletion and an addition",
         why="two pods are not versions of each other",
     ),
@@ -260,7 +260,7 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
     Deviation(
         subject="A kind the API server does not serve",
         upstream="never starts to schedule",
-        here="taken for empty, told once, asked for again every minute; not pods and nodes",
+        here="counts as empty, is logged once, is requested again each minute; not pods and nodes",
         why="older servers stay usable",
     ),
     Deviation(

@@ -29,13 +29,13 @@ these ways as `Update`.
 
 """
 _SILENT = """
-No event is told of {}: they are read, but no plugin waits for them.
+There is no event of {}: they are read, but no plugin waits for them.
 
 ## Kinds watched
 
-Besides nodes and pods, with the version of Kubernetes that first served each by default. Where a
-server does not serve one it is taken for empty, told once in the log, and asked for again every
-minute.
+Besides nodes and pods, with the version of Kubernetes that first served each by default. A kind
+that the server does not serve counts as empty. The log says so once, and the scheduler requests
+the kind again every minute.
 
 """
 _ADDED_DELETED = (Action.ADD, Action.DELETE)

@@ -19,7 +19,7 @@ What becomes of a pod, by where its attempt failed; `X` stands for a plugin's na
 
 - **Taken back**: Unreserve of every Reserve plugin, last first, and the pod counts on its node no
   more.
-- **Others**: pods that wait for room are told of the room that is free again, before or after the
+- **Others**: pods that wait for room are woken for the room that is free again, before or after the
   failed pod itself went back to the queue.
 - **Goes to**: a pod in *unschedulable* waits for an event that one of the plugins named under
   *waits for* registered, or for the leftover flush after five minutes, unless such an event came

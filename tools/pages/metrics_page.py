@@ -9,8 +9,8 @@ _HEADER = """# Metrics
 <!-- Written by `make docs` from scheduler/src/moorage/observe/catalogue.py. Do not edit. -->
 
 `moorage run` serves `/metrics` on the HTTPS port (10259, see [the flags](flags.md)), as Prometheus
-text or OpenMetrics. A caller needs the right to `get` the path: see [Let Prometheus
-scrape](../how-to/let-prometheus-scrape.md).
+text or OpenMetrics. A caller needs the right to `get` the path: see [Watch the
+scheduler](../how-to/watch-the-scheduler.md#who-may-read).
 
 Names, types, labels and buckets are those of kube-scheduler v1.36. Every metric has samples, but
 for those marked "no samples": they are declared, so that queries find them, and the reason is
@@ -23,20 +23,20 @@ Where a number is not made as in kube-scheduler:
 - Plugins are timed one by one in a tenth of the attempts; AddPod and RemovePod are not.
 - With extenders, an attempt filters twice: what they are asked about, and what holds after their
   answers.
-- `scheduler_event_handling_duration_seconds` and `scheduler_preemption_goroutines_*` tell the whole
+- `scheduler_event_handling_duration_seconds` and `scheduler_preemption_goroutines_*` have the whole
   duration and the real end, where v1.36 evaluates most of them as the work begins.
-- `kubernetes_build_info` tells the version that is played; moorage's own is `moorage_build_info`.
+- `kubernetes_build_info` has the version that is played; moorage's own is `moorage_build_info`.
 
 The process's own numbers (`process_*`, `python_*`) are added; those of the Go runtime, its work
 queues and informers, of metrics about metrics and of asynchronous API calls have no counterpart.
 
-`/metrics/slis` tells how the health checks went (`kubernetes_healthcheck`,
+`/metrics/slis` shows the results of the health checks (`kubernetes_healthcheck`,
 `kubernetes_healthchecks_total`), each time somebody asks for one.
 
-`/metrics/resources` tells what each pod requests and is limited to (`kube_pod_resource_request`,
-`kube_pod_resource_limit`); of several replicas only the one that leads tells it.
+`/metrics/resources` shows requests and limits of each pod (`kube_pod_resource_request`,
+`kube_pod_resource_limit`); of several replicas only the one that leads shows them.
 
-| Metric | Type | Labels | Buckets | What it tells |
+| Metric | Type | Labels | Buckets | Meaning |
 |---|---|---|---|---|
 """
 
@@ -52,7 +52,7 @@ def _row(metric: Metric) -> str:
     if metric.buckets:
         low, high = metric.buckets[0], metric.buckets[-1]
         buckets = f"{len(metric.buckets)} from {low:g} to {high:g}"
-    told = f"{metric.help}; no samples, {metric.unused}" if metric.unused else metric.help
+    meaning = f"{metric.help}; no samples, {metric.unused}" if metric.unused else metric.help
     if metric.gate:
-        told += f"; with feature gate {metric.gate}"
-    return f"| `{metric.name}` | {metric.kind} | {labels} | {buckets} | {told} |\n"
+        meaning += f"; with feature gate {metric.gate}"
+    return f"| `{metric.name}` | {metric.kind} | {labels} | {buckets} | {meaning} |\n"

@@ -75,9 +75,9 @@ real API server on the same cores. These are **not** runs next to ours.
 
 | Workload | kube-scheduler, pods/s | moorage on the same API server, pods/s |
 |---|---|---|
-| SchedulingBasic, 5000 nodes, 10,000 pods | 273 | |
-| SchedulingPodAffinity, 5000 nodes, 5000 pods | 37 | |
-| SchedulingPodAntiAffinity, 5000 nodes, 2000 pods | 59 | |
+| SchedulingBasic, 5000 nodes, 10,000 pods | 273 | not measured |
+| SchedulingPodAffinity, 5000 nodes, 5000 pods | 37 | not measured |
+| SchedulingPodAntiAffinity, 5000 nodes, 2000 pods | 59 | not measured |
 | 5000 nodes, pods drained | 130 to 164 | 528 to 667 |
 
 The first three rows are from the design of this project, the last from a comparison of both

@@ -285,11 +285,11 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
     "CapacityScheduling": {
         "Pod <key> is rejected in PreFilter because ElasticQuota <namespace> is more than Max": (
             "The namespace would exceed `spec.max`, where an absent `cpu`, `memory` or "
-            "`ephemeral-storage` means 0: an Event of the pod tells the figures. Raise the "
+            "`ephemeral-storage` means 0: an Event of the pod has the figures. Raise the "
             "quota, or delete pods of the namespace."
         ),
         "Pod <key> is rejected in PreFilter because total ElasticQuota used is more than min": (
-            "All quotas together guarantee no more: an Event of the pod tells the figures. Raise "
+            "All quotas together guarantee no more: an Event of the pod has the figures. Raise "
             "a `spec.min`, or wait for pods of namespaces with a quota to end."
         ),
         "not eligible due to terminating pods that still count in the quotas.": (

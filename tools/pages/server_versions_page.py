@@ -66,7 +66,7 @@ default, and moorage does not use them where they are switched on.
   (`status.declaredFeatures`) gets no pod that needs it, where the gate NodeDeclaredFeatures is
   on.
 - **Configuration**: `kubescheduler.config.k8s.io/v1`. Files of earlier versions are
-  [renewed](../how-to/renew-a-configuration.md).
+  [renewed](../how-to/change-the-configuration.md#from-an-older-version-of-kubernetes).
 """
 _DECISIONS = f"""
 ## What is decided otherwise

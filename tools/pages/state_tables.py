@@ -305,7 +305,7 @@ def _cache() -> str:
     ]
     return (
         "## How the cache holds a pod\n\n"
-        "What a pod is after the cache was told something about it. A refused stimulus changes "
+        "The state of a pod after a stimulus to the cache. A refused stimulus changes "
         "nothing and is logged;\n*corrupted* would end the scheduler, because a pod never moves "
         "between nodes. A server that says so\nall the same is taken to have deleted the pod and "
         "made it again, so the cache is not asked.\n\n"

@@ -88,8 +88,8 @@ ALERTS: Final = (
         "the right.",
         "A configuration with a fault ends the process with code 2 and says where: `moorage config "
         "check FILE` finds it before. "
-        "`helm rollback` brings the last version back. For the right, see [Let Prometheus "
-        "scrape](../how-to/let-prometheus-scrape.md).",
+        "`helm rollback` brings the last version back. For the right, see [Watch the "
+        "scheduler](../how-to/watch-the-scheduler.md#who-may-read).",
     ),
     Alert(
         "MoorageNoLeader",
@@ -101,7 +101,7 @@ ALERTS: Final = (
         "most.",
         "`kubectl get lease -A` says who holds it and when it was renewed last. A holder that is "
         "not a replica of this scheduler is another "
-        "scheduler with the same Lease. The log of the replicas tells why a renewal failed.",
+        "scheduler with the same Lease. The log of the replicas says why a renewal failed.",
         "Give each scheduler a Lease of its own. If the API server refuses the renewal (403), the "
         "Role of the Lease is missing. If it "
         "does not answer, see [MoorageApiErrors](#moorageapierrors).",
@@ -182,7 +182,7 @@ ALERTS: Final = (
         "{{ $value | humanizePercentage }} of the attempts end in an error",
         "An error is a failure of operation, not a pod without a place. Such a pod is tried again "
         "after its backoff.",
-        "The log tells each with its pod and cause: `kubectl logs -n moorage POD | grep -i error`. "
+        "The log has each with its pod and cause: `kubectl logs -n moorage POD | grep -i error`. "
         "The Events of the pod say the same.",
         "403: a right is missing, see [the rights](../how-to/deploy.md#rights). 409 now and then "
         "is another writer and harmless. Errors "
