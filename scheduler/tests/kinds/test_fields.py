@@ -77,18 +77,6 @@ REQUIRED = "Required value"
             id="too many percent",
         ),
         pytest.param(
-            fields.sole(("a", "b", "c"), "no way", "more than one"),
-            {"a": {}, "b": None, "c": {}},
-            ["x.c: Forbidden: more than one"],
-            id="two fields where one is allowed",
-        ),
-        pytest.param(
-            fields.sole(None, "no way", "more than one", skipped=("name",)),
-            {"name": "n"},
-            ["x: Required value: no way"],
-            id="no field but one that does not count",
-        ),
-        pytest.param(
             fields.each_one_of("a", by_index=True),
             ["a", "b"],
             ['x[1]: Unsupported value: "b": supported values: "a"'],

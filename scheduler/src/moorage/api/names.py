@@ -30,12 +30,15 @@ _QUALIFIED: Final = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL_VALUE: Final = rf"({_QUALIFIED})?"
 _DNS_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _DNS_SUBDOMAIN: Final = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
+_SEARCH_LABEL: Final = r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_SEARCH_DOMAIN: Final = rf"{_SEARCH_LABEL}(\.{_SEARCH_LABEL})*"
 _C_IDENTIFIER: Final = r"[A-Za-z_][A-Za-z0-9_]*"
 _RE_C_IDENTIFIER: Final = re.compile(_C_IDENTIFIER)
 _RE_QUALIFIED: Final = re.compile(_QUALIFIED)
 _RE_LABEL_VALUE: Final = re.compile(_LABEL_VALUE)
 _RE_DNS_LABEL: Final = re.compile(_DNS_LABEL)
 _RE_DNS_SUBDOMAIN: Final = re.compile(_DNS_SUBDOMAIN)
+_RE_SEARCH_DOMAIN: Final = re.compile(_SEARCH_DOMAIN)
 
 
 def is_native_resource(name: str) -> bool:
@@ -166,6 +169,24 @@ def dns_subdomain_faults(text: str) -> list[str]:
                 "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric "
                 "characters, '-' or '.', and must start and end with an alphanumeric character",
                 _DNS_SUBDOMAIN,
+                ("example.com",),
+            )
+        )
+    return faults
+
+
+def search_domain_faults(text: str) -> list[str]:
+    """Check a domain of a DNS search list, a subdomain whose labels may have underscores."""
+    faults = []
+    if len(text) > _SUBDOMAIN_LENGTH_MAX:
+        faults.append(_length_fault(_SUBDOMAIN_LENGTH_MAX))
+    if not _RE_SEARCH_DOMAIN.fullmatch(text):
+        faults.append(
+            _regex_fault(
+                "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric "
+                "characters, '_', '-' or '.', and must start and end with an alphanumeric "
+                "character",
+                _SEARCH_DOMAIN,
                 ("example.com",),
             )
         )

@@ -38,6 +38,8 @@ from moorage.api.volume import (
 
 MIRROR: Final = "kubernetes.io/config.mirror"
 """Annotation of a pod that shows a node's own file to the cluster."""
+DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+"""Annotation of a pod: of the pods of a ReplicaSet, the one of the lowest cost goes first."""
 
 # --- containers ----------------------------------------------------------------------------------
 

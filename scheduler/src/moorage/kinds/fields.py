@@ -16,7 +16,6 @@ from moorage.kinds.kind import (
     FieldError,
     Obj,
     duplicate,
-    forbidden,
     invalid,
     not_supported,
     required,
@@ -247,33 +246,6 @@ def amount(value: Any, where: str) -> list[FieldError]:
     if errors or not isinstance(value, str) or int(value[:-1]) <= 100:
         return errors
     return [invalid(where, value, "must not be greater than 100%")]
-
-
-def sole(keys: Iterable[str] | None, none: str, many: str, skipped: Iterable[str] = ()) -> Rule:
-    """Return the rule of an object in which exactly one field is given.
-
-    Parameters
-    ----------
-    keys
-        The fields; None for every field but ``skipped``.
-    none, many
-        What to say where no field is given, and of each further field.
-    skipped
-        Fields that do not count.
-    """
-    listed, left_out = None if keys is None else tuple(keys), frozenset(skipped)
-
-    def check(obj: Any, where: str) -> list[FieldError]:
-        present = [
-            key
-            for key in (obj if listed is None else listed)
-            if key not in left_out and obj.get(key) is not None
-        ]
-        if not present:
-            return [required(where, none)]
-        return [forbidden(f"{where}.{key}", many) for key in present[1:]]
-
-    return check
 
 
 def unchanging(paths: str, error: Callable[[str, Any], FieldError] = immutable) -> Change:

@@ -13,10 +13,9 @@ from functools import cmp_to_key
 from typing import Any, Final
 
 from moorage.api.meta import Condition
-from moorage.api.pod import Pod
+from moorage.api.pod import DELETION_COST, Pod
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339
 
-DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
 # Letters of hashes in names (apimachinery v1.36 util/rand SafeEncodeString).
 _SAFE_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"

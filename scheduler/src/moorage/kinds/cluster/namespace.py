@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from moorage.api import resources
-from moorage.api.names import dns_label_faults
+from moorage.api.names import dns_label_faults, qualified_name_faults
 from moorage.api.resources import ResourceType
 from moorage.kinds.cells import AGE, NAME, column
-from moorage.kinds.fields import defaults, selectable
-from moorage.kinds.kind import Context
+from moorage.kinds.fields import defaults, rules, selectable
+from moorage.kinds.kind import Context, FieldError, invalid
 from moorage.kinds.served import Part, ServedKind
 from moorage.kinds.tree import Json, attach, items, text
 
@@ -30,6 +30,20 @@ def _take_finalizers(stored: Json, sent: Json) -> None:
     attach(stored, "spec")["finalizers"] = items(sent, "spec", "finalizers")
 
 
+_OWN_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+
+
+def _finalizers(names: list[str] | None, where: str) -> list[FieldError]:
+    """Check the finalizers of the contents (ValidateFinalizerName in v1.36)."""
+    errors: list[FieldError] = []
+    for name in [each or "" for each in names or ()]:
+        faults = qualified_name_faults(name)
+        if not faults and "/" not in name and name not in _OWN_FINALIZERS:
+            faults = ["name is neither a standard finalizer name nor is it fully qualified"]
+        errors += [invalid(where, name, fault) for fault in faults]
+    return errors
+
+
 KINDS = (
     ServedKind(
         resource=resources.NAMESPACES,
@@ -39,6 +53,7 @@ KINDS = (
         on_create=_prepare,
         fields=selectable("status.phase"),
         name_rule=dns_label_faults,
+        rules=rules(("spec.finalizers", _finalizers)),
         parts={"finalize": Part(take=_take_finalizers)},
     ),
 )

@@ -5,19 +5,19 @@ Mirrors kubernetes v1.36 pkg/apis/core/validation (ValidateNode, ValidateNodeUpd
 
 from __future__ import annotations
 
-import ipaddress
+import msgspec
 
 from moorage.api import resources
 from moorage.api.names import label_value_faults
 from moorage.kinds.cells import AGE, NAME, NONE, UNKNOWN, column, is_true, wide
 from moorage.kinds.fields import defaults, duplicates, one_of, rules, selectable
-from moorage.kinds.kind import FieldError, Obj, duplicate, forbidden, invalid
+from moorage.kinds.kind import FieldError, Obj, duplicate, forbidden, invalid, required
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, child, condition, items, objects, strings, text
+from moorage.kinds.values.addresses import check_network, network_of
 from moorage.kinds.values.quantities import check_amount
 from moorage.kinds.values.selectors import TAINT_EFFECTS, label_name
 
-_NO_RANGE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 _ROLE_PREFIX = "node-role.kubernetes.io/"
 _INFO = (
     "machineID",
@@ -68,11 +68,14 @@ _taint = rules(
 
 
 def _taints(spec: Json, field: str) -> list[FieldError]:
+    # The path is upstream's.
+    return _each_taint(objects(spec, "taints"), "metadata.taints")
+
+
+def _each_taint(taints: list[Json], field: str) -> list[FieldError]:
     errors = []
     pairs: set[tuple[str, str]] = set()
-    for index, taint in enumerate(objects(spec, "taints")):
-        # The path is upstream's.
-        field = "metadata.taints"
+    for index, taint in enumerate(taints):
         where, pair = f"{field}[{index}]", (text(taint, "key"), text(taint, "effect"))
         errors += _taint(taint, where)
         if pair in pairs:
@@ -84,16 +87,71 @@ def _taints(spec: Json, field: str) -> list[FieldError]:
 
 def _ranges(ranges: list[str] | None, field: str) -> list[FieldError]:
     """Check the ranges of addresses of a node's pods: at most one of each family."""
-    errors, families = [], []
+    errors, families = list[FieldError](), list[int]()
     for index, each in enumerate(ranges or ()):
-        try:
-            families.append(ipaddress.ip_network(each, strict=False).version)
-        except ValueError:
-            errors.append(invalid(f"{field}[{index}]", each, _NO_RANGE))
+        network = network_of(each)
+        errors += check_network(each, f"{field}[{index}]")
+        families += [] if network is None else [network.version]
     if len(set(families)) < len(families):
         detail = "may specify no more than one CIDR for each IP family"
         errors.append(invalid(field, ranges, detail))
     return errors + duplicates(ranges or (), lambda place: f"{field}[{place}]")
+
+
+class _Controller(msgspec.Struct, frozen=True):
+    controller: bool | None = None
+
+
+class _Signature(msgspec.Struct, frozen=True, rename="camel"):
+    pod_controller: _Controller | None = None
+
+
+class _AvoidedPod(msgspec.Struct, frozen=True, rename="camel"):
+    pod_signature: _Signature = _Signature()
+
+
+class _AvoidedPods(msgspec.Struct, frozen=True, rename="camel"):
+    prefer_avoid_pods: list[_AvoidedPod] = []
+
+
+_AVOIDED_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
+
+
+def _avoided_pods(value: str | None, where: str) -> list[FieldError]:
+    """Check the pods that a node would rather not have (ValidateAvoidPodsInNodeAnnotations)."""
+    if not value:
+        return []
+    field = f"{where}.AvoidPods"
+    try:
+        preferences = msgspec.json.decode(value, type=_AvoidedPods)
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        return [invalid(field, _AVOIDED_PODS, str(error))]
+    errors: list[FieldError] = []
+    for index, entry in enumerate(preferences.prefer_avoid_pods):
+        place = f"{where}.preferAvoidPods[{index}].PodSignature"
+        controller = entry.pod_signature.pod_controller
+        if controller is None:
+            errors.append(required(place))
+        elif controller.controller is not True:
+            detail = "must point to a controller"
+            errors.append(invalid(f"{place}.PodController.Controller", False, detail))
+    return errors
+
+
+_OLD_TAINTS = "scheduler.alpha.kubernetes.io/taints"
+
+
+def _annotations(obj: Obj, field: str) -> list[FieldError]:
+    """Check annotations of old, which nothing reads any more."""
+    annotations, where = child(obj, "metadata", "annotations"), "metadata.annotations"
+    errors = _avoided_pods(annotations.get(_AVOIDED_PODS), where)
+    if value := annotations.get(_OLD_TAINTS):
+        try:
+            taints = msgspec.json.decode(value, type=list[dict[str, str | None]])
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            return [*errors, invalid(where, _OLD_TAINTS, str(error))]
+        errors += _each_taint(taints, f"{where}.{_OLD_TAINTS}")
+    return errors
 
 
 def _status(obj: Obj, field: str) -> list[FieldError]:
@@ -207,7 +265,7 @@ KINDS = (
             }
         ),
         keeps_status=True,
-        rules=rules(("spec", _taints), _status, ("spec.podCIDRs", _ranges)),
+        rules=rules(_annotations, ("spec", _taints), _status, ("spec.podCIDRs", _ranges)),
         change=_change,
         check_status=lambda new, old: _status(new, "") + _changed_status(new),
     ),

@@ -23,6 +23,7 @@ from moorage.kinds.built_in import resource_type
 from moorage.kinds.cells import AGE, NAME, NONE, column
 from moorage.kinds.fields import if_present, needed, rules, unchanging
 from moorage.kinds.kind import Context, FieldError, Obj, invalid, required
+from moorage.kinds.network.service_rules import HEADLESS
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import (
     Json,
@@ -33,6 +34,7 @@ from moorage.kinds.tree import (
     strings,
     text,
 )
+from moorage.kinds.values.addresses import NO_ADDRESS, NO_NETWORK
 
 DEFAULT_SERVICE_CIDR = "kubernetes"
 """Name of the range that every cluster has."""
@@ -47,9 +49,6 @@ SERVICE_CIDRS = resource_type("networking.k8s.io/v1", "servicecidrs")
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-HEADLESS = "None"
-NO_NETWORK = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
-_NO_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 _IMMUTABLE = "field is immutable"
 _READY = ("True", "", "Kubernetes Service CIDR is ready")
 _TERMINATING = (
@@ -138,7 +137,7 @@ def address_faults(spec: Json) -> list[FieldError]:
         try:
             ipaddress.ip_address(each)
         except ValueError:
-            errors.append(invalid(f"{field}[{index}]", each, _NO_ADDRESS))
+            errors.append(invalid(f"{field}[{index}]", each, NO_ADDRESS))
     return errors
 
 
@@ -178,7 +177,7 @@ def _canonical_address(name: str) -> list[str]:
     try:
         found = str(ipaddress.ip_address(name))
     except ValueError:
-        return [_NO_ADDRESS]
+        return [NO_ADDRESS]
     return [] if found == name else [f'must be in canonical form ("{found}")']
 
 

@@ -8,8 +8,6 @@ pkg/apis/{discovery,networking}/validation.
 
 from __future__ import annotations
 
-import ipaddress
-
 from moorage.api import resources
 from moorage.api.names import dns_label_faults, dns_subdomain_faults
 from moorage.kinds.cells import AGE, NAME, NONE, UNSET, column, format_selector
@@ -35,9 +33,9 @@ from moorage.kinds.kind import (
     not_supported,
     required,
 )
-from moorage.kinds.network.addresses import NO_NETWORK
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, child, items, number, objects, strings, text
+from moorage.kinds.values.addresses import NO_NETWORK, address_of, network_of
 from moorage.kinds.values.default_class import default_class
 from moorage.kinds.values.name_rules import port_name, port_number, service_name
 from moorage.kinds.values.selectors import check_label_selector
@@ -47,22 +45,6 @@ _NOT_IN_PATHS = ("//", "/./", "/../", "%2f", "%2F")
 _NOT_AT_END = ("/..", "/.")
 # Up to this number Endpoints are listed; more are counted.
 _SHOWN_MAX = 3
-
-
-def _is_address(address: str) -> bool:
-    try:
-        ipaddress.ip_address(address)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_network(address: str) -> bool:
-    try:
-        ipaddress.ip_network(address, strict=False)
-    except ValueError:
-        return False
-    return "/" in address
 
 
 def _default_policy_types(obj: Json) -> None:
@@ -81,7 +63,7 @@ def _some_backend(spec: Json, where: str) -> list[FieldError]:
 def _host(host: str | None, where: str) -> list[FieldError]:
     if not host:
         return []
-    if _is_address(host):
+    if address_of(host) is not None:
         return [invalid(where, host, "must be a DNS name, not an IP address")]
     faults = dns_subdomain_faults(host.removeprefix("*."))
     return [invalid(where, host, fault) for fault in faults]
@@ -168,7 +150,7 @@ def _peer(peer: Json, field: str) -> list[FieldError]:
     cidr = text(block, "cidr")
     if not cidr:
         errors.append(required(f"{field}.ipBlock.cidr"))
-    elif not _is_network(cidr):
+    elif network_of(cidr) is None:
         errors.append(invalid(f"{field}.ipBlock.cidr", cidr, NO_NETWORK))
     return errors
 
@@ -194,7 +176,7 @@ def _addresses(obj: Obj, where: str) -> list[FieldError]:
             errors += [
                 invalid(f"{field}[{place}]", address, detail)
                 for place, address in enumerate(addresses)
-                if not _is_address(address)
+                if address_of(address) is None
             ]
     return errors
 
@@ -206,7 +188,7 @@ def _subset_addresses(subset: Json, field: str) -> list[FieldError]:
     return [
         invalid(f"{field}.addresses", text(each, "ip"), "must be a valid IP address")
         for each in addresses
-        if not _is_address(text(each, "ip"))
+        if address_of(text(each, "ip")) is None
     ]
 
 

@@ -13,22 +13,16 @@ from moorage.api.resources import SERVICES, ResourceType
 from moorage.base.rng import from_random
 from moorage.kinds import status
 from moorage.kinds.cells import AGE, NAME, NONE, column, format_labels, wide
-from moorage.kinds.fields import (
-    PROTOCOLS,
-    defaults,
-    one_of,
-    port,
-    port_of_service,
-    rules,
-    selectable,
-)
-from moorage.kinds.kind import Context, FieldError, Obj, duplicate, forbidden, invalid, required
-from moorage.kinds.metadata import check_labels
-from moorage.kinds.network.addresses import (
+from moorage.kinds.fields import defaults, rules, selectable
+from moorage.kinds.kind import Context, FieldError, Obj, invalid
+from moorage.kinds.network.addresses import address_faults, free_address, refused_addresses
+from moorage.kinds.network.service_rules import (
     HEADLESS,
-    address_faults,
-    free_address,
-    refused_addresses,
+    ON_NODES,
+    TYPES,
+    check_service_change,
+    check_service_spec,
+    check_source_ranges,
 )
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import (
@@ -49,9 +43,6 @@ NODE_PORTS = range(30_000, 32_768)
 # Seconds a client sticks to one endpoint under sessionAffinity ClientIP: three hours.
 CLIENT_IP_SECONDS = 10_800
 
-# Types whose ports are open on every node.
-_ON_NODES = ("LoadBalancer", "NodePort")
-_TYPES = ("ClusterIP", "ExternalName", *_ON_NODES)
 # The low ports are for services that ask for one: a 32nd of the range (calculateRangeOffset).
 _ASKED_FOR = len(NODE_PORTS) // 32
 _NODE_PORT_PARTS = (NODE_PORTS[_ASKED_FOR:], NODE_PORTS[:_ASKED_FOR])
@@ -67,52 +58,19 @@ def _default(obj: Json) -> None:
     for each in objects(spec, "ports"):
         if each.get("targetPort") in (None, "", 0):
             each["targetPort"] = each.get("port", 0)
-    if spec["type"] in _ON_NODES:
+    if spec["type"] in ON_NODES:
         fill_empty(spec, {"externalTrafficPolicy": "Cluster"})
-    if spec["type"] in _TYPES and spec["type"] != "ExternalName":
+    if spec["type"] in TYPES and spec["type"] != "ExternalName":
         fill(spec, {"internalTrafficPolicy": "Cluster"})
     if spec["type"] == "LoadBalancer":
         fill(spec, {"allocateLoadBalancerNodePorts": True})
 
 
-_port = rules(
-    ("port", port_of_service),
-    ("protocol", one_of(*PROTOCOLS)),
-    ("targetPort", port),
-)
-
-
-def _ports(spec: Json, where: str) -> list[FieldError]:
-    ports, kind, field = objects(spec, "ports"), text(spec, "type"), f"{where}.ports"
-    errors: list[FieldError] = []
-    if not ports and text(spec, "clusterIP") != HEADLESS and kind != "ExternalName":
-        errors.append(required(field))
-    if kind == "ExternalName" and not text(spec, "externalName"):
-        errors.append(required(f"{where}.externalName"))
-    return errors
-
-
-def _each_port(spec: Json, where: str) -> list[FieldError]:
-    ports, kind = objects(spec, "ports"), text(spec, "type")
-    errors: list[FieldError] = []
-    names: set[str] = set()
-    for index, each in enumerate(ports):
-        field, name = f"{where}.ports[{index}]", text(each, "name")
-        if not name and len(ports) > 1:
-            errors.append(required(f"{field}.name"))
-        elif name and name in names:
-            errors.append(duplicate(f"{field}.name", name))
-        names.add(name)
-        errors += _port(each, field)
-        if kind == "ClusterIP" and number(each, "nodePort"):
-            detail = "may not be used when `type` is 'ClusterIP'"
-            errors.append(forbidden(f"{field}.nodePort", detail))
-    return errors
-
-
 def _change(new: Obj, old: Obj) -> list[FieldError]:
     if text(new, "spec", "type") == "ExternalName":
         return []
+    if errors := check_service_change(new, old):
+        return errors
     before, after = text(old, "spec", "clusterIP"), text(new, "spec", "clusterIP")
     if before and before != after:
         return [invalid("spec.clusterIPs[0]", [after], "may not change once set")]
@@ -211,7 +169,7 @@ def _drop_outgrown(spec: Json, before: Json) -> None:
         keys += ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy")
     if was == "LoadBalancer" and now != "LoadBalancer":
         keys += ("allocateLoadBalancerNodePorts", "loadBalancerClass", "healthCheckNodePort")
-    if was in _ON_NODES and now not in _ON_NODES:
+    if was in ON_NODES and now not in ON_NODES:
         if not spec.get("externalIPs"):
             keys.append("externalTrafficPolicy")
         if _node_ports(spec) == _node_ports(before):
@@ -341,13 +299,7 @@ KINDS = (
         on_update=_complete,
         fields=selectable("spec.clusterIP", "spec.type"),
         name_rule=service_name,
-        rules=rules(
-            ("spec.type", one_of(*_TYPES)),
-            ("spec", _ports),
-            ("spec.sessionAffinity", one_of("ClientIP", "None")),
-            ("spec.selector", check_labels),
-            ("spec", _each_port),
-        ),
+        rules=rules(("spec", check_service_spec), check_source_ranges),
         change=_change,
     ),
 )

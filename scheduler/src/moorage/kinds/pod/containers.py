@@ -15,10 +15,9 @@ from moorage.kinds.fields import (
     rules,
 )
 from moorage.kinds.kind import FieldError, duplicate, forbidden, invalid, required
-from moorage.kinds.pod.environment import check_env_from, check_variable
-from moorage.kinds.pod.handlers import HANDLERS, check_handlers, forbid_handlers
+from moorage.kinds.pod.environment import check_env_from, check_files, check_variable
+from moorage.kinds.pod.handlers import HANDLERS, check_handlers, check_restarts, forbid_handlers
 from moorage.kinds.pod.security import check_security_context
-from moorage.kinds.pod.volumes import check_mounts
 from moorage.kinds.tree import Json, child, number, objects, text
 from moorage.kinds.values.name_rules import port_name, port_number
 from moorage.kinds.values.quantities import (
@@ -30,8 +29,8 @@ from moorage.kinds.values.quantities import (
     nano_of,
     pod_resource_name,
 )
+from moorage.kinds.volumes.pod_volumes import check_mounts
 
-RESTART_POLICIES = ("Always", "Never", "OnFailure")
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 
 _label = name_rule(dns_label_faults, empty="required")
@@ -53,6 +52,7 @@ def check_containers(spec: Json, field: str) -> list[FieldError]:
                 errors.append(duplicate(f"{where}.name", name))
             names.add(name)
             errors += _container(container, where)
+            errors += _restart_policy(container, where)
             errors += _mounts(container, where, spec)
             errors += _context(container, where, spec)
             errors += check_container_resources(container, where, claims)
@@ -143,16 +143,23 @@ _container = rules(
     ("image", _image),
     ("imagePullPolicy", one_of(*PULL_POLICIES, empty="accepted")),
     ("terminationMessagePolicy", one_of("FallbackToLogsOnError", "File", empty="accepted")),
-    ("restartPolicy", one_of(*RESTART_POLICIES, empty="accepted")),
     ("env", each(check_variable)),
     ("envFrom", if_present(check_env_from)),
 )
 
 
+def _restart_policy(container: Json, field: str) -> list[FieldError]:
+    if container.get("restartPolicy") is None and not container.get("restartPolicyRules"):
+        return []
+    return check_restarts(container, field)
+
+
 def _mounts(container: Json, field: str, spec: Json) -> list[FieldError]:
+    """Check the volumes that a container uses, for mounts and for values of variables."""
+    errors = check_files(container, field, spec) if container.get("env") else []
     if container.get("volumeMounts") or container.get("volumeDevices"):
-        return check_mounts(container, field, spec)
-    return []
+        errors += check_mounts(container, field, spec)
+    return errors
 
 
 def _handlers(container: Json, field: str, spec: Json, *, lasting: bool) -> list[FieldError]:

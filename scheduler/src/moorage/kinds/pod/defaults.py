@@ -113,6 +113,8 @@ def _default_container(container: Json) -> None:
             _default_probe(container[name])
     for name in ("postStart", "preStop"):
         _default_http_get(child(container, "lifecycle", name))
+    # The gate ContainerStopSignals is off by default in 1.36, which drops the field.
+    child(container, "lifecycle").pop("stopSignal", None)
 
 
 def _default_field_source(source: Json) -> None:

@@ -1,6 +1,6 @@
 """The rules of environment variables, and of the references that their values come from.
 
-Volumes have the same references (`volume_sources`). Mirrors kubernetes v1.36
+Volumes have the same references (`volumes.pod_sources`). Mirrors kubernetes v1.36
 pkg/apis/core/validation/validation.go (ValidateEnv, ValidateEnvFrom) and pkg/apis/core/pods.
 """
 
@@ -12,9 +12,10 @@ from typing import Any
 from moorage.api.names import dns_subdomain_faults, qualified_name_faults
 from moorage.kinds.fields import name_rule, needed, rules
 from moorage.kinds.kind import FieldError, invalid, not_supported, required
-from moorage.kinds.tree import Json, objects, text
+from moorage.kinds.tree import Json, child, objects, text
 from moorage.kinds.values.name_rules import config_key, env_name
 from moorage.kinds.values.quantities import canonical_quantity
+from moorage.kinds.volumes.sources import path_inside
 
 _OF_VARIABLES = (
     *("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName"),
@@ -108,6 +109,35 @@ def _object_key(ref: Json, where: str) -> list[FieldError]:
     return errors + [invalid(f"{where}.key", key, fault) for fault in config_key(key)]
 
 
+def _file_key(ref: Json, where: str) -> list[FieldError]:
+    errors = [invalid(f"{where}.key", text(ref, "key"), at) for at in env_name(text(ref, "key"))]
+    errors += needed()(ref.get("volumeName"), f"{where}.volumeName")
+    errors += needed()(ref.get("path"), f"{where}.path")
+    return errors + path_inside(ref.get("path"), f"{where}.path")
+
+
+def check_files(container: Json, field: str, spec: Json) -> list[FieldError]:
+    """Check that files with the values of variables are in volumes of type ``emptyDir``.
+
+    Parameters
+    ----------
+    container, field
+        The container and its path.
+    spec
+        The spec of its pod.
+    """
+    volumes = {text(each, "name"): each for each in objects(spec, "volumes")}
+    errors: list[FieldError] = []
+    for index, variable in enumerate(objects(container, "env")):
+        name = text(child(variable, "valueFrom", "fileKeyRef"), "volumeName")
+        where = f"{field}.env[{index}].valueFrom.fileKeyRef.volumeName"
+        if name and name not in volumes:
+            errors.append(FieldError("FieldValueNotFound", where, name))
+        elif name and volumes[name].get("emptyDir") is None:
+            errors.append(invalid(where, name, "referenced volume must be of type emptyDir"))
+    return errors
+
+
 def check_variable(variable: Json, field: str) -> list[FieldError]:
     """Check an environment variable."""
     name = text(variable, "name")
@@ -125,6 +155,8 @@ def check_variable(variable: Json, field: str) -> list[FieldError]:
             errors += check_resource_ref(source[key], f"{where}.{key}")
         elif key in ("configMapKeyRef", "secretKeyRef"):
             errors += _object_key(source[key], f"{where}.{key}")
+        elif key == "fileKeyRef":
+            errors += _file_key(source[key], f"{where}.{key}")
     detail = ""
     if not sources:
         detail = (

@@ -1,17 +1,17 @@
-"""The rules of probes and of hooks of the life cycle, and of the actions that both take.
+"""The rules of a container's life: probes, hooks, the actions of both, and restarts.
 
 Mirrors kubernetes v1.36 pkg/apis/core/validation/validation.go (validateProbe, validateHandler,
-validateLifecycle).
+validateLifecycle, validateContainerRestartPolicy).
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Final
 
-from moorage.kinds.fields import if_present, needed, one_of, port, rules, within
-from moorage.kinds.kind import FieldError, forbidden, invalid, required
-from moorage.kinds.tree import Json, child, number, objects, text
+from moorage.kinds.fields import each, if_present, needed, one_of, port, rules, within
+from moorage.kinds.kind import FieldError, forbidden, invalid, required, too_many
+from moorage.kinds.tree import Json, child, items, number, objects, text
 
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 HANDLERS = ("lifecycle", *_PROBES)
@@ -123,3 +123,43 @@ def forbid_handlers(container: Json, where: str) -> list[FieldError]:
         for name in HANDLERS
         if container.get(name) is not None
     ]
+
+
+RESTART_POLICIES: Final = ("Always", "Never", "OnFailure")
+_RULES_MAX: Final = 20
+_CODES_MAX: Final = 255
+
+_policy = if_present(one_of(*RESTART_POLICIES, empty="required"))
+
+
+def _few_codes(codes: Json, where: str) -> list[FieldError]:
+    count = len(items(codes, "values"))
+    return [too_many(f"{where}.values", count, _CODES_MAX)] if count > _CODES_MAX else []
+
+
+_codes = rules(("operator", one_of("In", "NotIn", empty="required")), _few_codes)
+
+
+def _exit_codes(codes: Any, where: str) -> list[FieldError]:
+    return [required(where, "must be specified")] if codes is None else _codes(codes, where)
+
+
+_rules = each(
+    rules(
+        ("action", one_of("Restart", "RestartAllContainers", empty="required")),
+        ("exitCodes", _exit_codes),
+    ),
+    most=_RULES_MAX,
+)
+
+
+def check_restarts(container: Json, where: str) -> list[FieldError]:
+    """Check the restart policy of a container, and the rules that refine it."""
+    policy, exit_rules = container.get("restartPolicy"), container.get("restartPolicyRules")
+    errors = _policy(policy, f"{where}.restartPolicy")
+    if not exit_rules:
+        return errors
+    if policy is None:
+        detail = "must specify restartPolicy when restart rules are used"
+        errors.append(required(f"{where}.restartPolicy", detail))
+    return errors + _rules(exit_rules, f"{where}.restartPolicyRules")

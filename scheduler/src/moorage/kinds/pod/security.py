@@ -22,8 +22,8 @@ from moorage.kinds.kind import (
     required,
     too_long,
 )
-from moorage.kinds.pod.volume_sources import path_inside
 from moorage.kinds.tree import Json, child, items, objects, strings, text
+from moorage.kinds.volumes.sources import path_inside
 
 _ID_MAX: Final = 2**31 - 1
 _PROFILES: Final = ("Localhost", "RuntimeDefault", "Unconfined")

@@ -23,14 +23,12 @@ from moorage.kinds.fields import (
     within,
 )
 from moorage.kinds.kind import FieldError, Obj, duplicate, forbidden, invalid, not_supported
-from moorage.kinds.metadata import check_labels
-from moorage.kinds.pod.containers import (
-    RESTART_POLICIES,
-    check_containers,
-    check_pod_level_resources,
-)
+from moorage.kinds.metadata import check_annotations, check_labels
+from moorage.kinds.pod.annotations import check_pod_annotations
+from moorage.kinds.pod.containers import check_containers, check_pod_level_resources
+from moorage.kinds.pod.handlers import RESTART_POLICIES
+from moorage.kinds.pod.host_names import check_host_names
 from moorage.kinds.pod.security import check_pod_security
-from moorage.kinds.pod.volumes import check_made_claims, check_volumes
 from moorage.kinds.tree import Json, child, containers, objects, strings, text
 from moorage.kinds.values.quantities import NOT_ZERO, check_limits
 from moorage.kinds.values.selectors import (
@@ -40,6 +38,7 @@ from moorage.kinds.values.selectors import (
     node_selector,
     preferred_term,
 )
+from moorage.kinds.volumes.pod_volumes import check_own_volumes, check_volumes
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -179,7 +178,7 @@ def _toleration(entry: Json, field: str) -> list[FieldError]:
 
 _effect = one_of(*TAINT_EFFECTS, empty="accepted")
 check_tolerations: Rule = each(_toleration)
-"""Check tolerations (ValidateTolerations)."""
+"""Check a list of tolerations."""
 
 
 def check_gates(gates: Any, field: str) -> list[FieldError]:
@@ -235,6 +234,17 @@ _claim_name = name_rule(dns_label_faults, empty="required")
 _subdomain = name_rule(dns_subdomain_faults, empty="refused")
 
 
+_HOST_NAMES = ("dnsConfig", "hostAliases", "hostnameOverride")
+
+
+def _named_hosts(spec: Json, field: str) -> list[FieldError]:
+    """Check names of hosts, and DNS, which most pods say nothing of."""
+    said = any(spec.get(name) is not None for name in _HOST_NAMES)
+    if said or text(spec, "dnsPolicy") not in ("ClusterFirst", ""):
+        return check_host_names(spec, field)
+    return []
+
+
 _SHARED = ("securityContext", "hostPID", "hostIPC", "shareProcessNamespace")
 
 
@@ -251,14 +261,11 @@ check_pod_spec = rules(
     ("volumes", check_volumes),
     check_containers,
     ("restartPolicy", one_of(*RESTART_POLICIES, empty="accepted")),
-    (
-        "dnsPolicy",
-        one_of("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None", empty="accepted"),
-    ),
     ("preemptionPolicy", if_present(one_of("Never", "PreemptLowerPriority", empty="required"))),
     ("nodeName serviceAccountName priorityClassName", name_rule(dns_subdomain_faults)),
     ("runtimeClassName", if_present(_subdomain)),
     ("hostname subdomain", name_rule(dns_label_faults)),
+    _named_hosts,
     (
         "activeDeadlineSeconds",
         if_present(within(1, INT32_MAX, f"must be between 1 and {INT32_MAX}, inclusive")),
@@ -302,8 +309,10 @@ def check_new_pod(new: Obj, old: Obj | None) -> list[FieldError]:
         return []
     spec = child(new, "spec")
     errors = check_new_spec(spec) + check_gated_node(spec)
+    if annotations := child(new, "metadata").get("annotations"):
+        errors += check_pod_annotations(annotations, spec, "metadata.annotations")
     if spec.get("volumes") or spec.get("resourceClaims"):
-        errors += check_made_claims(new)
+        errors += check_own_volumes(new)
     if spec.get("ephemeralContainers"):
         errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
     return errors
@@ -314,8 +323,12 @@ def template(*restart: str) -> Rule:
 
     def check(value: Any, field: str) -> list[FieldError]:
         spec = child(value or {}, "spec")
-        labels = child(value or {}, "metadata").get("labels")
-        errors = check_labels(labels, f"{field}.metadata.labels")
+        metadata = child(value or {}, "metadata")
+        # The paths of the errors of annotations are upstream's.
+        annotations, where = metadata.get("annotations"), f"{field}.annotations"
+        errors = check_labels(metadata.get("labels"), f"{field}.labels")
+        errors += check_annotations(annotations, where)
+        errors += check_pod_annotations(annotations, spec, where)
         errors += check_new_spec(spec, f"{field}.spec")
         if spec.get("ephemeralContainers"):
             detail = "ephemeral containers not allowed in pod template"

@@ -33,6 +33,7 @@ from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, child, objects, text
 from moorage.kinds.values.selectors import check_topologies
 from moorage.kinds.values.warnings import of_labels
+from moorage.kinds.volumes.volume_rules import check_inline_volume
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 """Annotation of the class for claims that name none."""
@@ -86,12 +87,12 @@ def _parameters(parameters: Json | None, where: str) -> list[FieldError]:
 
 def _source(source: Json | None, where: str) -> list[FieldError]:
     detail = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
-    found = {key: value for key, value in (source or {}).items() if value is not None}
-    if len(found) != 1:
-        return [forbidden(where, detail) if found else required(where, detail)]
-    volume = found.get("persistentVolumeName")
+    sources = {key: value for key, value in (source or {}).items() if value is not None}
+    if len(sources) != 1:
+        return [forbidden(where, detail) if sources else required(where, detail)]
+    volume = sources.get("persistentVolumeName")
     if volume is None:
-        return []
+        return check_inline_volume(sources["inlineVolumeSpec"], f"{where}.inlineVolumeSpec")
     field = f"{where}.persistentVolumeName"
     empty = [] if volume else [required(field, "must specify non empty persistentVolumeName")]
     return empty + [invalid(field, volume, fault) for fault in dns_subdomain_faults(volume)]

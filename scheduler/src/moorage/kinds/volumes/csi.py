@@ -121,6 +121,11 @@ CSI_NODE = ServedKind(
 )
 
 
+def _driver_faults(name: str) -> list[str]:
+    """Return what is wrong with the name of a driver, which may have capital letters."""
+    return [error.detail for error in driver_name(name, "metadata.name")]
+
+
 def _csi_driver_change(new: Obj, old: Obj) -> list[FieldError]:
     errors = unchanging("spec.volumeLifecycleModes")(new, old)
     after = child(new, "spec").get("attachRequired")
@@ -132,6 +137,7 @@ def _csi_driver_change(new: Obj, old: Obj) -> list[FieldError]:
 
 CSI_DRIVER = ServedKind(
     resource=resources.CSI_DRIVERS,
+    name_rule=_driver_faults,
     needs_version=True,
     acted_on_by="the scheduler",
     columns=(

@@ -15,13 +15,14 @@ from moorage.kinds.fields import (
     defaults,
     rules,
 )
-from moorage.kinds.kind import Context, Obj
+from moorage.kinds.kind import Context, FieldError, Obj
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, attach, child, items, objects, put_finalizer, text
 from moorage.kinds.values.default_class import default_class
 from moorage.kinds.values.quantities import nano_of
 from moorage.kinds.values.warnings import of_annotations, of_claim, of_expressions, of_volume
 from moorage.kinds.volumes.classes import DEFAULT_CLASS
+from moorage.kinds.volumes.sources import check_initiator
 from moorage.kinds.volumes.volume_rules import (
     CLASS_ANNOTATION,
     check_claim_change,
@@ -145,6 +146,11 @@ _ANNOTATIONS = {
 }
 
 
+def _initiator(obj: Obj, where: str) -> list[FieldError]:
+    name = text(obj, "metadata", "name")
+    return check_initiator(child(obj, "spec"), name, "metadata.name")
+
+
 def _warn_of_volume(obj: Obj) -> list[str]:
     warnings, spec = of_annotations(obj, _ANNOTATIONS), child(obj, "spec")
     if text(spec, "persistentVolumeReclaimPolicy") == "Recycle":
@@ -199,7 +205,7 @@ VOLUME = ServedKind(
             },
         },
     ),
-    rules=rules(("spec", check_volume_spec)),
+    rules=rules(("spec", check_volume_spec), _initiator),
     on_create=_prepare_volume,
     change=check_volume_change,
     warn=_warn_of_volume,

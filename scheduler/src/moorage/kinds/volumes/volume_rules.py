@@ -7,6 +7,7 @@ pkg/apis/core/validation/validation.go (ValidatePersistentVolume and its neighbo
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Mapping
 from typing import Any
 
 from moorage.api.names import (
@@ -25,7 +26,6 @@ from moorage.kinds.fields import (
     needed,
     one_of,
     rules,
-    sole,
     unchanging,
 )
 from moorage.kinds.kind import FieldError, Obj, forbidden, invalid, not_supported, required
@@ -33,6 +33,7 @@ from moorage.kinds.metadata import check_template_metadata, immutable
 from moorage.kinds.tree import Json, child, text
 from moorage.kinds.values.quantities import check_size, nano_of
 from moorage.kinds.values.selectors import check_label_selector, check_node_selector
+from moorage.kinds.volumes.sources import SHARED, check_source
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
@@ -60,7 +61,6 @@ _CLAIM_IMMUTABLE = (
     "spec is immutable after creation except resources.requests and volumeAttributesClassName "
     "for bound claims"
 )
-_DOTS = "must not contain '..'"
 
 
 def _one_pod(modes: list[str] | None, where: str) -> list[FieldError]:
@@ -85,55 +85,33 @@ def _only_storage(capacity: Json | None, where: str) -> list[FieldError]:
     return errors
 
 
-def sources_of(spec: Json) -> Json:
+def _sources_of(spec: Json) -> Json:
     """Return the sources of storage of a persistent volume; a valid one has one."""
     return {key: spec[key] for key in sorted(spec) if key not in _NOT_SOURCES}
 
 
-_a_source = sole(None, "must specify a volume type", "may not specify more than 1 volume type")
 _secret = if_present(
     rules(
         ("name", name_rule(dns_subdomain_faults, empty="required")),
         ("namespace", name_rule(dns_label_faults, empty="required")),
     )
 )
+_secret_of_cluster = if_present(rules(("name namespace", needed())))
 
 
-def path_without_dots(path: str | None, where: str) -> list[FieldError]:
-    """Check a path of a host: it is given, and does not go up."""
-    if not path:
-        return [required(where)]
-    return [invalid(where, path, _DOTS)] if ".." in path.split("/") else []
+def _endpoints(source: Json, where: str) -> list[FieldError]:
+    namespace, field = source.get("endpointsNamespace"), f"{where}.endpointsNamespace"
+    if namespace is None:
+        return []
+    if not namespace:
+        detail = "if the endpointnamespace is set, it must be a valid namespace name"
+        return [invalid(field, namespace, detail)]
+    return [invalid(field, namespace, fault) for fault in dns_label_faults(namespace)]
 
 
-def _absolute(path: str | None, where: str) -> list[FieldError]:
-    errors = [] if path else [required(where)]
-    if not (path or "").startswith("/"):
-        errors.append(invalid(where, path or "", "must be an absolute path"))
-    return errors
-
-
-host_path: Rule = rules(
-    ("path", path_without_dots),
-    (
-        "type",
-        one_of(
-            "",
-            "BlockDevice",
-            "CharDevice",
-            "Directory",
-            "DirectoryOrCreate",
-            "File",
-            "FileOrCreate",
-            "Socket",
-            empty="absent",
-        ),
-    ),
-)
-"""Check a path of a host, of a persistent volume or of a pod's volume."""
-nfs_share: Rule = rules(("server", needed()), ("path", _absolute))
-"""Check a share of NFS, of a persistent volume or of a pod's volume."""
-_SOURCES: dict[str, Rule] = {
+_OF_VOLUMES: Mapping[str, Rule] = {
+    "azureFile": rules(SHARED["azureFile"], ("secretNamespace", if_present(needed()))),
+    "cinder": rules(SHARED["cinder"], ("secretRef", _secret_of_cluster)),
     "csi": rules(
         ("driver", driver_name),
         ("volumeHandle", needed()),
@@ -143,18 +121,21 @@ _SOURCES: dict[str, Rule] = {
             _secret,
         ),
     ),
-    "hostPath": host_path,
-    "local": rules(("path", path_without_dots)),
-    "nfs": nfs_share,
+    "glusterfs": rules(SHARED["glusterfs"], _endpoints),
+    "iscsi": rules(SHARED["iscsi"], ("secretRef", if_present(rules(("name", needed()))))),
+    "storageos": rules(SHARED["storageos"], ("secretRef", _secret_of_cluster)),
 }
+_ORDER = (
+    *("hostPath", "gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "flocker", "nfs"),
+    *("rbd", "quobyte", "cephfs", "iscsi", "cinder", "fc", "flexVolume", "azureFile"),
+    *("vsphereVolume", "photonPersistentDisk", "portworxVolume", "azureDisk", "scaleIO", "local"),
+    *("storageos", "csi"),
+)
+_SOURCES = {name: _OF_VOLUMES.get(name) or SHARED[name] for name in _ORDER}
 
 
 def _source(spec: Json, where: str) -> list[FieldError]:
-    sources = sources_of(spec)
-    errors = _a_source(sources, where)
-    for key, source in sources.items():
-        if source is not None and key in _SOURCES:
-            errors += _SOURCES[key](source, f"{where}.{key}")
+    errors = check_source(spec, where, _SOURCES)
     path = posixpath.normpath(text(spec, "hostPath", "path") or ".")
     # Two slashes at the start stay for POSIX, and are one for Go.
     if path in ("/", "//") and text(spec, "persistentVolumeReclaimPolicy") == "Recycle":
@@ -198,10 +179,37 @@ check_volume_spec: Rule = rules(
 """Check the spec of a persistent volume."""
 
 
+_INLINE = "may not be specified in the context of inline volumes"
+
+
+def _of_inline(spec: Json, where: str) -> list[FieldError]:
+    names = ("claimRef", "capacity", "nodeAffinity", "storageClassName")
+    errors = [
+        forbidden(f"{where}.{name}", _INLINE)
+        for name in (*names, "volumeAttributesClassName")
+        if spec.get(name)
+    ]
+    if spec.get("csi") is None:
+        detail = "has to be specified in the context of inline volumes"
+        errors.append(required(f"{where}.csi", detail))
+    for name, only, words in (
+        ("persistentVolumeReclaimPolicy", "Retain", "may only be"),
+        ("volumeMode", "Filesystem", "may not specify volumeMode other than"),
+    ):
+        if spec.get(name) not in (None, "", only):
+            detail = f"{words} {only} in the context of inline volumes"
+            errors.append(forbidden(f"{where}.{name}", detail))
+    return errors
+
+
+check_inline_volume: Rule = rules(("accessModes", needed()), _common, _of_inline, _source)
+"""Check the spec of a volume that is written into its attachment."""
+
+
 def check_volume_change(new: Obj, old: Obj) -> list[FieldError]:
     """Check what may change of a persistent volume; the paths are upstream's."""
     spec, before = child(new, "spec"), child(old, "spec")
-    sources, were = sources_of(spec), sources_of(before)
+    sources, were = _sources_of(spec), _sources_of(before)
     if child(were, "csi") and "controllerExpandSecretRef" not in were["csi"]:
         # It may be added.
         csi = {**child(sources, "csi")}

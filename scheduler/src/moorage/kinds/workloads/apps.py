@@ -40,8 +40,8 @@ from moorage.kinds.fields import (
     within,
 )
 from moorage.kinds.kind import FieldError, Obj, forbidden, invalid, required
-from moorage.kinds.pod.containers import RESTART_POLICIES
 from moorage.kinds.pod.defaults import default_template
+from moorage.kinds.pod.handlers import RESTART_POLICIES
 from moorage.kinds.pod.spec import template
 from moorage.kinds.pod.warnings import of_owner, of_template
 from moorage.kinds.served import ServedKind
@@ -49,6 +49,7 @@ from moorage.kinds.tree import Json, attach, child, number, objects, text
 from moorage.kinds.values.selectors import check_label_selector
 from moorage.kinds.values.warnings import of_claim
 from moorage.kinds.volumes.persistent_volumes import default_claim
+from moorage.kinds.volumes.pod_volumes import check_shared_disks
 from moorage.kinds.workloads.rollouts import (
     check_daemon_set_rollout,
     check_deadline,
@@ -307,6 +308,7 @@ DEPLOYMENT = ServedKind(
         ("strategy.rollingUpdate", check_rolling_deployment),
         _history,
         check_deadline,
+        check_shared_disks,
     ),
     check_status=status_counts(
         "updatedReplicas readyReplicas availableReplicas", "unavailableReplicas"
@@ -322,7 +324,7 @@ REPLICA_SET = ServedKind(
     defaults=defaults(_default_spec_template, unset={"spec.replicas": 1, "status.replicas": 0}),
     fields=_BY_REPLICAS,
     counts_generations=True,
-    rules=_workload("replicaset"),
+    rules=_workload("replicaset", check_shared_disks),
     check_status=status_counts("fullyLabeledReplicas readyReplicas availableReplicas"),
     change=_SELECTOR_KEPT,
     warn=_warn,
@@ -406,6 +408,7 @@ DAEMON_SET = ServedKind(
         ("updateStrategy.type", one_of("OnDelete", "RollingUpdate")),
         ("updateStrategy", check_daemon_set_rollout),
         _history,
+        check_shared_disks,
     ),
     check_status=status_counts(
         others="currentNumberScheduled numberMisscheduled desiredNumberScheduled numberReady "
@@ -435,7 +438,7 @@ REPLICATION_CONTROLLER = ServedKind(
     defaults=defaults(_default_from_template, unset={"spec.replicas": 1, "status.replicas": 0}),
     fields=_BY_REPLICAS,
     counts_generations=True,
-    rules=rules(("spec", rules((_COUNTS, within(0)), _controlled))),
+    rules=rules(("spec", rules((_COUNTS, within(0)), _controlled, check_shared_disks))),
     check_status=status_counts("fullyLabeledReplicas readyReplicas availableReplicas"),
     warn=_warn,
     warn_of_new=of_owner,

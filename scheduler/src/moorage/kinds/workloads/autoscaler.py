@@ -16,10 +16,16 @@ from moorage.kinds.cells import (
     count,
     reference,
 )
-from moorage.kinds.fields import defaults, each, needed, rules, within
-from moorage.kinds.kind import FieldError, Obj, Translation, invalid, not_supported, required
+from moorage.kinds.fields import defaults, each, if_present, rules, within
+from moorage.kinds.kind import FieldError, Obj, Translation, invalid
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, child, number, objects, text
+from moorage.kinds.workloads.autoscaler_rules import (
+    METRIC_FIELDS,
+    check_metric,
+    check_pace,
+    check_reference,
+)
 from moorage.kinds.workloads.autoscaler_v1 import (
     CPU_PERCENT_DEFAULT,
     autoscaler_from_v2,
@@ -28,14 +34,6 @@ from moorage.kinds.workloads.autoscaler_v1 import (
     drop_annotations,
 )
 
-# Type of a metric -> the field with its source.
-_SOURCES = {
-    "ContainerResource": "containerResource",
-    "External": "external",
-    "Object": "object",
-    "Pods": "pods",
-    "Resource": "resource",
-}
 _DOUBLE: Json = {"type": "Percent", "value": 100, "periodSeconds": 15}
 _FOUR: Json = {"type": "Pods", "value": 4, "periodSeconds": 15}
 # Fields of a target, in order of precedence; the status has the present value under its name.
@@ -47,7 +45,7 @@ def _default_lists(obj: Json) -> None:
     if not spec.get("metrics"):
         spec["metrics"] = [cpu_metric(CPU_PERCENT_DEFAULT)]
     for key, policies in (("scaleUp", (_FOUR, _DOUBLE)), ("scaleDown", (_DOUBLE,))):
-        if spec.get("behavior") is not None and not spec["behavior"][key].get("policies"):
+        if spec.get("behavior") is not None and spec["behavior"][key].get("policies") is None:
             spec["behavior"][key]["policies"] = [dict(policy) for policy in policies]
 
 
@@ -58,21 +56,9 @@ def _order(spec: Json, where: str) -> list[FieldError]:
     return [invalid(f"{where}.maxReplicas", most, "must be greater than or equal to `minReplicas`")]
 
 
-def _metric(metric: Json, field: str) -> list[FieldError]:
-    kind = text(metric, "type")
-    if not kind:
-        return [required(f"{field}.type", "must specify a metric source type")]
-    if kind not in _SOURCES:
-        return [not_supported(f"{field}.type", kind, _SOURCES)]
-    if metric.get(_SOURCES[kind]) is not None:
-        return []
-    detail = "must populate information for the given metric source"
-    return [required(f"{field}.{_SOURCES[kind]}", detail)]
-
-
 def _target(metric: Json, metric_status: Json) -> str:
     """Return name, present value and target of a metric, and take the value from its status."""
-    kind = _SOURCES.get(text(metric, "type"), "")
+    kind = METRIC_FIELDS.get(text(metric, "type"), "")
     source, current = child(metric, kind), child(metric_status, kind, "current")
     target, name = child(source, "target"), text(source, "name")
     key = next((key for key in _VALUES if target.get(key) is not None), "")
@@ -124,8 +110,9 @@ V2 = ServedKind(
         ("spec.minReplicas", within(1)),
         ("spec.maxReplicas", within(1, None, "must be greater than 0")),
         ("spec", _order),
-        ("spec.scaleTargetRef.kind spec.scaleTargetRef.name", needed()),
-        ("spec.metrics", each(_metric)),
+        ("spec.scaleTargetRef", check_reference),
+        ("spec.metrics", each(check_metric)),
+        ("spec.behavior.scaleUp spec.behavior.scaleDown", if_present(check_pace)),
     ),
 )
 # Objects of both versions are validated by the rules of v2.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moorage.api import resources
 from moorage.kinds.cells import AGE, NAME, column, count
-from moorage.kinds.fields import amount, defaults, one_of, rules
+from moorage.kinds.fields import amount, defaults, one_of, rules, within
 from moorage.kinds.kind import FieldError, Obj, invalid
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, child
@@ -15,6 +15,9 @@ def _only_one(spec: Json, where: str) -> list[FieldError]:
     if spec.get("minAvailable") is None or spec.get("maxUnavailable") is None:
         return []
     return [invalid(where, spec, "minAvailable and maxUnavailable cannot be both set")]
+
+
+_counts = rules(("disruptionsAllowed currentHealthy desiredHealthy expectedPods", within(0)))
 
 
 def _limit(obj: Obj, name: str) -> str:
@@ -63,5 +66,6 @@ KINDS = (
             ),
             ("spec.selector", check_label_selector),
         ),
+        check_status=lambda new, old: _counts(child(new, "status"), "status"),
     ),
 )

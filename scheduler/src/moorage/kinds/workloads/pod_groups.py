@@ -6,17 +6,33 @@ served without a feature gate, since a scheduler without the gate does not read 
 
 from __future__ import annotations
 
+from typing import Any
+
 from moorage.api import resources
-from moorage.api.names import dns_label_faults, qualified_name_faults
+from moorage.api.names import dns_label_faults, dns_subdomain_faults, qualified_name_faults
 from moorage.api.resources import ResourceType
 from moorage.kinds import status
 from moorage.kinds.cells import AGE, NAME, NONE, column, count, name_of
-from moorage.kinds.fields import defaults, each, name_rule, one_of, rules, unchanging, within
+from moorage.kinds.fields import (
+    Rule,
+    defaults,
+    each,
+    if_present,
+    name_rule,
+    one_of,
+    rules,
+    unchanging,
+    within,
+)
 from moorage.kinds.kind import Context, FieldError, Obj, invalid, required
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, attach, child, condition, number, objects, text
+from moorage.kinds.values.name_rules import path_segment_name
 
-_TEMPLATES_MAX = 8
+TEMPLATES_MAX = 8
+_CLAIMS_MAX = 4
+_PRIORITY_MAX = 1_000_000_000
+_PRIORITY_DETAIL = f"must be less than or equal to {_PRIORITY_MAX}"
 
 
 def _prepare(obj: Json, ctx: Context, resource: ResourceType) -> None:
@@ -38,29 +54,81 @@ def _prepare(obj: Json, ctx: Context, resource: ResourceType) -> None:
     spec["priority"] = int(found.get("value") or 0)
 
 
+def one_member(*names: str) -> Rule:
+    """Return the rule of a union, of whose members exactly one is given."""
+    listed = ", ".join(f"`{name}`" for name in names)
+
+    def check(value: Any, where: str) -> list[FieldError]:
+        given_members = [name for name in names if (value or {}).get(name) is not None]
+        if len(given_members) == 1:
+            return []
+        if not given_members:
+            return [invalid(where, "", f"must specify one of: {listed}")]
+        shown = f"{{{', '.join(given_members)}}}"
+        return [invalid(where, shown, f"must specify exactly one of: {listed}")]
+
+    return check
+
+
+_one_policy = one_member("basic", "gang")
+
+
 def _policy(policy: Json | None, where: str) -> list[FieldError]:
-    policies = [key for key in ("basic", "gang") if key in (policy or {})]
-    if not policies:
-        return [required(where, "must specify one of: `basic`, `gang`")]
-    if len(policies) > 1:
-        return [invalid(where, policy, "must specify exactly one of: `basic`, `gang`")]
-    least = number(policy or {}, "gang", "minCount")
-    return within(1)(least, f"{where}.gang.minCount") if policies == ["gang"] else []
+    if errors := _one_policy(policy, where):
+        return errors
+    gang = (policy or {}).get("gang")
+    field = f"{where}.gang.minCount"
+    if gang is None:
+        return []
+    return within(1)(gang["minCount"], field) if gang.get("minCount") else [required(field)]
 
 
-_topology = each(rules(("key", name_rule(qualified_name_faults, empty="refused"))), most=1)
+_short_name = name_rule(dns_label_faults, empty="required")
+_long_name = if_present(name_rule(dns_subdomain_faults, empty="refused"))
+_segment = name_rule(path_segment_name, empty="required")
+check_topology = each(rules(("key", name_rule(qualified_name_faults, empty="required"))), most=1)
+"""Check the topologies of a group, of which there is one at most."""
+check_claims = each(
+    rules(
+        one_member("resourceClaimName", "resourceClaimTemplateName"),
+        ("name", _short_name),
+        ("resourceClaimName resourceClaimTemplateName", _long_name),
+    ),
+    unique="name",
+    most=_CLAIMS_MAX,
+)
+"""Check the claims of a group."""
+check_priority = rules(
+    ("priorityClassName", name_rule(dns_subdomain_faults)),
+    ("priority", if_present(within(-(2**31), _PRIORITY_MAX, _PRIORITY_DETAIL))),
+)
+"""Check the priority of a group, and its class."""
 _spec = rules(
     ("schedulingPolicy", _policy),
     ("disruptionMode", one_of("Pod", "PodGroup")),
-    ("schedulingConstraints.topology", _topology),
+    ("schedulingConstraints.topology", check_topology),
+    ("resourceClaims", check_claims),
+    check_priority,
 )
+_origin = rules(
+    ("workloadName", name_rule(dns_subdomain_faults, empty="required")),
+    ("podGroupTemplateName", _short_name),
+)
+_reference = rules(one_member("workload"), ("workload", if_present(_origin)))
+_controller = rules(("apiGroup", name_rule(dns_subdomain_faults)), ("kind name", _segment))
+_claim_statuses = each(rules(("resourceClaimName", _long_name)), unique="name", most=_CLAIMS_MAX)
+
+
+def _status(new: Obj, old: Obj | None) -> list[FieldError]:
+    field = "status.resourceClaimStatuses"
+    return _claim_statuses(child(new, "status").get("resourceClaimStatuses"), field)
 
 
 def _templates(templates: list[Json] | None, where: str) -> list[FieldError]:
     return [] if templates else [required(where, "must have at least one item")]
 
 
-_template = rules(("name", name_rule(dns_label_faults, empty="refused")), _spec)
+_template = rules(("name", _short_name), _spec)
 
 
 def _policy_of(obj: Obj) -> str:
@@ -97,8 +165,9 @@ KINDS = (
         defaults=defaults(unset={"spec.disruptionMode": "Pod"}),
         on_create=_prepare,
         counts_generations=True,
-        rules=rules(("spec", _spec)),
+        rules=rules(("spec", _spec), ("spec.podGroupTemplateRef", if_present(_reference))),
         change=unchanging("spec"),
+        check_status=_status,
     ),
     ServedKind(
         resource=resources.WORKLOADS,
@@ -112,8 +181,9 @@ KINDS = (
         counts_generations=True,
         rules=rules(
             ("spec.podGroupTemplates", _templates),
-            ("spec.podGroupTemplates", each(_template, most=_TEMPLATES_MAX)),
+            ("spec.podGroupTemplates", each(_template, unique="name", most=TEMPLATES_MAX)),
+            ("spec.controllerRef", if_present(_controller)),
         ),
-        change=unchanging("spec.podGroupTemplates"),
+        change=unchanging("spec.controllerRef spec.podGroupTemplates"),
     ),
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.api import resources
-from moorage.api.names import dns_label_faults, dns_subdomain_faults, qualified_name_faults
+from moorage.api.names import dns_label_faults
 from moorage.api.resources import ResourceType
 from moorage.kinds.built_in import resource_type
 from moorage.kinds.fields import (
@@ -25,34 +25,16 @@ from moorage.kinds.fields import (
     value_at,
     within,
 )
-from moorage.kinds.kind import FieldError, Obj, Translation, forbidden, invalid, required
+from moorage.kinds.kind import FieldError, Obj, Translation, forbidden, required
 from moorage.kinds.metadata import immutable
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, child, objects, text
 from moorage.kinds.workloads import pod_groups as of_1_36
 
 VERSIONS = ("v1beta1", "v1alpha3")
-_TEMPLATES_MAX = 8
-_CLAIMS_MAX = 4
-_PRIORITY_MAX = 1_000_000_000
 _MODES = {"Pod": "single", "PodGroup": "all"}
 _STORED_MODES = {form: mode for mode, form in _MODES.items()}
 _COMPOSITE = "needs the feature gate CompositePodGroup"
-
-
-def one_member(*names: str) -> Rule:
-    """Return the rule of a union, of whose members exactly one is given."""
-    listed = ", ".join(f"`{name}`" for name in names)
-
-    def check(value: Any, where: str) -> list[FieldError]:
-        given_members = [name for name in names if (value or {}).get(name) is not None]
-        if len(given_members) == 1:
-            return []
-        if not given_members:
-            return [required(where, f"must specify one of: {listed}")]
-        return [invalid(where, value, f"must specify exactly one of: {listed}")]
-
-    return check
 
 
 def _gated(gate: str) -> Rule:
@@ -63,24 +45,13 @@ def _gated(gate: str) -> Rule:
 
 
 _name = name_rule(dns_label_faults, empty="refused")
-_long_name = if_present(name_rule(dns_subdomain_faults))
-_claim = rules(
-    one_member("resourceClaimName", "resourceClaimTemplateName"),
-    ("name", _name),
-    ("resourceClaimName", _long_name),
-    ("resourceClaimTemplateName", _long_name),
-)
 _group = rules(
-    ("schedulingPolicy", one_member("basic", "gang")),
+    ("schedulingPolicy", of_1_36.one_member("basic", "gang")),
     ("schedulingPolicy.gang", if_present(rules(("minCount", within(1))))),
-    (
-        "schedulingConstraints.topology",
-        each(rules(("key", name_rule(qualified_name_faults, empty="refused"))), most=1),
-    ),
-    ("resourceClaims", each(_claim, unique="name", most=_CLAIMS_MAX)),
-    ("disruptionMode", if_present(one_member("single", "all"))),
-    ("priorityClassName", _long_name),
-    ("priority", if_present(within(-(2**31), _PRIORITY_MAX))),
+    ("schedulingConstraints.topology", of_1_36.check_topology),
+    ("resourceClaims", of_1_36.check_claims),
+    ("disruptionMode", if_present(of_1_36.one_member("single", "all"))),
+    of_1_36.check_priority,
     ("preemptionPolicy", _gated("PodGroupPreemptionPolicy")),
 )
 _reference = rules(("workloadName", needed()), ("templateName", needed()))
@@ -208,7 +179,7 @@ def _kinds(version: str) -> tuple[ServedKind, ...]:
                 ("spec", _templates),
                 (
                     "spec.podGroupTemplates",
-                    each(rules(("name", _name), _group), unique="name", most=_TEMPLATES_MAX),
+                    each(rules(("name", _name), _group), unique="name", most=of_1_36.TEMPLATES_MAX),
                 ),
             ),
             change=_changed_workload,

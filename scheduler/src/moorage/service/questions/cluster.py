@@ -137,7 +137,7 @@ class ClusterFill:
             name=info.name,
             uid=info.uid,
             priority=info.priority,
-            owner=_owner(info),
+            owner=info.pod.metadata.owner_title,
             group="" if group is None else group.full_name,
             requests=info.part(RESOURCES).value.balanced,
         )
@@ -155,13 +155,6 @@ def _domains(node: Node) -> dict[str, str]:
 def _taint(taint: Taint) -> str:
     value = f"={taint.value}" if taint.value else ""
     return f"{taint.key}{value}:{taint.effect}"
-
-
-def _owner(info: PodInfo) -> str:
-    for owner in info.pod.metadata.owner_references:
-        if owner.controller:
-            return f"{owner.kind}/{owner.name}"
-    return ""
 
 
 def _is_position(text: str) -> bool:

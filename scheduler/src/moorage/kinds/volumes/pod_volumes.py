@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from moorage.api.names import dns_label_faults, dns_subdomain_faults
 from moorage.kinds.fields import each, name_rule, one_of
 from moorage.kinds.kind import FieldError, Obj, forbidden, invalid, required
-from moorage.kinds.pod.volume_sources import check_source, path_inside
 from moorage.kinds.tree import Json, child, objects, text
+from moorage.kinds.volumes.pod_sources import SOURCES
+from moorage.kinds.volumes.sources import check_initiator, check_source, path_inside
 
 _UNIQUE = "must be unique"
 _propagation = one_of("Bidirectional", "HostToContainer", "None")
@@ -142,12 +143,20 @@ def _check_devices(
     return errors
 
 
-check_volumes = each(check_source, unique="name", key=_name)
+def _volume(volume: Json, where: str) -> list[FieldError]:
+    errors = check_source(volume, where, SOURCES)
+    return errors + check_initiator(volume, text(volume, "name"), f"{where}.name")
+
+
+check_volumes = each(_volume, unique="name", key=_name)
 """Check the volumes of a pod: names unique, one source each."""
 
 
-def check_made_claims(pod: Obj) -> list[FieldError]:
-    """Check the names of the claims that controllers make for a pod, which have its name."""
+def check_own_volumes(pod: Obj) -> list[FieldError]:
+    """Check what holds for the volumes and claims of a pod, but not for those of a template.
+
+    The claims that controllers make for a pod have its name, and images are named.
+    """
     name, spec = text(pod, "metadata", "name"), child(pod, "spec")
     volumes, errors = objects(spec, "volumes"), []
     claim_names = {
@@ -161,6 +170,8 @@ def check_made_claims(pod: Obj) -> list[FieldError]:
                 invalid(f"{where}.name", own, f'PVC name "{full}": {fault}')
                 for fault in dns_subdomain_faults(full)
             ]
+        if volume.get("image") is not None and not text(volume, "image", "reference"):
+            errors.append(required(f"{where}.image.reference"))
         used = text(volume, "persistentVolumeClaim", "claimName")
         if used in claim_names:
             detail = "must not reference a PVC that gets created for an ephemeral volume"
@@ -174,3 +185,24 @@ def check_made_claims(pod: Obj) -> list[FieldError]:
                 for fault in dns_subdomain_faults(full)
             ]
     return errors
+
+
+def check_shared_disks(spec: Json, where: str) -> list[FieldError]:
+    """Refuse a disk that several pods of a workload would write, since one node may write it.
+
+    Notes
+    -----
+    kubernetes v1.36 ValidateReadOnlyPersistentDisks. A daemon set has no number of replicas and
+    counts as many.
+    """
+    if spec.get("replicas", 2) <= 1:
+        return []
+    detail = (
+        "must be true for replicated pods > 1; GCE PD can only be mounted on multiple machines if "
+        "it is read-only"
+    )
+    return [
+        invalid(f"{where}.template.spec.volumes[{index}].gcePersistentDisk.readOnly", False, detail)
+        for index, volume in enumerate(objects(spec, "template", "spec", "volumes"))
+        if (disk := volume.get("gcePersistentDisk")) is not None and not disk.get("readOnly")
+    ]
