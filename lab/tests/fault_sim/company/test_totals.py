@@ -172,6 +172,12 @@ def test_a_planted_excess_is_found(
     assert found == [(rule, amount)]
 
 
+def test_a_binding_that_a_preemption_calls_off_is_no_broken_attempt() -> None:
+    error = {"reason": "SchedulerError", "message": "preempted by DefaultPreemption"}
+    assert not totals.met_error({"status": {"conditions": [error]}})
+    assert totals.met_error({"status": {"conditions": [{**error, "message": "broken"}]}})
+
+
 def test_pods_that_wait_at_permit_have_their_room(right: CompanyRun) -> None:
     run = waits_for_free_room(right)
     pods = [record.decode() for record in run.store.shelf(PODS.qualified).records()]

@@ -343,15 +343,21 @@ def _broken_attempts(run: CompanyRun) -> Iterator[Total]:
     """Look for pods of which the scheduler ever said that an attempt met an error."""
     log = run.store.shelf(PODS.qualified).log
     pods = (change.record.decode() for change in log.since(0, len(log)) or ())
-    names = {name_of(pod) for pod in pods if _met_error(pod)}
+    names = {name_of(pod) for pod in pods if met_error(pod)}
     if names:
         text = f"attempts met an error: {', '.join(sorted(names)[:5])}"
         yield Total(rule="broken-attempts", amount=len(names), allowed=0, text=text)
 
 
-def _met_error(pod: dict[str, Any]) -> bool:
+def met_error(pod: dict[str, Any]) -> bool:
+    """Return whether a pod says that an attempt met an error."""
     conditions = pod.get("status", {}).get("conditions") or ()
-    return any(each.get("reason") == "SchedulerError" for each in conditions)
+    # A pod whose preparation a preemption calls off reports an error too, as upstream.
+    return any(
+        each.get("reason") == "SchedulerError"
+        and not each.get("message", "").startswith("preempted by ")
+        for each in conditions
+    )
 
 
 def _pods(run: CompanyRun) -> list[dict[str, Any]]:
