@@ -19,8 +19,10 @@ applied. Tables show at least name and age.
 
 "Rules" says how far the rules of a kind go:
 
-- **as upstream**: every rule was compared with kube-apiserver's: what is refused, at which field
-  and with which type of error, for new objects and for changes. The words may differ.
+- **as upstream**: every rule was compared with kube-apiserver's source, for new objects and for
+  changes: fields, types of errors and messages.
+- **as upstream for scheduling**: so were the rules of the fields that scheduling reads. Other
+  fields, such as `securityContext` of a pod or the sources of a volume, have most of the rules.
 - **some**: the rules that matter most. kube-apiserver may refuse an object that is accepted here.
 
 "Stored as" names the version an object is stored in, where that is another one.
@@ -30,38 +32,37 @@ applied. Tables show at least name and age.
 """
 _AS_UPSTREAM = frozenset(
     {
-        "controllerrevisions.apps",
-        "cronjobs.batch",
         "csidrivers.storage.k8s.io",
         "csinodes.storage.k8s.io",
         "csistoragecapacities.storage.k8s.io",
-        "daemonsets.apps",
-        "deployments.apps",
         "deviceclasses.resource.k8s.io",
-        "horizontalpodautoscalers.autoscaling",
-        "jobs.batch",
         "limitranges",
-        "namespaces",
-        "nodes",
         "persistentvolumeclaims",
-        "persistentvolumes",
-        "poddisruptionbudgets.policy",
         "podgroups.scheduling.k8s.io",
-        "pods",
-        "podtemplates",
         "priorityclasses.scheduling.k8s.io",
-        "replicasets.apps",
-        "replicationcontrollers",
         "resourceclaims.resource.k8s.io",
         "resourceclaimtemplates.resource.k8s.io",
-        "resourcequotas",
         "resourceslices.resource.k8s.io",
         "runtimeclasses.node.k8s.io",
-        "statefulsets.apps",
         "storageclasses.storage.k8s.io",
-        "volumeattachments.storage.k8s.io",
         "volumeattributesclasses.storage.k8s.io",
         "workloads.scheduling.k8s.io",
+    }
+)
+_FOR_SCHEDULING = frozenset(
+    {
+        "cronjobs.batch",
+        "daemonsets.apps",
+        "deployments.apps",
+        "jobs.batch",
+        "nodes",
+        "persistentvolumes",
+        "pods",
+        "podtemplates",
+        "replicasets.apps",
+        "replicationcontrollers",
+        "statefulsets.apps",
+        "volumeattachments.storage.k8s.io",
     }
 )
 _FOOTER = """
@@ -96,4 +97,6 @@ def _rules(kind: ServedKind, *, own: bool) -> str:
     name = kind.resource.qualified
     if name in _AS_UPSTREAM:
         return "as upstream"
+    if name in _FOR_SCHEDULING:
+        return "as upstream for scheduling"
     return "some" if own or kind.translation else ""
