@@ -17,7 +17,7 @@ from moorage.api.changes import (
     node_changes,
     pod_changes,
 )
-from moorage.api.claims import PodResourceClaimStatus
+from moorage.api.claims import PodExtendedResourceClaimStatus, PodResourceClaimStatus
 from moorage.api.meta import Condition, ObjectMeta, ResourceList
 from moorage.api.node import Node, NodeSpec, NodeStatus, Taint
 from moorage.api.pod import (
@@ -251,10 +251,16 @@ def pod(
     gates: Iterable[str] = (),
     tolerations: int = 0,
     claims: Iterable[str] = (),
+    extended_claim: str = "",
     cpu: str | None = None,
     message: str = "",
 ) -> Pod:
     requests: ResourceList = {} if cpu is None else {"cpu": cpu}
+    extended = (
+        PodExtendedResourceClaimStatus(resource_claim_name=extended_claim)
+        if extended_claim
+        else None
+    )
     return Pod(
         metadata=ObjectMeta(name="p", labels=labels or {}),
         spec=PodSpec(
@@ -266,6 +272,7 @@ def pod(
         status=PodStatus(
             message=message,
             resource_claim_statuses=[PodResourceClaimStatus(name=name) for name in claims],
+            extended_resource_claim_status=extended,
         ),
     )
 
@@ -296,6 +303,12 @@ def pod(
         ),
         pytest.param(
             pod(), pod(claims=["a"]), [Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM], id="a claim"
+        ),
+        pytest.param(
+            pod(),
+            pod(extended_claim="a"),
+            [Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM],
+            id="a claim for extended resources",
         ),
         pytest.param(
             pod(cpu="2", gates=["a"]),

@@ -199,10 +199,10 @@ def pod_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
     """
     resource = Resource.ASSIGNED_POD if new.spec.node_name else Resource.UNSCHEDULABLE_POD
     same_labels = old.metadata.labels == new.metadata.labels
-    if same_labels and _same_spec(old, new) and _same_resize_state(old.status, new.status):
-        claims = old.status.resource_claim_statuses
-        if claims == new.status.resource_claim_statuses:
-            return [_POD_UPDATED[resource]]  # most updates are about phases and nominations
+    same_claims = _same_claims(old.status, new.status)
+    same_rest = same_labels and same_claims and _same_spec(old, new)
+    if same_rest and _same_resize_state(old.status, new.status):
+        return [_POD_UPDATED[resource]]  # most updates are about phases and nominations
     changed = (
         (not same_labels, Action.UPDATE_POD_LABEL),
         (_scaled_down(old, new), Action.UPDATE_POD_SCALE_DOWN),
@@ -211,10 +211,7 @@ def pod_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
             Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED,
         ),
         (len(old.spec.tolerations) != len(new.spec.tolerations), Action.UPDATE_POD_TOLERATION),
-        (
-            old.status.resource_claim_statuses != new.status.resource_claim_statuses,
-            Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM,
-        ),
+        (not same_claims, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM),
     )
     events = [ClusterEvent(resource, action) for happened, action in changed if happened]
     return events or [_POD_UPDATED[resource]]
@@ -243,6 +240,14 @@ def _scaled_down(old: Pod, new: Pod) -> bool:
     after = pod_requests(new, use_status=True, pod_level=True)
     return any(
         name not in after or milli(nano) > milli(after[name]) for name, nano in before.items()
+    )
+
+
+def _same_claims(old: PodStatus, new: PodStatus) -> bool:
+    """Whether the claims made for a pod are the same, also those for extended resources."""
+    return (
+        old.resource_claim_statuses == new.resource_claim_statuses
+        and old.extended_resource_claim_status == new.extended_resource_claim_status
     )
 
 
