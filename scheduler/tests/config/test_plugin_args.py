@@ -103,7 +103,8 @@ CASES: list[Any] = [
         added({"key": "k", "operator": "Near"}),
         [
             "args.addedAffinity.requiredDuringSchedulingIgnoredDuringExecution."
-            'nodeSelectorTerms[0]: Invalid value: "Near" is not a valid node selector operator',
+            'nodeSelectorTerms[0].matchExpressions[0].operator: Invalid value: "Near" '
+            "is not a valid node selector operator",
         ],
         id="node affinity: unknown operator",
     ),

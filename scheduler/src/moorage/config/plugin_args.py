@@ -327,10 +327,28 @@ def unexpected_shape(shape: Sequence[UtilizationShapePoint], path: str) -> list[
 
 
 def _term_faults(term: NodeSelectorTerm, path: str) -> list[str]:
-    matcher = compile_node_selector_term(term)
-    if matcher is None or matcher.error is None:
-        return []
-    return [f"{path}: Invalid value: {matcher.error}"]
+    """Return the faults of the requirements of a term, each with the field that is wrong."""
+    alone = [
+        (f"{path}.matchExpressions[{index}]", NodeSelectorTerm(match_expressions=[item]))
+        for index, item in enumerate(term.match_expressions)
+    ] + [
+        (f"{path}.matchFields[{index}]", NodeSelectorTerm(match_fields=[item]))
+        for index, item in enumerate(term.match_fields)
+    ]
+    matchers = ((where, compile_node_selector_term(each)) for where, each in alone)
+    return [
+        _requirement_fault(where, matcher.error)
+        for where, matcher in matchers
+        if matcher is not None and matcher.error is not None
+    ]
+
+
+def _requirement_fault(path: str, error: str) -> str:
+    """Return the fault of a requirement; the text of some errors begins with the field."""
+    if error.startswith(("key: ", "values")):
+        return f"{path}.{error}"
+    field = "operator" if error.endswith("operator") else "values"
+    return f"{path}.{field}: Invalid value: {error}"
 
 
 def _strategy_faults(strategy: ScoringStrategy, path: str) -> list[str]:
