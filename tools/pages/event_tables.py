@@ -25,7 +25,8 @@ _HEADER = """# Cluster events
 What a change of the cluster is called, in metrics and in hints, and which plugins of the default
 profile ask for it. An event nobody asks for moves nothing and is not kept. A node may change in
 several ways at once and is reported as several events, in this order; a pod that changed in none of
-these ways as `Update`.
+these ways as `Update`. With `--emulated-version 1.37` metrics say `UnscheduledPodAdd` and
+`UnscheduledPodDelete`, and `TargetPodUpdate...` for `UnschedulablePodUpdate...`, as 1.37 does.
 
 """
 _SILENT = """

@@ -15,6 +15,7 @@ from moorage.framework.profile import Profile
 from moorage.observe.access import AccessFacts
 from moorage.observe.calls import CallFacts
 from moorage.observe.catalogue import BUCKETS, METRICS
+from moorage.observe.event_names import event_names
 from moorage.observe.exposition import Exposition, Sample, Source
 from moorage.observe.group_attempts import GroupAttemptFacts
 from moorage.observe.plugin_facts import EVALUATED
@@ -61,8 +62,8 @@ def exposition_of(
         f"{_S}pod_scheduling_attempts": lambda: [((), attempts.attempts)],
         f"{_S}pod_scheduling_sli_duration_seconds": lambda: _one_label(attempts.sli.items()),
         f"{_S}pod_scheduled_after_flush_total": lambda: [((), 0.0)],
-        **_queue_sources(core.queue_facts),
-        **_plugin_sources(scheduler),
+        **_queue_sources(core.queue_facts, gates.version),
+        **_plugin_sources(scheduler, gates.version),
         f"{_S}preemption_victims": lambda: [((), attempts.victims)],
         f"{_S}preemption_goroutines_duration_seconds": lambda: _one_label(
             core.evictions.durations.items()
@@ -110,20 +111,32 @@ def _stage(gate: Gate, version: str) -> str:
     return "" if stage == "GA" else stage
 
 
-def _queue_sources(queue: QueueFacts) -> dict[str, Source]:
+def _queue_sources(queue: QueueFacts, version: str) -> dict[str, Source]:
+    name = event_names(version)
     return {
         f"{_S}pending_pods": lambda: _one_label(queue.pending_pods.items()),
-        f"{_S}queue_incoming_pods_total": queue.incoming_pods.items,
+        f"{_S}queue_incoming_pods_total": lambda: [
+            ((sub_queue, name(event)), float(count))
+            for (sub_queue, event), count in queue.incoming_pods.items()
+        ],
         f"{_S}unschedulable_pods": queue.rejected_pods.items,
-        f"{_S}inflight_events": lambda: _one_label(queue.events_in_flight.items()),
-        f"{_S}queueing_hint_execution_duration_seconds": queue.hints.items,
+        f"{_S}inflight_events": lambda: _one_label(
+            (name(event), float(count)) for event, count in queue.events_in_flight.items()
+        ),
+        f"{_S}queueing_hint_execution_duration_seconds": lambda: [
+            ((plugin, name(event), answer), durations)
+            for (plugin, event, answer), durations in queue.hints.items()
+        ],
     }
 
 
-def _plugin_sources(scheduler: Scheduler) -> dict[str, Source]:
+def _plugin_sources(scheduler: Scheduler, version: str) -> dict[str, Source]:
     plugins, facts = scheduler.core.plugin_facts, scheduler.facts
+    name = event_names(version)
     return {
-        f"{_S}event_handling_duration_seconds": lambda: _one_label(facts.events.durations.items()),
+        f"{_S}event_handling_duration_seconds": lambda: _one_label(
+            (name(event), durations) for event, durations in facts.events.durations.items()
+        ),
         f"{_S}plugin_execution_duration_seconds": plugins.executions.items,
         f"{_S}plugin_evaluation_total": lambda: [
             item for item in plugins.calls.items() if item[0][1] in EVALUATED
