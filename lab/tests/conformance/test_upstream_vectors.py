@@ -18,9 +18,11 @@ from tools.pages import conformance_table
 FOLDER = Path(__file__).parent / "data" / "upstream"
 FILES = sorted(FOLDER.glob("*.jsonl"))
 NUMBERS = {
+    "arguments.validation_pluginargs_test": 55,
     "defaultpreemption.default_preemption_test": 25,
     "dynamicresources.allocator_testing": 129,
     "dynamicresources.compile_test": 32,
+    "events.events_test": 31,
     "gangscheduling.gangscheduling_test": 27,
     "imagelocality.image_locality_test": 7,
     "interpodaffinity.filtering_test": 44,
@@ -28,6 +30,7 @@ NUMBERS = {
     "interpodaffinity.scoring_test": 28,
     "nodeaffinity.node_affinity_test": 44,
     "nodeaffinity.nodeaffinity_test": 29,
+    "nodedeclaredfeatures.nodedeclaredfeatures_test": 3,
     "nodename.node_name_test": 3,
     "nodeports.node_ports_test": 17,
     "noderesources.balanced_allocation_test": 9,
@@ -40,8 +43,12 @@ NUMBERS = {
     "podtopologyspread.filtering_test": 34,
     "podtopologyspread.plugin_test": 33,
     "podtopologyspread.scoring_test": 24,
+    "queue.backoff_queue_test": 15,
+    "queue.scheduling_queue_test": 136,
+    "requests.helpers_test": 56,
     "tainttoleration.taint_toleration_test": 20,
     "tainttoleration.toleration_test": 6,
+    "volumebinding.scorer_test": 18,
     "volumebinding.volume_binding_test": 15,
     "volumerestrictions.volume_restrictions_test": 22,
     "volumezone.volume_zone_test": 35,
@@ -93,6 +100,10 @@ def test_every_vector_names_its_source_and_runs_as_1_37(path):
         pytest.param("hint", "Perhaps", id="another hint"),
         pytest.param("allocation", {"nowhere": []}, id="another allocation"),
         pytest.param("error", "another text", id="another error"),
+        pytest.param("clusterEvents", ["PodAdd"], id="another cluster event"),
+        pytest.param("faults", ["spec"], id="another field at fault"),
+        pytest.param("active", ["nobody"], id="another pod in the queue"),
+        pytest.param("requests", {"cpu": 1}, id="another request"),
     ],
 )
 def test_a_vector_that_expects_something_else_differs(tmp_path, point, other):

@@ -7,7 +7,8 @@ sequence goes through the real scheduling cycle, which reuses answers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import msgspec
 
@@ -30,11 +31,12 @@ from moorage.snapshot.pod_info import PodInfo
 from moorage_lab.conformance.devices import allocations_on
 from moorage_lab.conformance.extender import run_extenders
 from moorage_lab.conformance.groups import run_groups
-from moorage_lab.conformance.hints import run_hints
+from moorage_lab.conformance.hints import run_changes, run_hints
 from moorage_lab.conformance.needs import gates_of, mode_needs
+from moorage_lab.conformance.queue_script import run_queue
 from moorage_lab.conformance.recordings import Json, Scenario
 from moorage_lab.conformance.sampling import run_sampled
-from moorage_lab.conformance.single_plugin import run_plugin
+from moorage_lab.conformance.single_plugin import run_plugin, run_requests
 from moorage_lab.conformance.world import World, failed, plain, signed
 
 # Not recorded: the harness did not run these points.
@@ -50,6 +52,15 @@ _POINTS_NOT_RECORDED = frozenset(
         "podGroupPostFilter",
     }
 )
+
+
+_VECTOR_MODES: Final[Mapping[str, Callable[[Scenario, Registry], Json]]] = {
+    "plugin": run_plugin,
+    "change": lambda scenario, _registry: run_changes(scenario),
+    "queue": lambda scenario, _registry: run_queue(scenario),
+    "requests": lambda scenario, _registry: run_requests(scenario),
+}
+"""Modes of vectors of upstream's tests, which have no profiles."""
 
 
 class Unsupported(msgspec.Struct, frozen=True):
@@ -81,8 +92,8 @@ def run_case(scenario: Scenario, registry: Registry) -> Json | Unsupported:
     needs = mode_needs(scenario)
     if needs:
         return Unsupported(tuple(needs))
-    if scenario.mode == "plugin":
-        return run_plugin(scenario, registry)
+    if scenario.mode in _VECTOR_MODES:
+        return _VECTOR_MODES[scenario.mode](scenario, registry)
     try:
         specs = _specs(scenario, registry)
     except ConfigError as error:

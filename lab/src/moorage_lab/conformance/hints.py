@@ -83,6 +83,14 @@ def run_hints(scenario: Scenario, world: World, registry: Registry) -> Json:
     return {"events": [_event(event, world, admission) for event in scenario.events]}
 
 
+def run_changes(scenario: Scenario) -> Json:
+    """Return the cluster events of every change of a scenario: mode "change"."""
+    incoming = (
+        each for event in scenario.events for each in _cluster_events(event, change_of(event))
+    )
+    return {"clusterEvents": [_name(each) for each in incoming]}
+
+
 def _row(event: str, pods: Mapping[str, Json], always: Sequence[str]) -> Json:
     row: Json = {"event": event}
     answers = {pod: asked for pod, asked in pods.items() if asked}

@@ -22,6 +22,9 @@ BUILT_MODES: Final = frozenset(
         "extender",
         "podgroup",
         "plugin",
+        "change",
+        "queue",
+        "requests",
     }
 )
 

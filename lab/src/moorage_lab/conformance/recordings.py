@@ -127,7 +127,7 @@ class ObjectEvent(msgspec.Struct, frozen=True):
 
 
 class Vector(msgspec.Struct, frozen=True, kw_only=True):
-    """A case of upstream's table tests: the question to one plugin.
+    """A case of upstream's table tests: what is asked.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ class Vector(msgspec.Struct, frozen=True, kw_only=True):
     test, case
         Names of the test function and of its case.
     plugin, args
-        The plugin and its arguments as plain values; None means the default ones.
+        The plugin, "" for none, and its arguments as plain values; None means the default ones.
     points
         What the test looks at; the data's README has the names.
     feasible
@@ -145,17 +145,51 @@ class Vector(msgspec.Struct, frozen=True, kw_only=True):
         Further plugins that filter, in tests of preemption.
     error
         What the message of an error has to contain.
+    options
+        Switches of the function under test, in mode ``requests``.
     """
 
     file: str
     test: str
     case: str
-    plugin: str
     points: list[str]
+    plugin: str = ""
     args: Json | None = None
     feasible: list[str] = []
     filters: list[str] = []
     error: str = ""
+    options: list[str] = []
+
+
+class Gate(msgspec.Struct, frozen=True):
+    """A made-up PreEnqueue plugin: it lets in pods that have one of its labels."""
+
+    plugin: str
+    labels: list[str] = []
+
+
+class QueueScript(msgspec.Struct, frozen=True, kw_only=True):
+    """What happens to a scheduling queue, step by step.
+
+    Parameters
+    ----------
+    steps
+        Lists of an operation and its arguments; the data's README has the operations.
+    pods
+        The pods by the keys that steps use; a newer version of a pod has a key of its own.
+    gates
+        The PreEnqueue plugins.
+    hints
+        ``plugin``, ``event`` and ``answer`` of each hint, in the order in which they are asked.
+    settings
+        Times of the queue in seconds, named as in the configuration, and ``popFromBackoff``.
+    """
+
+    steps: list[list[Any]]
+    pods: dict[str, Pod] = {}
+    gates: list[Gate] = []
+    hints: list[dict[str, str]] = []
+    settings: Json = {}
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -188,7 +222,9 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     extender
         How each extender of the configuration answers.
     vector
-        What is asked of one plugin, in mode ``plugin``; no kube-scheduler ran such a case.
+        The case of upstream's tests that was transcribed; no kube-scheduler ran it.
+    queue
+        What happens to the queue, in mode ``queue``.
     raw
         The scenario as plain values, if whole objects are compared; not part of the recording.
     """
@@ -206,6 +242,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     events: list[ObjectEvent] = []
     extender: list[Json] = []
     vector: Vector | None = None
+    queue: QueueScript | None = None
     raw: Json = {}
 
 

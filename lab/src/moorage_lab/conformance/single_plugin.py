@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from moorage.api.requests import pod_requests
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.config.args import default_args, read_args
@@ -30,7 +31,7 @@ from moorage.snapshot.pod_info import PodInfo
 from moorage_lab.conformance.devices import allocations_on
 from moorage_lab.conformance.hints import change_of, could_concern
 from moorage_lab.conformance.needs import gates_of
-from moorage_lab.conformance.recordings import Json, Scenario
+from moorage_lab.conformance.recordings import Json, Scenario, Vector
 from moorage_lab.conformance.world import build_snapshot, count_groups
 
 
@@ -38,6 +39,8 @@ def run_plugin(scenario: Scenario, registry: Registry) -> Json:
     """Return what the plugin of a scenario answers at the scenario's points."""
     vector = scenario.vector
     assert vector is not None, "the reader refuses the mode without it"
+    if "faults" in vector.points:
+        return {"faults": _faults(vector)}
     profile = _profile(scenario, registry)
     info = PodInfo(scenario.pending[0])
     if "preEnqueue" in vector.points:
@@ -56,6 +59,25 @@ def run_plugin(scenario: Scenario, registry: Registry) -> Json:
     return {
         point: _ANSWERS[point](scenario, inquiry) for point in vector.points if point in _ANSWERS
     }
+
+
+def run_requests(scenario: Scenario) -> Json:
+    """Return what the pod of a scenario requests in total, in nano units: mode "requests"."""
+    vector = scenario.vector
+    assert vector is not None, "the reader refuses the mode without it"
+    amounts = pod_requests(
+        scenario.pending[0],
+        use_status="useStatus" in vector.options,
+        pod_level="skipPodLevel" not in vector.options,
+    )
+    return {"requests": {name: str(nano) for name, nano in amounts.items()}}
+
+
+def _faults(vector: Vector) -> list[str]:
+    """Return the fields of the arguments that are wrong."""
+    faults = list[str]()
+    read_args(vector.plugin, vector.args, path="args", faults=faults)
+    return sorted({fault.partition(":")[0].removeprefix("args.") for fault in faults})
 
 
 def _profile(scenario: Scenario, registry: Registry) -> Profile:
