@@ -112,7 +112,12 @@ def test_a_workload_grows_with_its_use_and_shrinks_five_minutes_later():
         ),
         pytest.param(
             deployment("10m"),
-            autoscaler({"type": "External", "external": {"metric": {"name": "q"}, "target": {}}}),
+            autoscaler(
+                {
+                    "type": "External",
+                    "external": {"metric": {"name": "q"}, "target": {"type": "Value", "value": "1"}},
+                }
+            ),
             ("ScalingActive", "False"),
             "FailedGetExternalMetric",
             "metrics of type External are not served here; use Resource or ContainerResource",
