@@ -115,7 +115,10 @@ def test_a_workload_grows_with_its_use_and_shrinks_five_minutes_later():
             autoscaler(
                 {
                     "type": "External",
-                    "external": {"metric": {"name": "q"}, "target": {"type": "Value", "value": "1"}},
+                    "external": {
+                        "metric": {"name": "q"},
+                        "target": {"type": "Value", "value": "1"},
+                    },
                 }
             ),
             ("ScalingActive", "False"),
