@@ -45,7 +45,7 @@ page-fmt: $(STAMP)  ## write the page's scripts and styles in their form
 	$(BIN)/python -m tests.browser.scripts
 
 test-install: $(STAMP)  ## build wheel and sdist, install each into a clean environment, and use it there
-	$(BIN)/python -m pytest -m install -rs tests/test_install.py tests/test_recipes.py $(ARGS)
+	$(BIN)/python -m pytest -m install -rs tests/test_install.py tests/test_recipes.py tests/workflows $(ARGS)
 
 proof: $(STAMP)  ## the first hour of a newcomer, in a clean environment; needs a package index; some minutes
 	$(BIN)/python -m tests.proof.first_hour $(ARGS)
