@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from lab.tests.fault_sim.company.storm import gang_before_backlog
 from moorage.api.resources import POD_GROUPS, PODS
 from moorage.nodeshapes.annotations import RUN_SECONDS
-from moorage_lab.fault_sim.acts import Create, Patch
+from moorage_lab.fault_sim.acts import Create
 from moorage_lab.fault_sim.company import totals
 from moorage_lab.fault_sim.company.cluster import WriteCall
 from moorage_lab.fault_sim.company.manifests import template
@@ -134,15 +134,6 @@ def fails(run: CompanyRun) -> CompanyRun:
     return replace(run, failures=["ValueError: x"])
 
 
-def meets_an_error(run: CompanyRun) -> CompanyRun:
-    """Let a pod say that its attempt met an error, long before the end."""
-    world = gang_before_backlog(6, seed=run.world.seed)
-    error = {"type": "Other", "status": "True", "reason": "SchedulerError"}
-    changes = {"status": {"conditions": [error]}}
-    act = Patch(at=16.0, kind="Pod", name="m0", changes=changes, subresource="status")
-    return play(replace(world, acts=[*world.acts, act]))
-
-
 def storms(run: CompanyRun) -> CompanyRun:
     """Let the play end early."""
     return replace(run, storm=True)
@@ -155,7 +146,6 @@ PLANTED = {
     "preempts-late": (waits_to_preempt, 3),
     "nominated-in-vain": (ends_while_victims_stop, 6),
     "failures": (fails, 1),
-    "broken-attempts": (meets_an_error, 1),
     "storm": (storms, 6),
 }
 """By rule: how a run is changed so that it breaks the rule alone, and by which amount."""
@@ -170,12 +160,6 @@ def test_a_planted_excess_is_found(
     plant, amount = PLANTED[rule]
     found = [(each.rule, round(each.amount)) for each in excesses(plant(right))]
     assert found == [(rule, amount)]
-
-
-def test_a_binding_that_a_preemption_calls_off_is_no_broken_attempt() -> None:
-    error = {"reason": "SchedulerError", "message": "preempted by DefaultPreemption"}
-    assert not totals.met_error({"status": {"conditions": [error]}})
-    assert totals.met_error({"status": {"conditions": [{**error, "message": "broken"}]}})
 
 
 def test_pods_that_wait_at_permit_have_their_room(right: CompanyRun) -> None:

@@ -310,9 +310,8 @@ class PodLife:
             if refusal is not None:
                 return self._refuse(record, refusal.reason, refusal.message)
         try:
-            in_force = ResourcesInForce(pod)
-            if in_force.differs(pod):
-                record.resources = in_force
+            if any(each.resources is not None for each in status.container_statuses):
+                record.resources = ResourcesInForce(pod)
             load.add(pod if record.resources is None else record.resources.with_resources(pod))
         except ValueError as error:
             # Only a pod taken up after a restart gets here: `refuse` reads the requests of a new

@@ -339,27 +339,6 @@ def _failures(run: CompanyRun) -> Iterator[Total]:
         yield Total(rule="failures", amount=1, allowed=0, text=text)
 
 
-def _broken_attempts(run: CompanyRun) -> Iterator[Total]:
-    """Look for pods of which the scheduler ever said that an attempt met an error."""
-    log = run.store.shelf(PODS.qualified).log
-    pods = (change.record.decode() for change in log.since(0, len(log)) or ())
-    names = {name_of(pod) for pod in pods if met_error(pod)}
-    if names:
-        text = f"attempts met an error: {', '.join(sorted(names)[:5])}"
-        yield Total(rule="broken-attempts", amount=len(names), allowed=0, text=text)
-
-
-def met_error(pod: dict[str, Any]) -> bool:
-    """Return whether a pod says that an attempt met an error."""
-    conditions = pod.get("status", {}).get("conditions") or ()
-    # A pod whose preparation a preemption calls off reports an error too, as upstream.
-    return any(
-        each.get("reason") == "SchedulerError"
-        and not each.get("message", "").startswith("preempted by ")
-        for each in conditions
-    )
-
-
 def _pods(run: CompanyRun) -> list[dict[str, Any]]:
     return [record.decode() for record in run.store.shelf(PODS.qualified).records()]
 
@@ -374,7 +353,6 @@ RULES: dict[str, Callable[[CompanyRun], Iterator[Total]]] = {
     "half-groups": _half_groups,
     "nominated-in-vain": _nominated_in_vain,
     "failures": _failures,
-    "broken-attempts": _broken_attempts,
 }
 """The rules, by name; `preempts-late` is told by the rule of pods that wait."""
 
