@@ -10,7 +10,8 @@ import pytest
 from moorage.api.resources import group_version_path
 from moorage.kinds import facts as api
 from moorage_sandbox.apiserver.protobuf.codec import encode
-from moorage_sandbox.apiserver.protobuf.envelope import _part, read_object, wrap, write_object
+from moorage_sandbox.apiserver.protobuf.envelope import read_object, wrap, write_object
+from moorage_sandbox.apiserver.protobuf.fields import bytes_field
 from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF
 from moorage_sandbox.apiserver.wire.requests import Reply
 from sandbox.tests.apiserver.crd import car, definition
@@ -308,8 +309,8 @@ async def test_an_unreadable_protobuf_body_is_refused_with_the_reason(body, mess
     ],
 )
 async def test_json_within_a_field_has_the_bounds_of_a_body(fields: bytes, told: str):
-    meta = _part(1, b"a") + _part(17, _part(7, _part(1, fields)))
-    body = wrap("v1", "ConfigMap", _part(1, meta))
+    meta = bytes_field(1, b"a") + bytes_field(17, bytes_field(7, bytes_field(1, fields)))
+    body = wrap("v1", "ConfigMap", bytes_field(1, meta))
     status, found = await Cluster().call("POST", CONFIG_MAPS, body, content_type=PROTOBUF)
     assert (status, found["reason"]) == (400, "BadRequest")
     assert told in found["message"]

@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import msgspec
 
+from moorage_sandbox.apiserver.protobuf.fields import FIXED64, VARINT, bytes_field, varint
+
 # Message -> name of the field in JSON: number and type. ``[T]`` is a list of T, ``{T}`` a map from
 # names to T, ``T?`` a T or a reference to one. ``*`` is every other name, ``x-`` every extension.
 _MESSAGES: Final = """
@@ -42,7 +44,6 @@ ExternalDocs description:1:string url:2:string x-:3
 """
 _EXTENSION: Final = "x-"
 _OTHERS: Final = "*"
-_VARINT, _FIXED64, _BYTES = 0, 1, 2
 
 _Field = tuple[int, str]
 
@@ -78,13 +79,13 @@ def _message(value: dict[str, Any], name: str) -> bytes:
         field = field or fields.get(_OTHERS)
         if field is not None:
             number, type_ = field
-            parts.append(_bytes(number, _entry(key, each, type_)))
+            parts.append(bytes_field(number, _entry(key, each, type_)))
     return b"".join(parts)
 
 
 def _entry(key: str, value: Any, type_: str) -> bytes:
     """Encode an entry of a map."""
-    return _bytes(1, key.encode()) + _bytes(2, _one(value, type_))
+    return bytes_field(1, key.encode()) + bytes_field(2, _one(value, type_))
 
 
 def _encoded(value: Any, number: int, type_: str) -> Iterator[bytes]:
@@ -95,9 +96,9 @@ def _encoded(value: Any, number: int, type_: str) -> Iterator[bytes]:
     elif type_[0] == "[":
         for each in value:
             inner = type_[1:-1]
-            yield _bytes(number, each.encode() if inner == "string" else _one(each, inner))
+            yield bytes_field(number, each.encode() if inner == "string" else _one(each, inner))
     else:
-        yield _bytes(number, _one(value, type_))
+        yield bytes_field(number, _one(value, type_))
 
 
 def _one(value: Any, type_: str) -> bytes:
@@ -108,22 +109,22 @@ def _body(value: Any, type_: str) -> Iterator[bytes]:
     """Yield the content of a message."""
     if type_[0] == "{":
         for key, each in value.items():
-            yield _bytes(1, _entry(key, each, type_[1:-1]))
+            yield bytes_field(1, _entry(key, each, type_[1:-1]))
     elif type_ == "any":
-        yield _bytes(2, msgspec.json.encode(value) + b"\n")
+        yield bytes_field(2, msgspec.json.encode(value) + b"\n")
     elif type_ == "items":
         for each in value if isinstance(value, list) else [value]:
-            yield _bytes(1, _one(each, "Schema?"))
+            yield bytes_field(1, _one(each, "Schema?"))
     elif type_ == "additional":
         is_schema = isinstance(value, dict)
-        yield _bytes(1, _one(value, "Schema?")) if is_schema else _varint_field(2, value)
+        yield bytes_field(1, _one(value, "Schema?")) if is_schema else _varint_field(2, value)
     elif type_ == "default":
         yield from _default(value)
     elif type_[-1] == "?":
         if "$ref" in value:
-            yield _bytes(2, _message(value, "Reference"))
+            yield bytes_field(2, _message(value, "Reference"))
         else:
-            yield _bytes(1, _message(value, type_[:-1]))
+            yield bytes_field(1, _message(value, type_[:-1]))
     else:
         yield _message(value, type_)
 
@@ -135,34 +136,19 @@ def _default(value: Any) -> Iterator[bytes]:
     elif isinstance(value, int | float):
         yield _double_field(1, value)
     elif isinstance(value, str):
-        yield _bytes(3, value.encode())
-
-
-def _varint(value: int) -> bytes:
-    """Encode a whole number; a negative one as 64 bits."""
-    value &= (1 << 64) - 1
-    encoded = bytearray()
-    while value > 0x7F:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
-
-
-def _bytes(number: int, value: bytes) -> bytes:
-    return _varint(number << 3 | _BYTES) + _varint(len(value)) + value
+        yield bytes_field(3, value.encode())
 
 
 def _varint_field(number: int, value: int) -> bytes:
-    return _varint(number << 3 | _VARINT) + _varint(int(value))
+    return varint(number << 3 | VARINT) + varint(int(value))
 
 
 def _double_field(number: int, value: float) -> bytes:
-    return _varint(number << 3 | _FIXED64) + struct.pack("<d", value)
+    return varint(number << 3 | FIXED64) + struct.pack("<d", value)
 
 
 _SCALARS: Final[dict[str, Callable[[int, Any], bytes]]] = {
-    "string": lambda number, value: _bytes(number, value.encode()),
+    "string": lambda number, value: bytes_field(number, value.encode()),
     "bool": _varint_field,
     "int": _varint_field,
     "double": _double_field,

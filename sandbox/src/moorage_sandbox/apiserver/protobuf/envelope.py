@@ -14,12 +14,12 @@ from typing import Any, Final
 from moorage.kinds.kind import Obj
 from moorage_sandbox.apiserver.protobuf import facts
 from moorage_sandbox.apiserver.protobuf.codec import ProtobufError, decode, encode
+from moorage_sandbox.apiserver.protobuf.fields import bytes_field
 from moorage_sandbox.apiserver.protobuf.runtime import RuntimeDecodeError, message_class
 
 _MAGIC: Final = b"k8s\x00"
 # contentEncoding and contentType, which stay empty.
 _ENVELOPE_END: Final = b"\x1a\x00\x22\x00"
-_LENGTH_DELIMITED: Final = 2
 
 
 class NoMessageError(ProtobufError):
@@ -104,8 +104,8 @@ def known_message(api_version: str, kind: str) -> str:
 
 def wrap(api_version: str, kind: str, raw: bytes) -> bytes:
     """Return a message in the envelope of its kind."""
-    type_meta = _part(1, api_version.encode()) + _part(2, kind.encode())
-    return b"".join((_MAGIC, _part(1, type_meta), _part(2, raw), _ENVELOPE_END))
+    type_meta = bytes_field(1, api_version.encode()) + bytes_field(2, kind.encode())
+    return b"".join((_MAGIC, bytes_field(1, type_meta), bytes_field(2, raw), _ENVELOPE_END))
 
 
 def wrap_list(api_version: str, kind: str, list_meta: Obj, items: Iterable[bytes]) -> bytes:
@@ -121,7 +121,7 @@ def wrap_list(api_version: str, kind: str, list_meta: Obj, items: Iterable[bytes
         The bytes of each item's message.
     """
     meta = encode(f"{facts.META}.ListMeta", list_meta)
-    raw = b"".join((_part(1, meta), *(_part(2, item) for item in items)))
+    raw = b"".join((bytes_field(1, meta), *(bytes_field(2, item) for item in items)))
     return wrap(api_version, kind, raw)
 
 
@@ -135,7 +135,7 @@ def frame(change_type: str, obj: bytes) -> bytes:
     obj
         The object in its envelope.
     """
-    event = _part(1, change_type.encode()) + _part(2, _part(1, obj))
+    event = bytes_field(1, change_type.encode()) + bytes_field(2, bytes_field(1, obj))
     return len(event).to_bytes(4, "big") + event
 
 
@@ -152,17 +152,3 @@ def _opened(body: bytes) -> Any:
     except RuntimeDecodeError as error:
         raise ProtobufError(f"the envelope cannot be read: {error}") from error
     return unknown
-
-
-def _part(number: int, data: bytes) -> bytes:
-    """Return a field that holds bytes, a text or a message."""
-    return _varint(number << 3 | _LENGTH_DELIMITED) + _varint(len(data)) + data
-
-
-def _varint(value: int) -> bytes:
-    written = bytearray()
-    while value > 0x7F:
-        written.append(value & 0x7F | 0x80)
-        value >>= 7
-    written.append(value)
-    return bytes(written)
