@@ -26,7 +26,12 @@ from moorage_sandbox.apiserver.webhooks.answers import (
     Question,
     current_answers,
 )
-from moorage_sandbox.apiserver.webhooks.reviews import review_version
+from moorage_sandbox.apiserver.webhooks.reviews import (
+    ReviewType,
+    review_version,
+    type_fault,
+    uid_fault,
+)
 from moorage_sandbox.apiserver.wire.bodies import bounded_json
 
 _GROUP: Final = "apiextensions.k8s.io"
@@ -34,8 +39,8 @@ _KIND: Final = "ConversionReview"
 _TIMEOUT_SECONDS: Final = 30
 # Objects of one review: a guess, so that an answer stays below the bound of answers.
 _BYTES_MAX: Final = 1_000_000
-# What a webhook may change of the metadata, and what says which object it is. All else comes from
-# the object, so that a new version of the same content needs no new answer.
+# The metadata that a webhook may change, and the metadata that identify an object. All else comes
+# from the object, so that a new version of the same content needs no new answer.
 _CHANGEABLE: Final = ("labels", "annotations")
 _IDENTITY: Final = ("name", "namespace", "uid")
 
@@ -48,9 +53,7 @@ class _Response(msgspec.Struct, frozen=True, rename="camel"):
     result: dict[str, Any] | None = None
 
 
-class _Review(msgspec.Struct, frozen=True, rename="camel"):
-    api_version: str | None = ""
-    kind: str | None = ""
+class _Review(ReviewType, frozen=True):
     response: _Response | None = None
 
 
@@ -185,14 +188,10 @@ def _read(answer: Answer, version: str, objs: Sequence[Obj], wanted: str) -> lis
         review = msgspec.convert(bounded_json(answer.body), _Review)
     except (DecodeError, StatusError, msgspec.ValidationError) as error:
         raise HookError(f"the answer is no {_KIND}: {error}") from error
-    if (review.api_version, review.kind) != (f"{_GROUP}/{version}", _KIND):
-        raise HookError(
-            f"expected webhook response of {_GROUP}/{version}, Kind={_KIND}, got "
-            f"{review.api_version or '/'}, Kind={review.kind or ''}"
-        )
     response = review.response or _Response()
-    if response.uid != answer.uid:
-        raise HookError(f'expected response.uid="{answer.uid}", got "{response.uid or ""}"')
+    why = type_fault(review, f"{_GROUP}/{version}", _KIND) or uid_fault(response.uid, answer.uid)
+    if why:
+        raise HookError(why)
     result = response.result or {}
     status = text(result, "status")
     if status != "Success":

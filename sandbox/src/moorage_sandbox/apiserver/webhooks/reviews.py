@@ -76,9 +76,14 @@ class Response(msgspec.Struct, frozen=True, rename="camel"):
     warnings: list[str] | None = None
 
 
-class _Review(msgspec.Struct, frozen=True, rename="camel"):
+class ReviewType(msgspec.Struct, frozen=True, rename="camel"):
+    """The fields that a review of any kind has besides its response."""
+
     api_version: str | None = ""
     kind: str | None = ""
+
+
+class _Review(ReviewType, frozen=True):
     response: Response | None = None
 
 
@@ -169,13 +174,9 @@ def read_response(answer: Answer, version: str, *, mutating: bool) -> Response:
 
 def _fault(review: _Review, response: Response, uid: str, *, mutating: bool) -> str:
     """Return what is wrong with an answer of version v1; empty where nothing is."""
-    if response.uid != uid:
-        return f'expected response.uid="{uid}", got "{response.uid or ""}"'
-    if (review.api_version, review.kind) != (f"{GROUP}/v1", "AdmissionReview"):
-        return (
-            f"expected webhook response of {GROUP}/v1, Kind=AdmissionReview, got "
-            f"{review.api_version or '/'}, Kind={review.kind or ''}"
-        )
+    why = uid_fault(response.uid, uid) or type_fault(review, f"{GROUP}/v1", "AdmissionReview")
+    if why:
+        return why
     if not mutating and response.patch:
         return "validating webhook may not return response.patch"
     if not mutating and response.patch_type is not None:
@@ -185,6 +186,21 @@ def _fault(review: _Review, response: Response, uid: str, *, mutating: bool) -> 
     if not response.patch and response.patch_type is not None:
         return "webhook returned response.patchType but not response.patch"
     return ""
+
+
+def uid_fault(uid: str | None, expected: str) -> str:
+    """Return why an answer is none to a review, by its uid; empty where it is one."""
+    return "" if uid == expected else f'expected response.uid="{expected}", got "{uid or ""}"'
+
+
+def type_fault(review: ReviewType, api_version: str, kind: str) -> str:
+    """Return why a review that came back is of another type; empty where it is of this type."""
+    if (review.api_version, review.kind) == (api_version, kind):
+        return ""
+    return (
+        f"expected webhook response of {api_version}, Kind={kind}, got "
+        f"{review.api_version or '/'}, Kind={review.kind or ''}"
+    )
 
 
 def rejection(name: str, status: Obj | None) -> StatusError:
