@@ -9,13 +9,12 @@ import gzip
 import hashlib
 import io
 import json
-import subprocess
 import tarfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from tools.release.repository import address
+from tools.release.repository import address, git
 
 CHECKSUMS: Final = "SHA256SUMS"
 _IMAGE: Final = (
@@ -77,9 +76,7 @@ def write_provenance(root: Path, version: str, target: Path, files: Mapping[str,
     files
         The SHA-256 of each file, by name.
     """
-    commit = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=root, check=True, capture_output=True, text=True
-    ).stdout.strip()
+    commit = git(root, "rev-parse", "HEAD")
     source = f"git+{address(root)}@refs/tags/v{version}"
     locks = digests(root, _LOCKS)
     statement: dict[str, Any] = {
@@ -110,14 +107,7 @@ def write_checksums(target: Path, files: Mapping[str, str]) -> None:
 
 
 def _tracked(root: Path, paths: Iterable[str]) -> list[Path]:
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--", *paths],
-        cwd=root,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return [root / name for name in sorted(listed.stdout.split("\0")) if name]
+    return [root / name for name in sorted(git(root, "ls-files", "--", *paths).splitlines())]
 
 
 def _write_archive(path: Path, prefix: str, base: Path, files: Iterable[Path]) -> None:

@@ -17,6 +17,7 @@ from typing import Final
 from moorage.base.version import __version__
 from tools.release.artefacts import digests, write_artefacts, write_checksums, write_provenance
 from tools.release.bill_of_materials import bill
+from tools.release.repository import git
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PARTS: Final = ("scheduler", "sandbox", "lab")
@@ -47,7 +48,7 @@ def build_release(root: Path, target: Path, version: str) -> dict[str, str]:
     target.mkdir(parents=True, exist_ok=True)
     files = dict(build(root, target))
     files |= digests(target, write_artefacts(root, version, target))
-    date = _git(root, "log", "-1", "--format=%cs")
+    date = git(root, "log", "-1", "--format=%cs")
     names = [
         bill_of_materials(target, version, date, files),
         write_provenance(root, version, target, files),
@@ -107,11 +108,6 @@ def print_digests(files: Mapping[str, str]) -> None:
     """Print the digests of files, one line each."""
     for name, digest in files.items():
         print(f"{digest}  {name}")
-
-
-def _git(root: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True, text=True)
-    return done.stdout.strip()
 
 
 def main(arguments: list[str]) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tools.release.build import PARTS, ReleaseError, build_release, print_digests
 from tools.release.release_notes import release as move_fragments
-from tools.release.repository import is_placeholder
+from tools.release.repository import git, is_placeholder
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSION_FILE = Path("scheduler/src/moorage/base/version.py")
@@ -82,14 +82,14 @@ def cut(root: Path, version: str, date: str) -> None:
     """
     if not _VERSION.fullmatch(version) or not _DATE.fullmatch(date):
         raise ReleaseError("usage: make release VERSION=1.2.3 [DATE=2026-11-30]")
-    if _git(root, "status", "--porcelain"):
+    if git(root, "status", "--porcelain"):
         raise ReleaseError("the checkout has changes that are not committed: commit them first")
     if is_placeholder(root):
         raise ReleaseError(
             "the repository has no address yet, and the release would name none: write it with "
             "`python -m tools.release.repository https://github.com/OWNER/NAME`, and commit"
         )
-    if _git(root, "tag", "--list", f"v{version}"):
+    if git(root, "tag", "--list", f"v{version}"):
         raise ReleaseError(f"there is a tag v{version} already")
     named = (VERSION_FILE, CHART_FILE, CITATION_FILE)
     files = [root / each for each in named if (root / each).exists()]
@@ -103,19 +103,14 @@ def cut(root: Path, version: str, date: str) -> None:
     for path, text in texts.items():
         path.write_text(text)
     subprocess.run([sys.executable, "-m", "tools.pages.generate"], cwd=root, check=True)
-    _git(root, "add", "--all", "docs", "changelog.d", *map(str, texts))
+    git(root, "add", "--all", "docs", "changelog.d", *map(str, texts))
     # A first release may have neither a fragment nor another version.
-    _git(root, "commit", "--quiet", "--allow-empty", "-m", f"release: {version}")
-    _git(root, "tag", "--annotate", f"v{version}", "-m", f"moorage {version}")
+    git(root, "commit", "--quiet", "--allow-empty", "-m", f"release: {version}")
+    git(root, "tag", "--annotate", f"v{version}", "-m", f"moorage {version}")
 
 
 def _number(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
-
-
-def _git(root: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True, text=True)
-    return done.stdout.strip()
 
 
 def main(arguments: list[str]) -> int:

@@ -20,6 +20,18 @@ PLACEHOLDER: Final = "https://github.com/OWNER/" + "moorage"
 _ADDRESS: Final = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+")
 
 
+def git(root: Path, *arguments: str) -> str:
+    """Return the output of a command of git in a checkout.
+
+    Raises
+    ------
+    subprocess.CalledProcessError
+        The command failed.
+    """
+    done = subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
 def address(root: Path = ROOT) -> str:
     """Return the address that the project's metadata name, without a slash at the end."""
     text = (root / "pyproject.toml").read_text()
@@ -38,10 +50,7 @@ def at_version(root: Path = ROOT) -> str:
 
 def files_with_address(root: Path) -> list[Path]:
     """Return the files of the repository that name its address, by path."""
-    listed = subprocess.run(
-        ["git", "grep", "-lF", address(root)], cwd=root, capture_output=True, text=True, check=False
-    )
-    return [root / line for line in sorted(listed.stdout.split("\n")) if line]
+    return [root / line for line in git(root, "grep", "-lF", address(root)).splitlines()]
 
 
 def set_address(root: Path, new: str) -> list[Path]:
