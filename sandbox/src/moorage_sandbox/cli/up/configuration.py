@@ -69,10 +69,8 @@ def checked(
     from moorage.cli.checking import checked_core
     from moorage.config.own import with_groups
 
-    loaded, core = checked_core(path, plugins)
+    loaded, core = checked_core(path, plugins, with_groups if groups else None)
     names = frozenset(profile.scheduler_name for profile in loaded.scheduler.profiles)
-    if groups:
-        core = checked_core(path, plugins, with_groups).core
     return Configured(names, version or loaded.gates.version, _custom_kinds(core))
 
 
