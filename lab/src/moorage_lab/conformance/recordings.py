@@ -169,7 +169,7 @@ class Gate(msgspec.Struct, frozen=True):
 
 
 class QueueScript(msgspec.Struct, frozen=True, kw_only=True):
-    """What happens to a scheduling queue, step by step.
+    """The steps of a scheduling queue, one after the other.
 
     Parameters
     ----------

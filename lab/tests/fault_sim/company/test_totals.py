@@ -166,7 +166,7 @@ def test_pods_that_wait_at_permit_have_their_room(right: CompanyRun) -> None:
     run = waits_for_free_room(right)
     pods = [record.decode() for record in run.store.shelf(PODS.qualified).records()]
     places = {pod["metadata"]["uid"]: "n1" for pod in pods if not node_of(pod)}
-    assert list(totals.waiting_in_vain(replace(run, held_places=places))) == []
+    assert list(totals.waiting_in_vain(replace(run, permit_places=places))) == []
 
 
 def test_a_pod_may_be_bound_once_members_have_timed_out_at_permit(right: CompanyRun) -> None:
@@ -191,7 +191,7 @@ def test_a_run_shows_the_members_that_wait_at_permit_at_the_end() -> None:
     world = gang_before_backlog(3)
     world = replace(world, nodes=[node_manifest("n1", cpu="4")], acts=acts, setup=PERMIT)
     run = play(world)
-    assert (run.permit_seconds, list(run.held_places.values())) == (300.0, ["n1", "n1"])
+    assert (run.permit_seconds, list(run.permit_places.values())) == (300.0, ["n1", "n1"])
 
 
 def test_every_rule_has_a_planted_excess() -> None:

@@ -125,7 +125,7 @@ def final_objects(run: CompanyRun) -> Objects:
     """
     shelves = run.store.shelves()
     return _objects(
-        _at_place(record, run.held_places)
+        _at_place(record, run.permit_places)
         for resource in _read_resources(run.store)
         for record in shelves[resource].records()
     )

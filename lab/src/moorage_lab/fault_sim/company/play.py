@@ -49,7 +49,7 @@ class CompanyRun(msgspec.Struct, frozen=True, kw_only=True):
         Answers of the server to users whose act it refused.
     permit_seconds
         Time at the end in which members could time out at Permit; 0 where none waited there.
-    held_places
+    permit_places
         Nodes of the pods that wait at Permit at the end, by uid. Their room is taken, also where
         a member that waits again has not reported its node.
     storm
@@ -66,7 +66,7 @@ class CompanyRun(msgspec.Struct, frozen=True, kw_only=True):
     failures: list[str]
     refusals: list[str]
     permit_seconds: float = 0.0
-    held_places: dict[str, str] = {}
+    permit_places: dict[str, str] = {}
     storm: bool = False
 
     def version_at(self, at: float) -> int:
@@ -101,7 +101,7 @@ async def _play(world: CompanyWorld, clock: ManualClock) -> CompanyRun:
                     wave_versions.setdefault(wave.number, store.version)
             await _carry_out(cluster, act, refusals)
         await _wait_until(cluster, world.end_seconds)
-        permit_seconds = _PERMIT_SECONDS if _held_places(cluster) else 0.0
+        permit_seconds = _PERMIT_SECONDS if _places_at_permit(cluster) else 0.0
         await _wait_until(cluster, world.end_seconds + permit_seconds)
         quiet_version = store.version
         await _wait_until(cluster, cluster.seconds + QUIET_SECONDS)
@@ -116,12 +116,12 @@ async def _play(world: CompanyWorld, clock: ManualClock) -> CompanyRun:
             failures=cluster.failures,
             refusals=refusals,
             permit_seconds=permit_seconds,
-            held_places=_held_places(cluster),
+            permit_places=_places_at_permit(cluster),
             storm=cluster.storm.is_set(),
         )
 
 
-def _held_places(cluster: CompanyCluster) -> dict[str, str]:
+def _places_at_permit(cluster: CompanyCluster) -> dict[str, str]:
     """Return the nodes of the pods that wait at Permit, by uid."""
     waiting = cluster.scheduler.core.waiting.undecided_pods()
     return {each.pod.uid: each.node_name for each in waiting}

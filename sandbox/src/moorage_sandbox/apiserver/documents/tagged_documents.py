@@ -60,11 +60,11 @@ def document_reply(request: Request, document: Document) -> Reply:
     digest_text = digest(document.tagged or body)
     tag = f'"{digest_text}"'
     headers = [("ETag", tag), ("Vary", "Accept")]
-    asked = Query(request.query).text("hash") if request.path.startswith(OPENAPI_V3) else ""
-    if asked and asked != digest_text:
+    hash_text = Query(request.query).text("hash") if request.path.startswith(OPENAPI_V3) else ""
+    if hash_text and hash_text != digest_text:
         location = f"{request.path}?hash={digest_text}"
         return Reply(status=301, body=b"", headers=(("Location", location),))
-    headers.append(("Cache-Control", _FOREVER if asked else "public"))
+    headers.append(("Cache-Control", _FOREVER if hash_text else "public"))
     if tag in _tags(request.headers.get("if-none-match", "")):
         return Reply(status=304, body=b"", content_type=media_type, headers=tuple(headers))
     return Reply(status=200, body=body, content_type=media_type, headers=tuple(headers))

@@ -85,7 +85,7 @@ def _fields(pod: Pod) -> object:
 
 
 NUMA_REQUESTS: Final[PartKind[PodRequests]] = PartKind("NUMA requests", _fields, _requests_of)
-"""What a pod requests; equal pods share it."""
+"""The requests of a pod; equal pods share them."""
 
 
 def has_exclusive_resources(pod: Pod, devices: Collection[str]) -> bool:
