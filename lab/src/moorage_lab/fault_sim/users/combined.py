@@ -386,14 +386,21 @@ def _create_pod(plot: Plot, pod: Manifest, name: str) -> None:
     plot.pods.append(name)
 
 
+def _writes_disk(pod: Manifest) -> bool:
+    disks = (each.get("gcePersistentDisk") for each in pod["spec"].get("volumes", ()))
+    return any(disk and not disk["readOnly"] for disk in disks)
+
+
 def _replicas(plot: Plot) -> None:
     """Create a Deployment: its pods are equal, and what is a pod's own is shared by them."""
     name = plot.name("w")
     labels = {"app": plot.rng.choice(APPS), "of": name}
     template = _pod_of(plot, labels["app"])
     template["metadata"]["labels"] = labels
+    replicas = plot.rng.randint(1, 4)
     spec = {
-        "replicas": plot.rng.randint(1, 4),
+        # The server takes no second replica of a pod that writes a disk.
+        "replicas": 1 if _writes_disk(template) else replicas,
         "selector": {"matchLabels": {"of": name}},
         "template": template,
     }
