@@ -168,10 +168,88 @@ class TestRendered:
         ]
         assert binding["subjects"][0]["name"] == "prometheus"
 
+    def test_the_pod_of_the_test_is_restricted_and_chooses_the_first_profile(self) -> None:
+        words = ("--set", "profiles[0].schedulerName=acme", "--show-only")
+        done = helm("template", "moorage", str(CHART), *words, "templates/tests/placed.yaml")
+        spec = only(objects(done.stdout), "Pod")["spec"]
+        assert violations(spec) == []
+        assert spec["schedulerName"] == "acme"
+
+    @pytest.mark.parametrize(
+        ("certificate", "secret"),
+        [
+            pytest.param("certificate.secretName=mine", "mine", id="a Secret of the user"),
+            pytest.param("certificate.issuer.name=ca", "moorage-certificate", id="cert-manager"),
+        ],
+    )
+    def test_a_certificate_is_served_and_verified(self, certificate: str, secret: str) -> None:
+        words = ["--set", certificate, "--set", "metrics.serviceMonitor.enabled=true"]
+        found = objects(rendered(*words, "--namespace", "a"))
+        spec = only(found, "Deployment")["spec"]["template"]["spec"]
+        (volume,) = [each["secret"] for each in spec["volumes"] if "secret" in each]
+        assert volume == {"secretName": secret}
+        arguments = set(spec["containers"][0]["args"])
+        folder = "/etc/moorage-certificate"
+        assert f"--tls-cert-file={folder}/tls.crt" in arguments
+        assert f"--tls-private-key-file={folder}/tls.key" in arguments
+        (endpoint,) = only(found, "ServiceMonitor")["spec"]["endpoints"]
+        assert endpoint["tlsConfig"] == {
+            "ca": {"secret": {"name": secret, "key": "ca.crt"}},
+            "serverName": "moorage.a.svc",
+        }
+        asked = [each["spec"] for each in found if each["kind"] == "Certificate"]
+        issued = {
+            "secretName": secret,
+            "dnsNames": ["moorage.a.svc"],
+            "issuerRef": {"name": "ca"},
+        }
+        assert asked == ([issued] if "issuer" in certificate else [])
+
+    def test_files_of_a_config_map_are_mounted_and_loaded(self) -> None:
+        words = ["--set", "plugins.configMap=rules", "--set", "plugins.load={a.py:A,acme:B}"]
+        spec = only(objects(rendered(*words)), "Deployment")["spec"]["template"]["spec"]
+        container = spec["containers"][0]
+        assert container["args"][-2:] == ["--plugin=/etc/moorage-plugins/a.py:A", "--plugin=acme:B"]
+        assert {"name": "plugins", "configMap": {"name": "rules"}} in spec["volumes"]
+        mount = {"name": "plugins", "mountPath": "/etc/moorage-plugins", "readOnly": True}
+        assert mount in container["volumeMounts"]
+
+    def test_only_pods_of_the_namespace_reach_the_port_unless_others_are_named(self) -> None:
+        words = ["--set", "networkPolicy.enabled=true"]
+        (rule,) = only(objects(rendered(*words)), "NetworkPolicy")["spec"]["ingress"]
+        assert rule == {
+            "ports": [{"port": "https", "protocol": "TCP"}],
+            "from": [{"podSelector": {}}],
+        }
+        words += ["--set", "networkPolicy.from[0].ipBlock.cidr=10.0.0.0/8"]
+        (rule,) = only(objects(rendered(*words)), "NetworkPolicy")["spec"]["ingress"]
+        assert rule["from"] == [{"ipBlock": {"cidr": "10.0.0.0/8"}}]
+
+    def test_what_is_added_to_the_pod_is_there_as_it_was_given(self) -> None:
+        words = ["--set", "sidecars[0].name=proxy", "--set", "sidecars[0].image=p:1"]
+        words += ["--set", "extraVolumes[0].name=v", "--set", "extraVolumeMounts[0].name=v"]
+        words += ["--set", "extraVolumeMounts[0].mountPath=/v"]
+        words += ["--set", "affinity.nodeAffinity.x=y"]
+        words += ["--set", "topologySpreadConstraints[0].maxSkew=2"]
+        spec = only(objects(rendered(*words)), "Deployment")["spec"]["template"]["spec"]
+        assert spec["containers"][1] == {"name": "proxy", "image": "p:1"}
+        assert spec["containers"][0]["volumeMounts"][-1] == {"name": "v", "mountPath": "/v"}
+        assert spec["volumes"][-1] == {"name": "v"}
+        assert spec["affinity"] == {"nodeAffinity": {"x": "y"}}
+        assert spec["topologySpreadConstraints"] == [{"maxSkew": 2}]
+
     @pytest.mark.parametrize(
         ("value", "told"),
         [
             pytest.param("mode=third", "at '/mode'", id="no such mode"),
+            pytest.param("plugins.load={a.py}", "at '/plugins/load/0'", id="a file without a name"),
+            pytest.param(r"plugins.files.a\.txt=x", "'a.txt'", id="a file that is not Python"),
+            pytest.param(
+                r"plugins.configMap=c,plugins.files.a\.py=x", "not both", id="files from two places"
+            ),
+            pytest.param(
+                "certificate.issuer.kind=Issuer", "at '/certificate/issuer'", id="no name"
+            ),
             pytest.param("profile=fast", "at '/profile'", id="no such profile"),
             pytest.param("replicas=-1", "at '/replicas'", id="less than no replica"),
             pytest.param("image.digest=abc", "at '/image/digest'", id="not a digest"),
@@ -191,4 +269,4 @@ class TestRendered:
     def test_another_release_has_names_of_its_own(self) -> None:
         done = helm("template", "batch", str(CHART), "--namespace", "a")
         names = {each["metadata"]["name"] for each in objects(done.stdout)}
-        assert names == {"batch-moorage", "batch-moorage-callers"}
+        assert names == {"batch-moorage", "batch-moorage-callers", "batch-moorage-test"}

@@ -17,6 +17,7 @@ import click
 
 from tools.pages import event_tables, failure_paths, state_tables
 from tools.pages.capabilities_page import capabilities_page
+from tools.pages.chart_page import CHART, chart_page
 from tools.pages.deviations_table import deviations_page
 from tools.pages.example_blocks import pages_with_examples
 from tools.pages.feature_gates_page import feature_gates_page
@@ -40,7 +41,7 @@ COSTS = PLUGINS / "costs.json"
 """What ``moorage bench plugins -o json`` measured; left out of the pages while it is missing."""
 CLI_MODULE = "moorage.cli.main"
 COLUMNS = 88
-WATCHING = REFERENCE.parents[1] / "deploy" / "chart" / "watching"
+WATCHING = CHART / "watching"
 """The rules of Prometheus and the dashboards of Grafana, which the chart brings along."""
 _CLI_HEADER = """# Command line
 
@@ -105,6 +106,7 @@ def pages() -> dict[Path, str]:
     found[REFERENCE.parent / "how-to" / "worlds.md"] = worlds_page()
     found[REFERENCE / "alerts.md"] = alerts_page()
     found[WATCHING / "rules.yaml"] = rules_file()
+    found[CHART / "README.md"] = chart_page()
     found |= {WATCHING / "dashboards" / name: text for name, text in dashboard_files().items()}
     return {REFERENCE / "cli.md": cli_page(root_command()), **found} if has_cli() else found
 

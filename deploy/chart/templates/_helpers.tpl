@@ -25,6 +25,15 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- .Values.schedulerName | default (ternary "default-scheduler" "moorage" (eq .Values.mode "only")) -}}
 {{- end -}}
 
+{{/* The name of the first profile, which pods give. */}}
+{{- define "moorage.firstProfile" -}}
+{{- if .Values.profiles -}}
+{{ (first .Values.profiles).schedulerName | default "default-scheduler" }}
+{{- else -}}
+{{ include "moorage.schedulerName" . }}
+{{- end -}}
+{{- end -}}
+
 {{- define "moorage.leaseNamespace" -}}
 {{- .Values.lease.namespace | default (ternary "kube-system" .Release.Namespace (eq .Values.mode "only")) -}}
 {{- end -}}
@@ -35,6 +44,30 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{- define "moorage.priorityClass" -}}
 {{- .Values.priorityClass.name | default (ternary (include "moorage.name" .) "system-cluster-critical" .Values.priorityClass.create) -}}
+{{- end -}}
+
+{{/* The ConfigMap with files of plugins; empty without files. */}}
+{{- define "moorage.plugins" -}}
+{{- if .Values.plugins.configMap -}}
+{{- if .Values.plugins.files -}}{{ fail "plugins: give files or configMap, not both" }}{{- end -}}
+{{ .Values.plugins.configMap }}
+{{- else if .Values.plugins.files -}}
+{{ include "moorage.name" . }}-plugins
+{{- end -}}
+{{- end -}}
+
+{{/* The Secret with the certificate of the secure port; empty without one. */}}
+{{- define "moorage.certificate" -}}
+{{- if .Values.certificate.secretName -}}
+{{ .Values.certificate.secretName }}
+{{- else if .Values.certificate.issuer -}}
+{{ include "moorage.name" . }}-certificate
+{{- end -}}
+{{- end -}}
+
+{{/* The name in the certificate of the secure port. */}}
+{{- define "moorage.host" -}}
+{{ include "moorage.name" . }}.{{ .Release.Namespace }}.svc
 {{- end -}}
 
 {{/* The profiles of the configuration. */}}
