@@ -152,7 +152,8 @@ class TestRendered:
         assert violations(template["spec"]) == []
         assert container["image"] == "moorage@sha256:" + "0" * 64
         assert container["args"][-1] == "--foo=a b"
-        (variable,) = container["env"]
+        *pod, variable = container["env"]
+        assert [each["name"] for each in pod] == ["POD_NAMESPACE", "POD_NAME"]
         assert variable["name"] == "OTEL_EXPORTER_OTLP_HEADERS"
         assert variable["valueFrom"]["secretKeyRef"] == {"name": "collector", "key": "headers"}
         assert template["spec"]["imagePullSecrets"] == [{"name": "pull"}]

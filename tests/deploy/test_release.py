@@ -2,24 +2,31 @@
 
 The sandbox runs no containers: the scheduler runs next to it, with the arguments that the chart
 gives its container, the files of the chart's ConfigMaps, and the rights of its service account.
+Tunnels to pods, which the sandbox does not have, are those of a small server before it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+from aiohttp import web
 
 from moorage import Sandbox
 from moorage.base.clock import SystemClock
 from sandbox.tests.sandbox.test_scraping import read, token_of
+from scheduler.tests.client.leaders.forwarding import port_forward
 from tests.deploy.chart import CHART, ROOT, helm
 from tests.deploy.test_installed import kubeconfig_of
 from tests.kubectl.install import RELEASES, NoKubectlError, kubectl_path
@@ -137,11 +144,64 @@ def running(command: list[str], folder: Path) -> Iterator[str]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [each.replace("--secure-port=10259", f"--secure-port={port}") for each in command]
-    with (folder / "log").open("w") as log, subprocess.Popen(command, stderr=log) as process:
+    env = {**os.environ, "POD_NAMESPACE": "acme", "POD_NAME": "acme-moorage-0"}
+    with (
+        (folder / "log").open("w") as log,
+        subprocess.Popen(command, env=env, stderr=log) as process,
+    ):
         try:
             yield f"https://127.0.0.1:{port}"
         finally:
             process.terminate()
+
+
+@contextmanager
+def tunnelling(sandbox: Sandbox, port: int) -> Iterator[str]:
+    """Serve the Leases of a sandbox, and tunnels to a port of this machine; yield the address."""
+
+    async def lease(request: web.Request) -> web.StreamResponse:
+        name = request.match_info["name"]
+        return web.json_response(await asyncio.to_thread(got, sandbox, "lease", name))
+
+    async def tunnel(request: web.Request) -> web.StreamResponse:
+        if request.match_info["name"] != "acme-moorage-0":
+            return web.Response(status=404)
+        return await port_forward(request, lambda asked: asked if asked == port else None)
+
+    loop = asyncio.new_event_loop()
+    app = web.Application()
+    app.router.add_get("/apis/coordination.k8s.io/v1/namespaces/acme/leases/{name}", lease)
+    app.router.add_get("/api/v1/namespaces/acme/pods/{name}/portforward", tunnel)
+    runner = web.AppRunner(app, shutdown_timeout=1)
+    loop.run_until_complete(runner.setup())
+    loop.run_until_complete(web.TCPSite(runner, "127.0.0.1", 0).start())
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def asked_by_lease(server: str, token: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Ask the holder of the release's Lease what waits."""
+    path = folder / "caller"
+    user = {"name": "u", "user": {"token": token}}
+    cluster = {"name": "c", "cluster": {"server": server}}
+    context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
+    whole = {"clusters": [cluster], "users": [user], "contexts": [context], "current-context": "x"}
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **whole}))
+    words = ["queue", "--kubeconfig", str(path), "--lease", "acme/acme-moorage", "--by", "none"]
+    return subprocess.run(
+        [sys.executable, "-m", "moorage", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def test_a_release_places_decides_and_answers(
@@ -173,6 +233,18 @@ def test_a_release_places_decides_and_answers(
         status, text = read(question, trusting=trusting, token=reader)
         assert (status, "small" in text) == (200, True)
         assert read(question, trusting=trusting, token=stranger)[0] == 403
+
+        port = urlsplit(address).port
+        assert port is not None
+        with tunnelling(sandbox, port) as server:
+            answered = asked_by_lease(server, reader, tmp_path)
+            assert answered.returncode == 0, answered.stderr
+            assert "small" in answered.stdout
+            where = "asking the pod acme/acme-moorage-0, which holds the Lease acme/acme-moorage"
+            assert where in answered.stderr
+            refused = asked_by_lease(server, stranger, tmp_path)
+            assert refused.returncode == 1
+            assert "cannot get path" in refused.stderr
 
 
 def test_a_plugin_that_cannot_be_loaded_keeps_the_container_from_starting(

@@ -94,6 +94,7 @@ class Replica:
             clock=self.clock,
             rng=election.streams.stream(f"{name}/jitter"),
             on_leading=lambda leading: self.note("leads" if leading else "stops"),
+            annotations=lambda: {"example.com/leader": name},
         )
 
     def note(self, what: str) -> None:
@@ -174,6 +175,27 @@ def test_the_default_lease_times_are_those_of_kube_scheduler() -> None:
         )
         == RULE
     )
+
+
+def test_the_lease_is_annotated_by_its_holder_and_keeps_other_annotations() -> None:
+    async def annotations(election: Election) -> dict[str, str]:
+        found: Any = await election.admin.get(LEASES, "kube-scheduler", namespace="kube-system")
+        annotations: dict[str, str] = found["metadata"]["annotations"]
+        return annotations
+
+    async def scenario(election: Election) -> None:
+        first = election.join("a")
+        await aio.sleep(1)
+        assert await annotations(election) == {"example.com/leader": "a"}
+        found: Any = await election.admin.get(LEASES, "kube-scheduler", namespace="kube-system")
+        found["metadata"]["annotations"]["other"] = "kept"
+        await election.admin.replace(LEASES, found, name="kube-scheduler", namespace="kube-system")
+        await first.end()
+        election.join("b")
+        await aio.sleep(20)
+        assert await annotations(election) == {"example.com/leader": "b", "other": "kept"}
+
+    play(scenario)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,15 @@
 """Asks a running scheduler: finds it, sends a question, reads the answer.
 
-The scheduler of a sandbox is found by itself. Another one is named with ``--scheduler``: by its
-address, or as a pod that the API server's proxy reaches.
+The scheduler of a sandbox is found by itself, and so is the leader of a cluster, by its Lease.
+Another one is named with ``--scheduler``: by its address, or as a pod that the API server's proxy
+reaches.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -31,15 +33,20 @@ from moorage.cli.question_target import QuestionTarget
 from moorage.cli.render import show_note
 from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bearer
 from moorage.client.http_transport import HttpTransport
+from moorage.client.leaders.address import LeaderAddress
+from moorage.client.leaders.finding import LEASES, find_leader, leader_access
 from moorage.client.status import error_from_answer
 from moorage.client.transport import Call
 from moorage.service.questions.question import PREFIX
+from moorage.service.serving.tls import names_of
 
 T = TypeVar("T")
 
 _POD: Final = re.compile(r"(?P<namespace>[a-z0-9-]+)/(?P<pod>[a-z0-9.-]+)(:(?P<port>\d{1,5}))?")
+_LEASE: Final = re.compile(r"(?P<namespace>[a-z0-9-]+)/(?P<name>[a-z0-9.-]+)")
 _PORT: Final = 10259
 _PROXY: Final = "/proxy"
+_NAME_IT: Final = "name another with --lease NAMESPACE/NAME, or the scheduler with --scheduler"
 # Longer than a scheduler tries changes, questions before this one included.
 _TRY_SECONDS: Final = 120.0
 
@@ -59,12 +66,17 @@ class SchedulerLink:
         What stands before the path of a question: the path of a proxy, or nothing.
     title
         The scheduler in words, for messages.
+    by_lease
+        Whether it is asked with the credentials of the kubeconfig, as the holder of a Lease.
     """
 
-    def __init__(self, transport: HttpTransport, path: str, title: str) -> None:
+    def __init__(
+        self, transport: HttpTransport, path: str, title: str, *, by_lease: bool = False
+    ) -> None:
         self._transport = transport
         self._path = path
         self._proxied = path.endswith(_PROXY)
+        self._by_lease = by_lease
         self._hidden: tuple[str, ...] = ()
         self.title = title
 
@@ -135,7 +147,7 @@ class SchedulerLink:
         if error.code == HTTPStatus.UNAUTHORIZED:
             return "nobody is known by these credentials: " + (
                 "log in again, or choose another user of the kubeconfig with --context"
-                if self._proxied
+                if self._proxied or self._by_lease
                 else "give --token of a user of the scheduler's cluster"
             )
         open_to_all = f"--authorization-always-allow-paths=/healthz,/readyz,/livez,{PREFIX}/*"
@@ -144,8 +156,11 @@ class SchedulerLink:
                 "the user of the kubeconfig must be allowed to get, or create, pods/proxy there; "
                 f"the proxy names no user to the scheduler, so run it with {open_to_all}"
             )
+        who = (
+            "the user of the kubeconfig must be one" if self._by_lease else "give --token of a user"
+        )
         return (
-            f"give --token of a user that may get the paths {PREFIX}/*, and post to what-if, "
+            f"{who} that may get the paths {PREFIX}/*, and post to what-if, "
             "capacity and explain-object (a ClusterRole with nonResourceURLs), or run it with "
             f"{open_to_all}"
         )
@@ -180,12 +195,13 @@ def run_asking(work: Callable[[SchedulerLink], Coroutine[Any, Any, T]], to: Ques
     """
 
     async def main() -> T:
-        access, path, title = find_scheduler(to)
-        transport = HttpTransport(access, user_agent="moorage-cli")
-        try:
-            return await work(SchedulerLink(transport, path, title))
-        finally:
-            await transport.close()
+        async with scheduler_access(to) as (access, path, title):
+            transport = HttpTransport(access, user_agent="moorage-cli")
+            try:
+                by_lease = is_by_lease(to)
+                return await work(SchedulerLink(transport, path, title, by_lease=by_lease))
+            finally:
+                await transport.close()
 
     return run_loop(main())
 
@@ -204,6 +220,77 @@ def read_answer(body: bytes, answer: type[T]) -> T:
         raise MoorageError(
             f"the scheduler's answer cannot be read: {error}; has it another version?"
         ) from error
+
+
+@asynccontextmanager
+async def scheduler_access(to: QuestionTarget) -> AsyncIterator[tuple[ServerAccess, str, str]]:
+    """Open the way to a scheduler; yield the server, the path before each question's, and words.
+
+    Raises
+    ------
+    MoorageError
+        There is no scheduler to ask.
+    """
+    if not is_by_lease(to):
+        yield find_scheduler(to)
+        return
+    cluster = choose_cluster(to.kubeconfig, to.context)
+    transport = HttpTransport(cluster.access, user_agent="moorage-cli")
+    try:
+        leader, lease = await _leader_of(to, transport, cluster.access.server)
+        show_note(f"asking the pod {leader.pod}, which holds the Lease {lease}")
+        name = next(iter(names_of(leader.certificate.encode())), "")
+        async with leader_access(cluster.access, transport, leader, name) as access:
+            yield access, "", f"the scheduler {leader.pod}"
+    finally:
+        await transport.close()
+
+
+async def _leader_of(
+    to: QuestionTarget, transport: HttpTransport, server: str
+) -> tuple[LeaderAddress, str]:
+    """Return the leader, and its Lease; none is an error."""
+    leases = _leases(to)
+    try:
+        leader = await find_leader(transport, leases)
+    except MoorageError as error:
+        raise MoorageError(f"no scheduler to ask: {error}; {_NAME_IT}") from error
+    if leader is None:
+        names = " nor ".join(map("/".join, leases))
+        raise MoorageError(
+            f"no scheduler to ask: no pod of moorage holds the Lease {names} of {server}; "
+            f"{_NAME_IT}"
+        )
+    return leader
+
+
+def is_by_lease(to: QuestionTarget) -> bool:
+    """Whether the holder of a Lease is asked.
+
+    Raises
+    ------
+    UsageError
+        Options were given that exclude each other.
+    """
+    if to.scheduler:
+        if to.lease:
+            raise UsageError("--lease finds the scheduler that --scheduler names: leave one out")
+        return False
+    if to.lease:
+        return True
+    try:
+        return choose_cluster(to.kubeconfig, to.context).sandbox is None
+    except KubeconfigError:
+        return False  # `find_scheduler` says so
+
+
+def _leases(to: QuestionTarget) -> tuple[tuple[str, str], ...]:
+    if not to.lease:
+        return LEASES
+    match = _LEASE.fullmatch(to.lease)
+    if match is None:
+        raise UsageError(f"--lease {to.lease}: write NAMESPACE/NAME")
+    return ((match["namespace"], match["name"]),)
 
 
 def find_scheduler(to: QuestionTarget) -> tuple[ServerAccess, str, str]:
@@ -262,11 +349,7 @@ def _of_sandbox(to: QuestionTarget) -> tuple[ServerAccess, str, str]:
             f"no scheduler to ask: {error}, or name the scheduler with --scheduler"
         ) from error
     record = cluster.sandbox
-    if record is None:
-        raise MoorageError(
-            f"no scheduler to ask: {cluster.access.server} is no sandbox that runs on this "
-            "machine; name the scheduler with --scheduler"
-        )
+    assert record is not None, "another cluster's scheduler is found by its Lease"
     if not record.health:
         raise MoorageError(
             f"no scheduler to ask: the {record.title} with the kubeconfig {record.kubeconfig} "

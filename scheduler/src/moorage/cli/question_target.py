@@ -18,7 +18,10 @@ class QuestionTarget(msgspec.Struct, frozen=True, kw_only=True):
     Parameters
     ----------
     scheduler
-        Its address, or ``NAMESPACE/POD[:PORT]``; empty for the scheduler of a sandbox.
+        Its address, or ``NAMESPACE/POD[:PORT]``; empty for the scheduler of a sandbox, and for the
+        leader of a cluster.
+    lease
+        ``NAMESPACE/NAME`` of the Lease whose holder is asked; empty for those of `find_leader`.
     token, certificate_authority, insecure
         For an address: a bearer token, the PEM file of certificates to trust, and whether any
         certificate is trusted.
@@ -27,6 +30,7 @@ class QuestionTarget(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     scheduler: str = ""
+    lease: str = ""
     token: str = ""
     certificate_authority: Path | None = None
     insecure: bool = False
@@ -42,7 +46,14 @@ def scheduler_options(function: F) -> F:
             default="",
             metavar="URL|NAMESPACE/POD",
             help="The scheduler to ask: its address, or its pod, which the API server's proxy "
-            "reaches. Default: the scheduler of the sandbox.",
+            "reaches. Default: the scheduler of the sandbox, or the leader of the cluster.",
+        ),
+        click.option(
+            "--lease",
+            default="",
+            metavar="NAMESPACE/NAME",
+            help="The Lease whose holder is asked, with the kubeconfig's credentials. Default: "
+            "kube-system/kube-scheduler, then moorage/moorage.",
         ),
         click.option("--token", default="", metavar="TOKEN", help="Bearer token for --scheduler."),
         click.option(

@@ -36,7 +36,7 @@ from moorage.client.auth import Credential, ServerAccess, without_user
 from moorage.client.guard import READS, WriteGuard
 from moorage.client.rate_limit import RateLimitedTransport
 from moorage.client.short_calls import NoConnectionError, ShortCalls
-from moorage.client.status import retry_after_seconds
+from moorage.client.status import error_from_answer, retry_after_seconds
 from moorage.client.transport import (
     Answer,
     Call,
@@ -154,6 +154,42 @@ class HttpTransport:
     def stream(self, call: Call) -> AbstractAsyncContextManager[LineStream]:
         """Send a call and read its answer line by line inside the context."""
         return self._stream(call)
+
+    @asynccontextmanager
+    async def websocket(
+        self, call: Call, protocol: str
+    ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+        """Open a WebSocket inside the context.
+
+        Parameters
+        ----------
+        protocol
+            The subprotocol that both sides speak.
+
+        Raises
+        ------
+        ApiError
+            The server refuses.
+        TransportError
+            It cannot be reached.
+        """
+        async with self._lane_for_call() as lane:
+            try:
+                socket = await lane.session.ws_connect(
+                    yarl.URL(self._access.server + call.target, encoded=True),
+                    protocols=(protocol,),
+                    headers=[("User-Agent", self._user_agent), *lane.credential.headers],
+                    proxy=self._proxy or None,
+                    server_hostname=self._access.tls_server_name or None,
+                )
+            except aiohttp.WSServerHandshakeError as error:
+                raise error_from_answer(Answer(error.status, error.headers or {}, b"")) from error
+            except _FAILURES as error:
+                raise self.failure(call, error, seconds=None) from error
+            try:
+                yield socket
+            finally:
+                await socket.close()
 
     async def close(self) -> None:
         """Close every connection; calls in flight end with `TransportError`."""

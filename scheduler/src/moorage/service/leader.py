@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -119,6 +119,8 @@ class Elector:
         Time, and the stream for the jitter of waiting.
     on_leading
         Called with True when leading begins and with False when it ends.
+    annotations
+        Returns what the lease is annotated with whenever it is written.
     """
 
     def __init__(
@@ -131,6 +133,7 @@ class Elector:
         clock: Clock,
         rng: Random,
         on_leading: Callable[[bool], None] = lambda leading: None,
+        annotations: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self._client = client
         self._rule = rule
@@ -139,6 +142,7 @@ class Elector:
         self._clock = clock
         self._rng = rng
         self._on_leading = on_leading
+        self._annotations = annotations
         self._object: JsonObject = {}
         """The lease as last seen or written; empty while there is none."""
         self._changed_ns = 0
@@ -393,14 +397,21 @@ class Elector:
         return True
 
     def _replace_lease(self, spec: JsonObject) -> Coroutine[Any, Any, JsonObject]:
-        rule = self._rule
+        rule, annotations = self._rule, self._annotations()
         if self._object:
-            changed = {**self._object, "spec": spec}
+            meta: Any = self._object["metadata"]
+            if annotations:
+                meta = {**meta, "annotations": {**(meta.get("annotations") or {}), **annotations}}
+            changed = {**self._object, "metadata": meta, "spec": spec}
             return self._client.replace(LEASES, changed, name=rule.name, namespace=rule.namespace)
         lease: JsonObject = {
             "apiVersion": LEASES.api_version,
             "kind": LEASES.kind,
-            "metadata": {"name": rule.name, "namespace": rule.namespace},
+            "metadata": {
+                "name": rule.name,
+                "namespace": rule.namespace,
+                **({"annotations": dict(annotations)} if annotations else {}),
+            },
             "spec": spec,
         }
         return self._client.create(LEASES, lease, namespace=rule.namespace)
@@ -470,6 +481,7 @@ def elector_of(
     identity: str,
     clock: Clock,
     streams: Streams,
+    annotations: Callable[[], Mapping[str, str]] = dict,
 ) -> Elector | None:
     """Return the elector of a scheduler; None where no election is configured.
 
@@ -481,6 +493,8 @@ def elector_of(
         Carries the calls about the lease. Nothing may delay or refuse them.
     identity
         The name of this process; no other process may use the same.
+    annotations
+        Returns what the lease is annotated with whenever it is written.
     clock, streams
         Time and randomness.
     """
@@ -494,6 +508,7 @@ def elector_of(
         component=config.profiles[0].scheduler_name,
         clock=clock,
         rng=rng,
+        annotations=annotations,
     )
 
 

@@ -11,13 +11,13 @@ import click
 import msgspec
 
 from moorage.base.clock import Clock, SystemClock
-from moorage.base.errors import KubeconfigError, UsageError
+from moorage.base.errors import KubeconfigError, MoorageError, UsageError
 from moorage.base.process import Ending, run_loop, until_ended
 from moorage.base.rng import Streams
-from moorage.cli.ask import find_scheduler, is_sandbox
+from moorage.cli.ask import is_sandbox, scheduler_access
 from moorage.cli.cluster_choice import choose_cluster
 from moorage.cli.page.objects import WithObjects
-from moorage.cli.page.remote import Remote, by_lease
+from moorage.cli.page.remote import Remote
 from moorage.cli.page.serving import plan_of, serve_page
 from moorage.cli.page.watching import watch_and_serve
 from moorage.cli.question_target import QuestionTarget
@@ -25,6 +25,7 @@ from moorage.cli.render import show_note
 from moorage.cli.served_configuration import check_same_cluster
 from moorage.client.auth import ServerAccess
 from moorage.client.http_transport import HttpTransport
+from moorage.client.leaders.finding import find_leader
 from moorage.client.transport import Transport
 from moorage.client.writes import Client
 from moorage.config.load import load_config
@@ -77,21 +78,14 @@ async def _served(wanted: Wanted, loaded: LoadedConfiguration, clock: Clock) -> 
             "--scheduler asks a running scheduler; --config and --plugin compute here: leave one "
             "of them out"
         )
-    if to.scheduler or (is_sandbox(to) and not computed):
+    if to.scheduler or to.lease or (is_sandbox(to) and not computed):
         await _of_scheduler(wanted)
         return
     access = choose_cluster(to.kubeconfig, to.context, clock=clock).access
     transport = HttpTransport(access, user_agent=_AGENT)
     try:
-        lease = loaded.scheduler.leader_election
-        found = None
-        if not computed:
-            found = await by_lease(transport, lease.resource_namespace, lease.resource_name)
-        if found is not None:
-            source, pod = found
-            show_note(f"the scheduler {pod} answers")
-            sentence = f"the scheduler {pod} of {access.server} sees"
-            await _shown(wanted, _with_objects(source, transport), access, sentence)
+        if not computed and await _has_leader(transport):
+            await _of_scheduler(wanted)
             return
         sentence = f"a scheduler of {access.server} would see"
 
@@ -106,16 +100,24 @@ async def _served(wanted: Wanted, loaded: LoadedConfiguration, clock: Clock) -> 
 
 async def _of_scheduler(wanted: Wanted) -> None:
     """Serve the answers of the scheduler that is named, or of the sandbox's."""
-    access, path, title = find_scheduler(wanted.to)
-    transport = HttpTransport(access, user_agent=_AGENT)
+    async with scheduler_access(wanted.to) as (access, path, title):
+        transport = HttpTransport(access, user_agent=_AGENT)
+        try:
+            async with _api_server(wanted.to) as server:
+                source: Source = Remote(transport, path)
+                if server is not None:
+                    source = _with_objects(source, server)
+                await _shown(wanted, source, access, f"{title} sees")
+        finally:
+            await transport.close()
+
+
+async def _has_leader(transport: Transport) -> bool:
+    """Whether a leader of moorage is found in the cluster."""
     try:
-        async with _api_server(wanted.to) as server:
-            source: Source = Remote(transport, path)
-            if server is not None:
-                source = _with_objects(source, server)
-            await _shown(wanted, source, access, f"{title} sees")
-    finally:
-        await transport.close()
+        return await find_leader(transport) is not None
+    except MoorageError:
+        return False  # the Leases may not be read
 
 
 @asynccontextmanager

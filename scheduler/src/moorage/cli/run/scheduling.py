@@ -6,7 +6,7 @@ import asyncio
 import signal
 import socket
 import ssl
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -26,13 +26,14 @@ from moorage.cli.run.overrides import with_flags
 from moorage.cli.run.recording import Recording
 from moorage.cli.run.reloading import Read, Reloading, WatchedFiles, watched_files
 from moorage.cli.run.scheduler_options import NOBODY, SchedulerOptions, StartListeners
-from moorage.cli.run.serving import Begun, health_server, metric_pages, port_of
+from moorage.cli.run.serving import Begun, Port, health_server, metric_pages, port_of
 from moorage.cli.run.start_line import tell_start
 from moorage.client.auth import ServerAccess, is_server_url, without_user
 from moorage.client.backoff import Backoff, BackoffRule
 from moorage.client.guard import WriteGuard
 from moorage.client.http_transport import open_transport
 from moorage.client.kubeconfig import find_access
+from moorage.client.leaders.address import LeaderAddress, own_pod
 from moorage.client.transport import CallListener, Transport
 from moorage.client.writes import Client
 from moorage.config.load import load_config
@@ -87,7 +88,7 @@ async def schedule(
     # 2. Open connections. Nothing is sent yet.
     host, server_url = socket.gethostname(), without_user(access.server)
     calls = CallFacts(urlsplit(server_url).netloc)
-    lease_transport, elector = _lease_keeper(known, access, host, clock=clock, streams=streams)
+    lease_transport, elector = _lease_keeper(known, access, port, clock=clock, streams=streams)
     guard = None if elector is None else WriteGuard(elector.check_lease)
     transport = scheduler_transport(config.scheduler, access, clock, guard, listener=calls)
     try:
@@ -132,7 +133,7 @@ async def schedule(
 
 
 def _lease_keeper(
-    known: WithPlugins, access: ServerAccess, host: str, *, clock: Clock, streams: Streams
+    known: WithPlugins, access: ServerAccess, port: Port, *, clock: Clock, streams: Streams
 ) -> tuple[Transport, Elector | None]:
     """Return what keeps the lease, with connections of its own; None without an election.
 
@@ -140,11 +141,26 @@ def _lease_keeper(
     """
     transport = open_transport(access, clock=clock, user_agent="moorage-scheduler/leader-election")
     # Not from the seed: replicas may have the same seed, but never the same name.
-    identity = f"{host}_{new_uid(Streams().stream('identity'))}"
+    identity = f"{socket.gethostname()}_{new_uid(Streams().stream('identity'))}"
     elector = elector_of(
-        known.config.scheduler, transport, identity=identity, clock=clock, streams=streams
+        known.config.scheduler,
+        transport,
+        identity=identity,
+        clock=clock,
+        streams=streams,
+        annotations=partial(_leader_annotations, identity, own_pod(), port),
     )
     return transport, elector
+
+
+def _leader_annotations(identity: str, pod: str, port: Port) -> Mapping[str, str]:
+    """Return the annotations by which commands find the leader; none outside of a pod."""
+    if not (pod and port.listening.port):
+        return {}
+    end = b"-----END CERTIFICATE-----\n"
+    # The first one is the scheduler's own. Others would let more servers pass for it.
+    own = port.access.tls.certificate.partition(end)[0] + end
+    return LeaderAddress(identity, pod, port.listening.port, own.decode()).annotations
 
 
 async def _reload_when_due(

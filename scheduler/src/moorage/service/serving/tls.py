@@ -153,6 +153,11 @@ class _Offer:
         self.context = new_context(self._pair)
 
     @property
+    def certificate(self) -> bytes:
+        """The certificate, PEM."""
+        return self._pair.certificate
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The server names that the certificate is for."""
         return self.patterns or names_of(self._pair.certificate)
@@ -221,6 +226,12 @@ class ServerTls:
                 raise UsageError(f"{each.source}: {error.strerror or error}") from error
         self._by_name = self._sorted()
         self.context = self._new_context(source.pair())
+
+    @property
+    def certificate(self) -> bytes:
+        """The certificate that is presented to who asks for no other name, PEM."""
+        self._refresh()
+        return self._offers[0].certificate
 
     def _greet(self, connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
         """Give a new connection the context of the moment."""

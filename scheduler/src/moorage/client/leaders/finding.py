@@ -1,0 +1,93 @@
+"""Finds the scheduler that leads: by a Lease, its annotation, and a tunnel to its pod."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from moorage.base.errors import MoorageError, NotFoundError
+from moorage.client.auth import ServerAccess
+from moorage.client.http_transport import HttpTransport
+from moorage.client.leaders.address import LeaderAddress, leader_address
+from moorage.client.leaders.port_forward import forwarded
+from moorage.client.status import error_from_answer
+from moorage.client.transport import Call, Transport
+
+LEASES: Final = (("kube-system", "kube-scheduler"), ("moorage", "moorage"))
+"""Leases that are looked at where none is named: of the only scheduler, and of a second one.
+
+Not those of all namespaces: whoever may write a Lease somewhere would be sent the credentials of
+all who ask (decision 110).
+"""
+
+
+async def find_leader(
+    transport: Transport, leases: tuple[tuple[str, str], ...] = LEASES
+) -> tuple[LeaderAddress, str] | None:
+    """Return the first leader of moorage, and ``NAMESPACE/NAME`` of its Lease; None without one.
+
+    Parameters
+    ----------
+    transport
+        The way to the API server.
+    leases
+        Namespace and name of each Lease, in the order in which they are looked at.
+
+    Raises
+    ------
+    MoorageError
+        A Lease cannot be read, and none that can has a leader of moorage.
+    """
+    refusal: MoorageError | None = None
+    for namespace, name in leases:
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
+        answer = await transport.request(Call("GET", path))
+        if answer.status != 200:
+            error = error_from_answer(answer)
+            refusal = refusal if isinstance(error, NotFoundError) else error
+            continue
+        found = leader_address(json.loads(answer.body))
+        if found is not None:
+            return found, f"{namespace}/{name}"
+    if refusal is not None:
+        raise refusal
+    return None
+
+
+@asynccontextmanager
+async def leader_access(
+    access: ServerAccess, transport: HttpTransport, leader: LeaderAddress, server_name: str
+) -> AsyncIterator[ServerAccess]:
+    """Open a tunnel to a leader; yield the way to it, with the caller's credentials.
+
+    Parameters
+    ----------
+    access, transport
+        The way to the API server.
+    leader
+        The leader: its pod, its port, and the certificate that it has to present.
+    server_name
+        A name in this certificate.
+
+    Raises
+    ------
+    MoorageError
+        What failed inside the context, with the fault of the tunnel where that was the cause.
+    """
+    async with forwarded(transport, leader.pod, leader.port) as (port, tunnel):
+        try:
+            yield ServerAccess(
+                f"https://127.0.0.1:{port}",
+                access.credentials,
+                ca_pem=leader.certificate.encode(),
+                tls_server_name=server_name,
+            )
+        except MoorageError as error:
+            if tunnel.failure is None:
+                raise
+            raise MoorageError(
+                f"the pod {leader.pod} cannot be reached: {tunnel.failure}; a caller needs the "
+                "verbs get and create on pods/portforward in its namespace"
+            ) from error
