@@ -108,6 +108,12 @@ def occurrences(path: str, text: str) -> Iterator[str]:
             yield from _pattern().findall(words)
 
 
+def _may_hold_one(text: str) -> bool:
+    """Whether the letters of a file hold a phrase; to read its tokens takes ten times as long."""
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])|[^A-Za-z]+", " ", text)
+    return _pattern().search(words.lower()) is not None
+
+
 def _files() -> list[str]:
     modules = (
         path
@@ -123,7 +129,8 @@ def test_no_word_of_kubernetes_means_something_else() -> None:
     lines = [
         f"{path}: {phrase}"
         for path in _files()
-        for phrase in occurrences(path, (ROOT / path).read_text())
+        if _may_hold_one(text := (ROOT / path).read_text()) or _may_hold_one(Path(path).stem)
+        for phrase in occurrences(path, text)
     ]
     assert lines == []
 
@@ -163,4 +170,5 @@ def test_only_homonyms_are_forbidden() -> None:
     ],
 )
 def test_a_phrase_is_found(path: str, text: str, phrases: list[str]) -> None:
+    assert not phrases or _may_hold_one(text) or _may_hold_one(Path(path).stem)
     assert list(occurrences(path, text)) == phrases

@@ -245,6 +245,9 @@ def test_a_release_places_decides_and_answers(
             refused = asked_by_lease(server, stranger, tmp_path)
             assert refused.returncode == 1
             assert "cannot get path" in refused.stderr
+    log = (tmp_path / "log").read_text()
+    assert '] "Scheduling" ' in log
+    assert '] "Requested to terminate, exiting"' in log
 
 
 def test_a_plugin_that_cannot_be_loaded_keeps_the_container_from_starting(

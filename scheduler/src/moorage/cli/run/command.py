@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import click
 
 from moorage import __version__
 from moorage.base.importing import without_collecting
-from moorage.base.verbosity import level_of
+from moorage.base.verbosity import V0, level_of, tell
 from moorage.cli.options import (
     config_option,
     groups_option,
@@ -21,6 +22,8 @@ from moorage.cli.options import (
 from moorage.cli.render import show_note
 from moorage.cli.run.flags import RunCommand, flags_of, kube_scheduler_flags, warnings
 from moorage.cli.run.scheduler_options import PAGE, RECORDS_BYTES, SchedulerOptions
+
+_log = logging.getLogger(__name__)
 
 _EPILOG = """
 \b
@@ -124,5 +127,8 @@ def run(
         ending = Ending()
         ending.listen()
         await until_ended(schedule(options, SystemClock()), ending, name="scheduler")
+        if ending.signalled:
+            # By now the lease is released, as when kube-scheduler writes this line.
+            tell(_log, V0, "Requested to terminate, exiting")
 
     run_loop(main())
