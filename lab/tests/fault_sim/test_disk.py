@@ -37,8 +37,17 @@ def breach_names(outcome: Outcome) -> list[str]:
     return [f"{each.invariant}: {each.text}" for each in outcome.breaches]
 
 
-@pytest.mark.parametrize("how", ["kill", "torn", "broken"])
-@pytest.mark.parametrize(("calls", "power"), [(0, True), (1, False), (4, True), (12, False)])
+@pytest.mark.parametrize(
+    ("how", "calls", "power"),
+    [
+        ("kill", 0, True),
+        ("kill", 12, False),
+        ("torn", 1, False),
+        ("torn", 4, True),
+        ("broken", 0, False),
+        ("broken", 4, True),
+    ],
+)
 def test_nothing_acknowledged_is_lost_when_the_server_dies_in_a_write(
     how: Literal["kill", "torn", "broken"], calls: int, power: bool
 ) -> None:

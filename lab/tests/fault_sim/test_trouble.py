@@ -20,10 +20,9 @@ _BINDS_NOBODY = {"_slow_reports", "_member_refused"}  # what they wait for never
 
 
 @pytest.mark.parametrize("wait", [*TROUBLE, *DELAYED_STEPS], ids=lambda wait: wait.__name__)
-@pytest.mark.parametrize("seed", [1, 2])
-def test_every_invariant_holds_where_a_way_fails_late(wait: SatisfiedWait, seed: int) -> None:
+def test_every_invariant_holds_where_a_way_fails_late(wait: SatisfiedWait) -> None:
     setup = "delayed step" if wait in DELAYED_STEPS else "default"
-    outcome = play(one_wait(wait, seed=seed, setup=setup, rest_seconds=60.0))
+    outcome = play(one_wait(wait, seed=1, setup=setup, rest_seconds=60.0))
     assert [each.text for each in outcome.breaches] == []
     assert outcome.bound > 0 or wait.__name__ in _BINDS_NOBODY
 

@@ -103,7 +103,7 @@ def _with(tree: Any, path: tuple[Any, ...], value: Any) -> Any:
 
 
 @given(st.sampled_from(_places(RICH_POD)), ODD)
-@settings(max_examples=150)
+@settings(max_examples=80)
 async def test_a_pod_with_one_odd_value(path, value):
     cluster = Cluster()
     await cluster.ok("POST", RUNTIME_CLASSES, RUNTIME_CLASS)
@@ -124,7 +124,7 @@ def _path(resource: ResourceType) -> str:
     st.sampled_from(["spec", "status", "metadata", "data", "template", "value", "drivers"]),
     ODD | st.dictionaries(st.sampled_from(["name", "capacity", "selector", "taints"]), ODD),
 )
-@settings(max_examples=150)
+@settings(max_examples=80)
 async def test_an_object_of_any_kind_with_odd_parts(resource, key, value):
     body: dict[str, Any] = {"metadata": {"name": "a"}}
     if key == "metadata" and isinstance(value, dict):
@@ -140,7 +140,7 @@ async def test_an_object_of_any_kind_with_odd_parts(resource, key, value):
     ODD,
     st.sampled_from(["", "/status"]),
 )
-@settings(max_examples=150)
+@settings(max_examples=80)
 async def test_a_patch_with_one_odd_value(content_type, path, value, subresource):
     cluster = Cluster()
     await cluster.ok("POST", RUNTIME_CLASSES, RUNTIME_CLASS)
@@ -155,7 +155,7 @@ async def test_a_patch_with_one_odd_value(content_type, path, value, subresource
     st.sampled_from(["", "/", "/spec", "/spec/containers/0", "/spec/containers/-", "/x/y", "a"]),
     ODD,
 )
-@settings(max_examples=100)
+@settings(max_examples=50)
 async def test_an_odd_json_patch(op, path, value):
     cluster = Cluster()
     await cluster.ok("POST", RUNTIME_CLASSES, RUNTIME_CLASS)

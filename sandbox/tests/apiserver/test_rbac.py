@@ -168,7 +168,7 @@ _rules = st.lists(
 
 
 @given(_rules, _rules)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_rules_that_cover_other_rules_allow_all_of_their_calls(held, wanted):
     if not_covered(held, wanted):
         return

@@ -512,14 +512,14 @@ _object = st.dictionaries(st.sampled_from("abc"), _json, max_size=3)
 
 
 @given(_object, _object)
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_a_merge_patch_applied_twice_is_applied_once(target, patch):
     once = merge_patch(target, patch)
     assert merge_patch(once, patch) == once
 
 
 @given(_object, _object)
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_a_merge_patch_sets_or_removes_every_key_it_names(target, patch):
     merged = merge_patch(target, patch)
     for key, value in patch.items():

@@ -42,7 +42,7 @@ def _run(store: Store, writes: Writes) -> tuple[dict[Key, int], list[tuple[str, 
 
 
 @given(_writes)
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_the_store_is_a_sorted_dictionary(writes):
     store = Store()
     model, _ = _run(store, writes)
@@ -61,7 +61,7 @@ def test_the_store_is_a_sorted_dictionary(writes):
 
 
 @given(_writes, st.integers(1, 8))
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_the_log_returns_every_change_since_any_version_it_holds(writes, kept):
     store = Store(Limits(changes=kept))
     _, changes = _run(store, writes)
@@ -131,7 +131,7 @@ def test_records_removed_during_a_read_are_left_out():
 
 
 @given(_writes, st.integers(0, 40), st.integers(0, 40), st.sampled_from(["", "a", "b"]), _keys)
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_a_list_of_a_version_equals_the_state_at_that_version(
     writes, published, at, namespace, after
 ):
@@ -219,7 +219,7 @@ def _expected(store: Store) -> dict[int, set[Key]]:
 
 
 @given(before=_numbered, kept=_numbered, undone=_numbered)
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_objects_are_found_by_their_numbers_also_after_undone_writes_and_a_restart(
     before, kept, undone
 ):

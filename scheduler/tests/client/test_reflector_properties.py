@@ -171,7 +171,7 @@ class Checker:
         self.known[obj.name] = obj
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(script_of_calls)
 async def test_the_handler_hears_every_change_once_and_in_order(script):
     server, checker, clock = HistoryServer(script), Checker(), ManualClock()

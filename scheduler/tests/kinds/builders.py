@@ -24,6 +24,7 @@ class World:
         self._objects = objects
         self._clock = ManualClock()
         self._rng = Streams(7).stream("test")
+        self._numbers: dict[tuple[str, Numbers], list[tuple[Obj, set[int]]]] = {}
 
     @property
     def clock(self) -> Clock:
@@ -47,7 +48,11 @@ class World:
         return [obj for each, obj in self._objects if each == plural]
 
     def keys_with(self, plural: str, numbers: Numbers, number: int) -> Collection[tuple[str, str]]:
-        found = (each for each in self.stored_objects(plural) if number in numbers(each))
+        known = self._numbers.get((plural, numbers))
+        if known is None:
+            known = [(each, set(numbers(each))) for each in self.stored_objects(plural)]
+            self._numbers[plural, numbers] = known
+        found = (each for each, its_numbers in known if number in its_numbers)
         return {(each["metadata"]["namespace"], each["metadata"]["name"]) for each in found}
 
 

@@ -86,7 +86,7 @@ def objects_of_any_kind(draw: st.DrawFn) -> tuple[Any, Obj, Obj]:
     return kind, drawn[0], drawn[1]
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn=objects_of_any_kind())
 def test_an_object_of_the_right_shape_is_stored_or_refused(drawn):
     kind, sent, patch = drawn

@@ -117,7 +117,7 @@ def _replaced(value: object, draw: st.DrawFn) -> object:
     return draw(ODD)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn=objects_of_any_kind(), data=st.data(), spoil=st.booleans())
 def test_the_quick_check_accepts_only_what_the_full_check_accepts(drawn, data, spoil):
     kind, sent, _ = drawn

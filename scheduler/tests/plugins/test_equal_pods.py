@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moorage.api.changes import Resource
@@ -249,6 +249,7 @@ for _name, _each in ALL:
 
 
 @pytest.mark.parametrize("resource", DECLARED)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_replicas_get_the_same_answer(resource: str, data: Any) -> None:
     pod = data.draw(made(), "pod")

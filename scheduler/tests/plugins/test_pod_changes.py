@@ -13,7 +13,7 @@ from scheduler.tests.snapshot.builders import cluster, node, pod
 from scheduler.tests.snapshot.histories import World, histories
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(histories)
 def test_changes_through_any_history_add_up_to_the_pods_of_the_nodes(history):
     world = World()

@@ -29,7 +29,7 @@ def by_value(snapshot: Snapshot, key: str, count_n: np.ndarray) -> dict[str, int
     return {value: count for value, count in found.items() if count}
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(histories)
 def test_sums_kept_through_any_history_equal_sums_taken_node_by_node(history):
     world = World()

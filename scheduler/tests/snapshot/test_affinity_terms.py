@@ -46,7 +46,7 @@ def found(matching: MatchingTerms) -> set[int]:
     return set(every)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(histories, pods("asked"))
 def test_the_terms_found_are_those_that_match(history, asked):
     world, info = World(), PodInfo(asked)
@@ -59,7 +59,7 @@ def test_the_terms_found_are_those_that_match(history, asked):
             assert terms.matching(info, labels, labels_version=version) is matching
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(histories)
 def test_arrays_follow_the_counts(history):
     world = World()
@@ -120,7 +120,7 @@ def test_equal_affinity_terms_of_different_pods_share_one_part():
     assert plain.part(POD_AFFINITY) is empty.part(POD_AFFINITY)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(
     st.lists(
         st.tuples(

@@ -55,7 +55,7 @@ def said(importance: Importance, snapshot: Snapshot):
     return pods, ranked.priority.tolist(), starts.tolist(), cpu.tolist()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(steps)
 def test_ranks_kept_by_change_are_the_ones_made_afresh(history):
     snapshot = Snapshot()

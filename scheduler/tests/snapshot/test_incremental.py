@@ -8,7 +8,7 @@ from scheduler.tests.snapshot.builders import COUNTS, IMAGES, content, validate
 from scheduler.tests.snapshot.histories import World, histories
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(histories)
 def test_incremental_equals_fresh(history):
     world = World()
@@ -26,7 +26,7 @@ def test_incremental_equals_fresh(history):
     assert used == world.ports
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(histories)
 def test_counts_equal_a_naive_count(history):
     world = World()

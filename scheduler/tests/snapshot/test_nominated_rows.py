@@ -108,7 +108,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(steps)
 def test_sums_kept_by_change_are_those_added_up_afresh(history: list[tuple[str, int, int]]) -> None:
     world = World()

@@ -26,7 +26,7 @@ from moorage.what_if.world import World
 from moorage_sandbox.testing.builders import Manifest, node_manifest
 from scheduler.tests.what_if.cluster import pod_of, replica_set, world_of
 
-_RUNS = int(os.environ.get("FUZZ_RUNS", "120"))
+_RUNS = int(os.environ.get("FUZZ_RUNS", "60"))
 _SEED = int(os.environ.get("FUZZ_SEED", "1"))
 _WRONG: tuple[Any, ...] = (
     {}, [], None, 0, -1, "", "x" * 50_000, {"a": "b"}, [{}], [None], [[]], True, 1.5, 10**30,

@@ -109,7 +109,7 @@ def test_every_policy_starts_every_job_of_a_busy_trace_once(name: str, easy: boo
     st.sampled_from(list(POLICIES)),
     st.booleans(),
 )
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_no_schedule_uses_more_processors_than_there_are(
     rows: list[tuple[int, int, int, int]], name: str, easy: bool
 ) -> None:

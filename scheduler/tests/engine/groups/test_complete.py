@@ -69,7 +69,7 @@ def amounts(demand: Sequence[int]) -> list[str]:
     return [f"{amount}{unit}" for amount, unit in zip(demand, ("", "Gi"), strict=False)]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     rooms=st.lists(st.integers(1, 6), min_size=1, max_size=3),
     cpus=st.lists(st.integers(1, 4), min_size=2, max_size=4),

@@ -111,7 +111,7 @@ def test_a_nominated_member_that_pre_filter_rejects_has_no_amounts() -> None:
     assert (problem.dimensions, problem.nodes, proves) == ((), (), False)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     nodes=st.lists(st.tuples(st.integers(1, 6), st.integers(0, 4)), min_size=1, max_size=3),
     wanted=st.lists(st.tuples(st.integers(1, 3), st.integers(0, 2)), min_size=1, max_size=6),

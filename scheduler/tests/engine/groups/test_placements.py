@@ -189,7 +189,7 @@ def test_why_no_rack_fits(source, cpus, bound, text):
             assert generator in outcome.diagnosis.unschedulable_plugins
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     source=st.sampled_from(SOURCES),
     rooms=st.dictionaries(

@@ -156,7 +156,7 @@ class World:
             self.placed.append(info.uid)
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(
     st.fixed_dictionaries({name: pods(name) for name in SHAPES}),
     pods("guest"),
@@ -214,7 +214,7 @@ def node_with_room(name: str, pods_most: int) -> Node:
     return node(name, allocatable=room)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(
     st.just(pod("s0", requests={"cpu": "1"})), pods("guest"), st.lists(nominated_steps, max_size=30)
 )

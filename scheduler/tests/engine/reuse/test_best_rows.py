@@ -73,7 +73,7 @@ class Kept:
             found[len(tied)]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 2**32), st.lists(changed, max_size=8))
 def test_the_best_rows_equal_a_look_at_every_row(
     seed: int, history: list[list[tuple[int, int, bool]]]

@@ -96,7 +96,7 @@ class World:
 forms = st.tuples(st.booleans(), st.booleans())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(forms, min_size=1, max_size=4),
     st.lists(st.lists(st.integers(0, 19), max_size=3), max_size=12),

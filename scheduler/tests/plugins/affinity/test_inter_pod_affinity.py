@@ -28,7 +28,7 @@ from scheduler.tests.plugins.builders import cluster, make, rejections, scores
 
 NAME = "InterPodAffinity"
 MANY = settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
 
 

@@ -178,7 +178,7 @@ def decided(snapshot: Snapshot, profile: Profile, pod: PodInfo) -> Decision:
         pytest.param(False, True, id="one by one"),
     ],
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     nodes=st.lists(rooms, min_size=1, max_size=6).map(named),
     protecting=budgets,
@@ -256,7 +256,7 @@ def compare(
     assert [each.metadata.name for each in decision.victims] == got[chosen][0]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     nodes=st.lists(rooms, min_size=1, max_size=6).map(named),
     protecting=budgets,

@@ -154,7 +154,7 @@ def full(world: World, *, alike: bool = False) -> World:
     return world
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     percentage=st.sampled_from([0, 50, 100]),
     absolute=st.sampled_from([1, 3]),

@@ -204,7 +204,7 @@ def apply(world: World, step: tuple[Any, ...]) -> None:
         world.budget(*args)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     percentage=st.sampled_from([0, 50, 100]),
     absolute=st.sampled_from([1, 3]),

@@ -237,7 +237,7 @@ residents = st.tuples(
 
 
 @pytest.mark.parametrize("together", [True, False])
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     nodes=st.lists(st.lists(residents, min_size=1, max_size=3), min_size=1, max_size=4),
     priority=st.integers(1, 5),

@@ -272,7 +272,7 @@ def test_quotas_hold_for_all_members(
     assert outcome(decision) == expected
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_no_gang_is_left_below_its_minimum(data: st.DataObject):
     """Victims on random clusters; without gangs, decisions are those of a profile without them."""

@@ -136,7 +136,7 @@ def handle_of(snapshot: Snapshot) -> Handle:
 
 
 @settings(
-    max_examples=250,
+    max_examples=120,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],

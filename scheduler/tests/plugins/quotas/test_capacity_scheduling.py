@@ -374,7 +374,7 @@ changes = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(steps=changes)
 def test_kept_sums_equal_the_sum_over_all_pods(steps: list[tuple[str, int, str, str]]):
     """Pods come and go, nodes as well, pods on unknown nodes count, and so do those on trial."""

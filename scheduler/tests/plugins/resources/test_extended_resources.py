@@ -151,7 +151,7 @@ def resources_of_devices(offers: dict[str, str], wanted: list[str]) -> tuple[str
 NAMES = ["c.io/a", "c.io/b", "other.io/c", "other.io/d"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     nodes=st.lists(
         st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["0", "1"])), min_size=1, max_size=6

@@ -34,7 +34,7 @@ SOME = settings(
     max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
 
-MANY = settings(SOME, max_examples=150)
+MANY = settings(SOME, max_examples=80)
 
 arguments = st.just((PodTopologySpreadArgs(), reference.SYSTEM)) | random.default_lists.map(
     lambda written: (

@@ -108,7 +108,7 @@ def _names(answer: object) -> object:
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_the_search_finds_the_same_as_trying_all_devices_in_order(seed):
     world = World(seed, is_plain=True)
