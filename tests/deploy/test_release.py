@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
 from aiohttp import web
@@ -186,14 +187,20 @@ def tunnelling(sandbox: Sandbox, port: int) -> Iterator[str]:
         loop.close()
 
 
-def asked_by_lease(server: str, token: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Ask the holder of the release's Lease what waits."""
+def kubeconfig_for(server: str, token: str, folder: Path) -> Path:
+    """Write a kubeconfig of a caller with a token."""
     path = folder / "caller"
     user = {"name": "u", "user": {"token": token}}
     cluster = {"name": "c", "cluster": {"server": server}}
     context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
     whole = {"clusters": [cluster], "users": [user], "contexts": [context], "current-context": "x"}
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **whole}))
+    return path
+
+
+def asked_by_lease(server: str, token: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Ask the holder of the release's Lease what waits."""
+    path = kubeconfig_for(server, token, folder)
     words = ["queue", "--kubeconfig", str(path), "--lease", "acme/acme-moorage", "--by", "none"]
     return subprocess.run(
         [sys.executable, "-m", "moorage", *words],
@@ -202,6 +209,24 @@ def asked_by_lease(server: str, token: str, folder: Path) -> subprocess.Complete
         timeout=60,
         check=False,
     )
+
+
+def shown_by_lease(server: str, token: str, folder: Path) -> dict[str, Any]:
+    """Open the page of the release on this machine, and return what it shows."""
+    path = kubeconfig_for(server, token, folder)
+    words = ["dashboard", "--kubeconfig", str(path), "--lease", "acme/acme-moorage"]
+    command = [sys.executable, "-m", "moorage", *words, "--address", "127.0.0.1:0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            link = process.stdout.readline().split()[2]
+            opener = build_opener(HTTPCookieProcessor())
+            opener.open(link, timeout=20).read()
+            page = opener.open(f"{link.partition('/login')[0]}/page/v1/state", timeout=20)
+            shown: dict[str, Any] = json.loads(page.read())
+        finally:
+            process.terminate()
+    return shown
 
 
 def test_a_release_places_decides_and_answers(
@@ -242,6 +267,8 @@ def test_a_release_places_decides_and_answers(
             assert "small" in answered.stdout
             where = "asking the pod acme/acme-moorage-0, which holds the Lease acme/acme-moorage"
             assert where in answered.stderr
+            shown = shown_by_lease(server, reader, tmp_path)
+            assert [each["name"] for each in shown["pods"].values()] == ["small"]
             refused = asked_by_lease(server, stranger, tmp_path)
             assert refused.returncode == 1
             assert "cannot get path" in refused.stderr
