@@ -28,3 +28,11 @@ async def test_who_is_turned_away_is_told_what_helps(path: str, code: int, remed
     with pytest.raises(MoorageError, match="the scheduler at x refuses") as raised:
         await link.ask("/queue")
     assert remedy in str(raised.value)
+
+
+async def test_a_right_about_an_object_is_named_and_no_path_is_blamed() -> None:
+    text = 'nodes "a" is forbidden: User "u" cannot get resource "nodes" in API group ""'
+    transport: Any = ScriptedTransport(answer(failure(403, message=text), status=403))
+    with pytest.raises(MoorageError) as raised:
+        await SchedulerLink(transport, "", "the scheduler at x").ask("/queue")
+    assert str(raised.value) == f"the scheduler at x refuses: {text}"

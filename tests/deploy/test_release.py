@@ -198,10 +198,12 @@ def kubeconfig_for(server: str, token: str, folder: Path) -> Path:
     return path
 
 
-def asked_by_lease(server: str, token: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Ask the holder of the release's Lease what waits."""
+def asked_by_lease(
+    server: str, token: str, folder: Path, *words: str
+) -> subprocess.CompletedProcess[str]:
+    """Ask the holder of the release's Lease."""
     path = kubeconfig_for(server, token, folder)
-    words = ["queue", "--kubeconfig", str(path), "--lease", "acme/acme-moorage", "--by", "none"]
+    words += ("--kubeconfig", str(path), "--lease", "acme/acme-moorage")
     return subprocess.run(
         [sys.executable, "-m", "moorage", *words],
         capture_output=True,
@@ -262,14 +264,19 @@ def test_a_release_places_decides_and_answers(
         port = urlsplit(address).port
         assert port is not None
         with tunnelling(sandbox, port) as server:
-            answered = asked_by_lease(server, reader, tmp_path)
-            assert answered.returncode == 0, answered.stderr
-            assert "small" in answered.stdout
+            waiting = ("queue", "--by", "none")
+            explaining = ("explain", "pod", "small", "-n", "acme")
+            attempting = (*explaining, "--attempt", "1")
+            trying = ("what-if", "--delete", "pod/small", "-n", "acme")
+            for words in (waiting, explaining, attempting, trying):
+                answered = asked_by_lease(server, reader, tmp_path, *words)
+                assert answered.returncode == 0, answered.stderr
+                assert "small" in answered.stdout, words
             where = "asking the pod acme/acme-moorage-0, which holds the Lease acme/acme-moorage"
             assert where in answered.stderr
             shown = shown_by_lease(server, reader, tmp_path)
             assert [each["name"] for each in shown["pods"].values()] == ["small"]
-            refused = asked_by_lease(server, stranger, tmp_path)
+            refused = asked_by_lease(server, stranger, tmp_path, *waiting)
             assert refused.returncode == 1
             assert "cannot get path" in refused.stderr
     log = (tmp_path / "log").read_text()

@@ -99,7 +99,7 @@ def test_the_audit_log_has_no_write_of_the_page(tmp_path: Path) -> None:
         ),
         pytest.param(
             ("--scheduler", "kube-system/moorage-0", "--config", "config.yaml"),
-            "--scheduler asks a running scheduler; --config and --plugin compute here",
+            "--scheduler and --lease ask a running scheduler; --config and --plugin compute here",
             id="a scheduler and a configuration",
         ),
         pytest.param(("--kubeconfig", "nowhere"), "nowhere", id="no kubeconfig"),

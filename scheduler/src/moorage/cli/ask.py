@@ -133,7 +133,11 @@ class SchedulerLink:
         if error.code == 400:
             return UsageError(str(error))
         if isinstance(error, UnauthorizedError):
-            return MoorageError(f"{self.title} refuses: {error}; {self._remedy(error)}")
+            about_an_object = error.code == HTTPStatus.FORBIDDEN and "cannot get resource" in str(
+                error
+            )
+            remedy = "" if about_an_object and not self._proxied else f"; {self._remedy(error)}"
+            return MoorageError(f"{self.title} refuses: {error}{remedy}")
         if isinstance(error, NotFoundError) and error.reason:
             return error
         if isinstance(error, NotFoundError):
@@ -330,6 +334,25 @@ def proxy_path(namespace: str, pod: str, port: str = str(_PORT)) -> str:
     """Return the path by which the API server's proxy reaches the secure port of a pod."""
     name = quote(f"https:{pod}:{port}", safe=":")
     return f"/api/v1/namespaces/{namespace}/pods/{name}{_PROXY}"
+
+
+def has_scheduler(to: QuestionTarget) -> bool:
+    """Whether somebody can be asked whom nobody named: a sandbox's scheduler, or a leader."""
+    cluster = choose_cluster(to.kubeconfig, to.context)
+    if cluster.sandbox is not None:
+        return bool(cluster.sandbox.health)
+
+    async def look() -> bool:
+        transport = HttpTransport(cluster.access, user_agent="moorage-cli")
+        try:
+            return await find_leader(transport) is not None
+        finally:
+            await transport.close()
+
+    try:
+        return run_loop(look())
+    except MoorageError:
+        return False  # no server answers, or the Leases may not be read
 
 
 def is_sandbox(to: QuestionTarget) -> bool:

@@ -37,6 +37,11 @@ class QuestionTarget(msgspec.Struct, frozen=True, kw_only=True):
     kubeconfig: str = ""
     context: str = ""
 
+    @property
+    def is_named(self) -> bool:
+        """Whether a certain scheduler is to be asked, and no answer may come from elsewhere."""
+        return bool(self.scheduler or self.lease)
+
 
 def scheduler_options(function: F) -> F:
     """Add ``--scheduler`` and the options that belong to it."""

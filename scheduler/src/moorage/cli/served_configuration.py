@@ -15,7 +15,7 @@ import msgspec
 from moorage.api.codec import decode_untyped
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339
 from moorage.base.errors import KubeconfigError, MoorageError, TransportError, UsageError
-from moorage.cli.ask import SchedulerLink, is_sandbox, proxy_path, run_asking
+from moorage.cli.ask import SchedulerLink, has_scheduler, is_sandbox, proxy_path, run_asking
 from moorage.cli.cluster_choice import choose_cluster
 from moorage.cli.question_target import QuestionTarget
 from moorage.cli.session import Session, run_session
@@ -66,7 +66,7 @@ def served_configuration(to: QuestionTarget, *, option: str) -> ServedConfigurat
     MoorageError
         A scheduler is there, and its configuration cannot be read.
     """
-    if not (to.scheduler or is_sandbox(to)):
+    if not (to.is_named or has_scheduler(to)):
         return run_session(
             lambda session: _of_the_lease(session, option),
             kubeconfig=to.kubeconfig,
@@ -82,7 +82,7 @@ def served_configuration(to: QuestionTarget, *, option: str) -> ServedConfigurat
         raise
     except MoorageError as error:
         raise _unknown(str(error), option) from error
-    return _read(body, title, option, loads_plugins=not to.scheduler)
+    return _read(body, title, option, loads_plugins=is_sandbox(to) and not to.is_named)
 
 
 def check_same_cluster(to: QuestionTarget) -> None:

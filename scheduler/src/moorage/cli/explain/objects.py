@@ -15,7 +15,7 @@ from moorage.api import resources
 from moorage.api.codec import decode_untyped
 from moorage.api.resources import ResourceType, by_name, resource_path
 from moorage.base.errors import ApiError, MoorageError, NotFoundError, UsageError
-from moorage.cli.ask import SchedulerLink, is_sandbox, read_answer, run_asking
+from moorage.cli.ask import SchedulerLink, has_scheduler, read_answer, run_asking
 from moorage.cli.explain.source import (
     Wanted,
     configuration_of,
@@ -94,16 +94,16 @@ def find_object_explanation(query: ObjectQuery, wanted: Wanted) -> ObjectExplana
         objects to compute from.
     """
     elsewhere = wanted.dump or wanted.config or wanted.plugins
-    if wanted.to.scheduler and elsewhere:
+    if wanted.to.is_named and elsewhere:
         raise UsageError(
-            "--scheduler asks a running scheduler; --from, --config and --plugin compute afresh: "
-            "leave one of them out"
+            "--scheduler and --lease ask a running scheduler; --from, --config and --plugin "
+            "compute afresh: leave one of them out"
         )
-    if wanted.to.scheduler:
+    if wanted.to.is_named:
         if wanted.to.kubeconfig or wanted.to.context:
             check_same_cluster(wanted.to)
         return _ask_scheduler(query, wanted)
-    if not elsewhere and is_sandbox(wanted.to):
+    if not elsewhere and has_scheduler(wanted.to):
         try:
             return _ask_scheduler(query, wanted)
         except (UsageError, ApiError):

@@ -23,7 +23,7 @@ from moorage.base.errors import (
     api_error,
 )
 from moorage.base.files import DATA_BYTES_MAX, read_file, read_stream
-from moorage.cli.ask import SchedulerLink, is_sandbox, read_answer, run_asking
+from moorage.cli.ask import SchedulerLink, has_scheduler, read_answer, run_asking
 from moorage.cli.cluster_choice import choose_cluster
 from moorage.cli.question_target import QuestionTarget
 from moorage.cli.render import show_note
@@ -93,17 +93,17 @@ def find_explanation(wanted: Wanted) -> Explanation:
     """
     elsewhere = wanted.dump or wanted.config or wanted.plugins
     computed = elsewhere or wanted.thorough
-    if wanted.to.scheduler:
+    if wanted.to.is_named:
         if elsewhere:
             raise UsageError(
-                "--scheduler asks a running scheduler; --from, --config and --plugin compute "
-                "afresh: leave one of them out"
+                "--scheduler and --lease ask a running scheduler; --from, --config and --plugin "
+                "compute afresh: leave one of them out"
             )
         reads_objects = wanted.thorough or wanted.to.kubeconfig or wanted.to.context
         if reads_objects:
             check_same_cluster(wanted.to)
         return _afresh(wanted) if wanted.thorough else _ask_scheduler(wanted)
-    if not computed and is_sandbox(wanted.to):
+    if not computed and has_scheduler(wanted.to):
         try:
             return _ask_scheduler(wanted)
         except NotFoundError:

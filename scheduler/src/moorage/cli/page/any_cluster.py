@@ -73,12 +73,12 @@ def show_cluster(wanted: Wanted) -> None:
 
 async def _served(wanted: Wanted, loaded: LoadedConfiguration, clock: Clock) -> None:
     to, computed = wanted.to, bool(wanted.config or wanted.plugins)
-    if to.scheduler and computed:
+    if to.is_named and computed:
         raise UsageError(
-            "--scheduler asks a running scheduler; --config and --plugin compute here: leave one "
-            "of them out"
+            "--scheduler and --lease ask a running scheduler; --config and --plugin compute "
+            "here: leave one of them out"
         )
-    if to.scheduler or to.lease or (is_sandbox(to) and not computed):
+    if to.is_named or (is_sandbox(to) and not computed):
         await _of_scheduler(wanted)
         return
     access = choose_cluster(to.kubeconfig, to.context, clock=clock).access

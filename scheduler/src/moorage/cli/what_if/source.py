@@ -16,7 +16,7 @@ from moorage.api import resources
 from moorage.api.codec import decode_untyped
 from moorage.api.resources import ResourceType
 from moorage.base.errors import ApiError, MoorageError, UsageError
-from moorage.cli.ask import SchedulerLink, is_sandbox, read_answer, run_asking
+from moorage.cli.ask import SchedulerLink, has_scheduler, read_answer, run_asking
 from moorage.cli.explain.source import (
     namespace_of,
     objects_of_file,
@@ -167,12 +167,12 @@ def ask_scheduler(
         The scheduler that is named does not answer, or refuses.
     """
     computed_by = (*source.computed_by, *computed_by)
-    if computed_by and source.to.scheduler:
+    if computed_by and source.to.is_named:
         raise UsageError(
-            f"--scheduler asks a running scheduler, and {', '.join(computed_by)} is computed here: "
-            "leave one of them out"
+            "--scheduler and --lease ask a running scheduler, and "
+            f"{', '.join(computed_by)} is computed here: leave one of them out"
         )
-    if computed_by or not (source.to.scheduler or is_sandbox(source.to)):
+    if computed_by or not (source.to.is_named or has_scheduler(source.to)):
         return None
     check_same_cluster(source.to)
     manifests = _manifests(source, owners)
@@ -186,7 +186,7 @@ def ask_scheduler(
         raise
     except MoorageError as error:
         ended = isinstance(error, ApiError) and error.reason == LIMIT_REASON
-        if source.to.scheduler or ended:
+        if source.to.is_named or ended:
             raise
         show_note(f"{error}; computed from lists instead")
         return None
