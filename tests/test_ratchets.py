@@ -36,7 +36,7 @@ LARGE_ROOMS = {
     "moorage/service/questions": 17,
     "moorage/snapshot": 31,
     "moorage/state": 27,
-    "moorage/what_if": 37,
+    "moorage/what_if": 35,
     "moorage_lab/bench": 18,
     "moorage_lab/bench/scheduler_perf": 28,
     "moorage_lab/fault_sim": 28,

@@ -53,7 +53,8 @@ def test_something_worse_ends_with_1(bare: Type) -> None:
     code, out, _err = _type(bare, "what-if", "--remove", "n2", "-o", "json")
     found = json.loads(out)
     assert code == 1
-    assert found["lost"] == [{"pod": "default/solo", "node": "n2", "evictedBy": "", "owner": ""}]
+    lost = {"pod": "default/solo", "node": "n2", "evictedBy": "", "owner": "", "jobFailure": ""}
+    assert found["lost"] == [lost]
     assert found["worse"] == ["1 pod lost: no owner makes another"]
     assert [(row["name"], row["before"]["used"]["cpu"]) for row in found["nodes"]] == [("n2", 4.0)]
     assert found["nodes"][0]["after"] is None

@@ -237,6 +237,87 @@ def test_a_changed_template_is_refused() -> None:
         try_steps(world_of(*_WEB), [Apply(changed)])
 
 
+def _job(**spec: Any) -> Manifest:
+    container = {"name": "main", "image": "app", "resources": {"requests": {"cpu": "1"}}}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "train"},
+        "spec": {"template": template, **spec},
+    }
+
+
+@pytest.mark.parametrize(
+    ("spec", "count"),
+    [
+        pytest.param({}, 1, id="one pod by default"),
+        pytest.param({"parallelism": 5, "completions": 2}, 2, id="no more than completions"),
+        pytest.param({"parallelism": 0}, 0, id="a parallelism of zero"),
+        pytest.param({"suspend": True}, 0, id="a suspended job"),
+        pytest.param({"managedBy": "example.com/queue"}, 0, id="another controller makes the pods"),
+    ],
+)
+def test_a_job_gets_the_pods_that_its_controller_makes(spec: dict[str, Any], count: int) -> None:
+    """A suspended job, or one of another controller, gets none."""
+    assert len(try_steps(world_of(), [Apply(_job(**spec))]).starts) == count
+
+
+_SET_OF_DEPLOYMENT = replica_set("web", 2)
+_SET_OF_DEPLOYMENT["metadata"]["ownerReferences"] = [
+    {"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop", "uid": "u", "controller": True}
+]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        Scale("ReplicaSet", "default", "web", 4),
+        Delete("ReplicaSet", "default", "web"),
+        Apply(replica_set("web", 4)),
+    ],
+)
+def test_the_set_of_a_deployment_is_not_sized_by_itself(change: Change) -> None:
+    """The controller of the Deployment takes such a change back."""
+    with pytest.raises(UsageError, match="Deployment shop, whose controller takes the change back"):
+        try_steps(world_of(_SET_OF_DEPLOYMENT, pod_of("web", 0, "n1")), [change])
+
+
+def test_a_namespace_is_deleted_with_everything_in_it() -> None:
+    """No owner in it makes pods again, and the room is free for a pod of another namespace."""
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+    waiting = bare("waits", namespace="other", cpu="4")
+    world = world_of(namespace, *_WEB, *_FULL[1:], waiting)
+    course = try_steps(world, [Delete("Namespace", "", "default")])
+    assert len(course.ended) == 4
+    assert [each.pod for each in course.starts] == ["other/waits"]
+
+
+def test_an_object_is_deleted_with_the_pods_that_it_owns() -> None:
+    """The garbage collector deletes them; an object of a kind that is not read is refused."""
+    queue = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "q", "uid": "uid-q"}}
+    owned = bare("a", "n1", cpu="4")
+    owned["metadata"]["ownerReferences"] = [
+        {"apiVersion": "v1", "kind": "Service", "name": "q", "uid": "uid-q"}
+    ]
+    course = try_steps(world_of(queue, owned), [Delete("Service", "default", "q")])
+    assert course.ended == ("default/a",)
+    with pytest.raises(UsageError, match="no CronJob is read here"):
+        try_steps(world_of(), [Delete("CronJob", "default", "nightly")])
+
+
+def test_an_object_whose_controller_is_not_played_is_refused() -> None:
+    """A schedule or a measured load would make pods later."""
+    cron_job = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "nightly"},
+        "spec": {"schedule": "0 3 * * *", "jobTemplate": {"spec": _job()["spec"]}},
+    }
+    with pytest.raises(UsageError, match="CronJob makes Jobs by its schedule"):
+        try_steps(world_of(), [Apply(cron_job)])
+
+
 def test_an_object_that_owns_no_pods_is_put_and_deleted() -> None:
     """A Service changes no pod."""
     service = {

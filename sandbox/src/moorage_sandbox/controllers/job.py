@@ -17,21 +17,9 @@ from moorage.base.clock import NS_PER_SECOND, rfc3339
 from moorage.base.errors import NotFoundError
 from moorage.client.objects import Key, key_of
 from moorage.client.requests import patch_body
-from moorage.workloads.jobs.job_indexes import (
-    backoff_seconds,
-    counts_after,
-    fails_by_index,
-    replaced_in,
-)
-from moorage.workloads.jobs.job_pods import (
-    TRACKED,
-    free_indexes,
-    index_of,
-    is_indexed,
-    is_tracked,
-    job_pod,
-    write_indexes,
-)
+from moorage.workloads.jobs.job_bodies import index_bodies, pod_bodies
+from moorage.workloads.jobs.job_indexes import backoff_seconds, fails_by_index
+from moorage.workloads.jobs.job_pods import TRACKED, is_indexed, is_tracked, write_indexes
 from moorage.workloads.jobs.job_steps import (
     COMPLETE,
     SUSPENDED,
@@ -41,6 +29,7 @@ from moorage.workloads.jobs.job_steps import (
     deadline_in,
     end_of,
     finished,
+    is_ours,
     missing,
     superfluous,
     tally,
@@ -51,7 +40,6 @@ from moorage.workloads.objects import Json, ViewedPod, Whole
 from moorage_sandbox.controllers.controller import Controller, ControllerInputs
 from moorage_sandbox.controllers.pod_control import PodControl, in_batches
 
-_OURS: Final = ("", "kubernetes.io/job-controller")
 _NO_JOB: Final = ""
 _BURST: Final = 500  # pods created in one go, as upstream
 
@@ -110,7 +98,7 @@ class JobController(Controller):
             self._control.expectations.forget(key)
             self._failures.pop(key, None)
             return None
-        if (job.spec.get("managedBy") or "") not in _OURS:
+        if not is_ours(job):
             return None
         pods = await self._control.claim(job)
         if finished(job):
@@ -156,47 +144,21 @@ class JobController(Controller):
         if gone := superfluous(job, tally_now.active, at_least=max(0, -number), now_ns=now_ns):
             await self._take_back(job, gone)
         elif number > 0:
+            number = min(number, _BURST)
             if fails_by_index(job):
-                return await self._replace_by_index(job, tally_now, number, now_ns)
+                bodies, pause = index_bodies(job, tally_now, number, now_ns)
+                await self._control.create_pods(job, bodies)
+                return pause or None
             wait = self._backoff_left(key_of(job), now_ns)
             if wait > 0:
                 return wait
-            await self._control.create_pods(job, self._bodies(job, tally_now, min(number, _BURST)))
+            await self._control.create_pods(job, pod_bodies(job, tally_now, number))
         return None
 
     async def _take_back(self, job: Whole, pods: list[Pod]) -> None:
         """Delete pods that are not needed now; without a finalizer they do not count as failed."""
         await self._release(pods)
         await self._control.delete_pods(job, pods)
-
-    async def _replace_by_index(
-        self, job: Whole, tally_now: Tally, number: int, now_ns: int
-    ) -> float | None:
-        """Create pods of the indexes whose pause is over; return the shortest pause left."""
-        pauses = {index: replaced_in(pod, now_ns) for index, pod in tally_now.unreplaced.items()}
-        left = {index: pause for index, pause in pauses.items() if pause > 0}
-        indexes = self._free_indexes(job, tally_now, set(left), min(number, _BURST))
-        bodies = [
-            job_pod(job, index, annotations=counts_after(job, tally_now.unreplaced.get(index)))
-            for index in indexes
-        ]
-        await self._control.create_pods(job, bodies)
-        return min(left.values(), default=None)
-
-    def _bodies(self, job: Whole, tally_now: Tally, number: int) -> list[Json]:
-        if not is_indexed(job):
-            return [job_pod(job, None) for _ in range(number)]
-        return [job_pod(job, index) for index in self._free_indexes(job, tally_now, set(), number)]
-
-    def _free_indexes(
-        self, job: Whole, tally_now: Tally, waiting: set[int], number: int
-    ) -> list[int]:
-        """Return the indexes that get a pod now; indexes in a retry pause are left out."""
-        held = [index_of(pod) for pod in tally_now.active]
-        if job.spec.get("podReplacementPolicy") == "Failed":
-            held += [index_of(pod) for pod in tally_now.terminating]
-        taken = tally_now.indexes | {each for each in held if each is not None}
-        return free_indexes(job, taken | tally_now.failed_indexes | waiting, number)
 
     def _count_failures(self, job: Whole, tally_now: Tally, now_ns: int) -> None:
         key = key_of(job)

@@ -65,11 +65,17 @@ class ShadowCluster(Rehearsal):
         return done
 
     def leave(
-        self, pod: Pod, *, by: Pod | None = None, at_once: bool = False, returns: bool = True
+        self,
+        pod: Pod,
+        *,
+        by: Pod | None = None,
+        at_once: bool = False,
+        returns: bool = True,
+        deleted: bool = False,
     ) -> None:
         """Delete a pod; its owner makes another."""
         before = self.evictions.get(pod.uid)
-        super().leave(pod, by=by, at_once=at_once, returns=returns)
+        super().leave(pod, by=by, at_once=at_once, returns=returns, deleted=deleted)
         eviction = self.evictions.get(pod.uid)
         if by is not None and before is None and eviction is not None:
             self.counts["evicted"] += 1

@@ -19,10 +19,10 @@ from moorage.what_if.course import Tried, scene_of, tried
 from moorage.what_if.forks import forked, result_of
 from moorage.what_if.limits import Limits
 from moorage.what_if.rehearsal import Rehearsal
+from moorage.what_if.remaking import OWNERS
 from moorage.what_if.room import Need, Room
 from moorage.what_if.shapes import Shape, shapes_to_try
 from moorage.what_if.wire import PODS_MOST, Capacity, CapacityBody, Manifest, WhatIfBody
-from moorage.what_if.workloads import OWNERS
 
 Branch: TypeAlias = Callable[[Callable[[Rehearsal], bytes]], bytes]
 """Does work with a rehearsal of its own that has just begun, and returns its bytes."""

@@ -35,17 +35,22 @@ from moorage.what_if.change import (
 )
 from moorage.what_if.consequences import DrainFlag, NotEvicted
 from moorage.what_if.fullness import ZONE
-from moorage.what_if.kinds import kind_of, readable, resources_of
-from moorage.what_if.lists import Key, checked_node, checked_pod
+from moorage.what_if.kinds import is_read_plain, kind_of, readable, resources_of
+from moorage.what_if.lists import KINDS, Key, checked_node, checked_pod
+from moorage.what_if.owners.deletions import delete_namespace, delete_object
+from moorage.what_if.owners.workloads import Workloads
 from moorage.what_if.rehearsal import Rehearsal
-from moorage.what_if.remaking import DAEMON_SET, is_of_one_node
+from moorage.what_if.remaking import DAEMON_SET, OWNERS, SCALABLE, is_of_one_node
 from moorage.what_if.remaking import kind_of as kind_of_owner
 from moorage.what_if.volumes import ClaimVolumes
-from moorage.what_if.workloads import OWNERS, SCALABLE, Workloads
 from moorage.workloads.node_steps import UNSCHEDULABLE, eviction_in
 
 # kubectl v1.36 pkg/drain: an eviction that a budget refuses is tried again so much later.
 _DRAIN_RETRY_NS: Final = 5 * NS_PER_SECOND
+_UNPLAYED: Final[Mapping[str, str]] = {
+    "CronJob": "makes Jobs by its schedule, which is not played; apply one of its Jobs",
+    "HorizontalPodAutoscaler": "scales by measured load, which is not played; scale its target",
+}
 
 
 class Scene(msgspec.Struct, frozen=True):
@@ -199,6 +204,8 @@ def _apply(change: Apply, on: Scene) -> None:
     if (kind.group, kind.kind) == ("", "Node"):
         _apply_node(change.manifest, on)
         return
+    if kind.kind in _UNPLAYED:
+        raise UsageError(f"a {kind.kind} {_UNPLAYED[kind.kind]}")
     obj = on.admission.stored(change.manifest, namespace=change.namespace)
     meta = obj["metadata"]
     key: Key = (meta.get("namespace") or "", meta["name"])
@@ -219,6 +226,7 @@ def _apply(change: Apply, on: Scene) -> None:
         _check_bounds(kind, obj, on)
         on.workloads.put_owner(obj)
     else:
+        kind_of(old).default(old)  # a file may lack what a server fills in
         _rescale(kind.kind, key, old, obj, on)
 
 
@@ -244,6 +252,7 @@ def _rescale(
             "is not played; delete it and apply another"
         )
     if changed:
+        on.workloads.check_size(kind, key)
         on.workloads.scale(kind, key, int(new["spec"]["replicas"]))
 
 
@@ -257,7 +266,9 @@ def _apply_node(manifest: Mapping[str, Any], on: Scene) -> None:
 def _scale(change: Scale, on: Scene) -> None:
     if change.kind not in SCALABLE:
         raise UsageError(f"a {change.kind} is not scaled; {', '.join(SCALABLE)} are")
-    on.workloads.scale(change.kind, (change.namespace, change.name), change.replicas)
+    key: Key = (change.namespace, change.name)
+    on.workloads.check_size(change.kind, key)
+    on.workloads.scale(change.kind, key, change.replicas)
 
 
 @apply_change.register
@@ -273,13 +284,19 @@ def _delete(change: Delete, on: Scene) -> None:
         _remove_node(RemoveNode(change.name), on)
     elif (kind.group, kind.kind) == ("", "Pod"):
         pod = _pod(on, key)
-        on.rehearsal.leave(pod, returns=pod.metadata.controller is not None)
+        on.rehearsal.leave(pod, returns=pod.metadata.controller is not None, deleted=True)
     elif kind.kind in OWNERS:
+        on.workloads.check_size(kind.kind, key)
         on.workloads.delete_owner(kind.kind, key)
-    elif on.rehearsal.objects.manifest(kind.group, kind.kind, key) is None:
+    elif (kind.group, kind.kind) == ("", "Namespace"):
+        delete_namespace(change.name, rehearsal=on.rehearsal, workloads=on.workloads)
+    elif there:
+        rehearsal, workloads = on.rehearsal, on.workloads
+        delete_object(kind.group, kind.kind, key, rehearsal=rehearsal, workloads=workloads)
+    elif (kind.group, kind.kind) in KINDS or is_read_plain(kind):
         raise UsageError(f"there is no {kind.kind} {'/'.join(part for part in key if part)}")
     else:
-        on.workloads.forget_pod(kind.group, kind.kind, key)
+        raise UsageError(f"no {kind.kind} is read here, so none can be deleted; leave it out")
 
 
 @apply_change.register

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -71,13 +72,16 @@ class Loss(msgspec.Struct, frozen=True, rename="camel"):
         The preemptor, "" where the change itself made the pod leave.
     owner
         The controller of the pod, such as ``ConfigMap samples``, where nobody knows whether it
-        makes pods again; "" for a pod without a controller.
+        makes pods again; "" for a pod without a controller, and for a pod of a Job.
+    job_failure
+        Which Job has failed, and why, so that it makes no other pod; "" for other pods.
     """
 
     pod: SubjectPod
     node: NodeName
     evicted_by: PodName = ""
     owner: str = ""
+    job_failure: Prose = ""
 
 
 class NotEvicted(msgspec.Struct, frozen=True):
@@ -150,13 +154,17 @@ class ChangeComparison(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
         leaving: list[Move | Waiting | Loss] = [*self.moves, *self.newly_pending, *self.lost]
         evicted = sum(bool(each.evicted_by) for each in leaving)
         texts = []
-        ownerless = sum(not each.owner for each in self.lost)
+        failures = Counter(each.job_failure for each in self.lost if each.job_failure)
+        texts += [f"{_pods(count)} lost: {why}" for why, count in sorted(failures.items())]
+        unknown = [each.owner for each in self.lost if each.owner]
+        ownerless = len(self.lost) - failures.total() - len(unknown)
         if ownerless:
             texts.append(f"{_pods(ownerless)} lost: no owner makes another")
-        if len(self.lost) > ownerless:
-            owners = ", ".join(sorted({each.owner for each in self.lost if each.owner}))
-            count = _pods(len(self.lost) - ownerless)
-            texts.append(f"{count} may be lost: {owners} is not known to make another")
+        if unknown:
+            owners = ", ".join(sorted(set(unknown)))
+            texts.append(
+                f"{_pods(len(unknown))} may be lost: {owners} is not known to make another"
+            )
         if self.not_evicted:
             texts.append(f"{_pods(len(self.not_evicted))} not evicted: kubectl drain would wait")
         if self.newly_pending:

@@ -24,11 +24,11 @@ from moorage.what_if.changes import Scene, apply_change
 from moorage.what_if.consequences import ChangeComparison, FlagNeed, Loss, Move, Start, Waiting
 from moorage.what_if.fullness import Fullness, node_changes, zone_changes
 from moorage.what_if.lists import Key, is_finished
+from moorage.what_if.owners.workloads import Workloads
 from moorage.what_if.pod_claims import PodClaims
 from moorage.what_if.rehearsal import Rehearsal
-from moorage.what_if.remaking import unknown_owner
+from moorage.what_if.remaking import is_of_job, unknown_owner
 from moorage.what_if.volumes import ClaimVolumes
-from moorage.what_if.workloads import Workloads
 from moorage.what_if.world import World
 
 BETWEEN_SECONDS = 0.05
@@ -137,7 +137,7 @@ def tried(rehearsal: Rehearsal, steps: Sequence[Step], *, order: int = 0) -> Tri
     scene = play(scene, steps)
     rehearsal = scene.rehearsal
     after = Fullness(rehearsal.filled.core.snapshot)
-    difference_found = _Difference(rehearsal, list(scene.bounds.refused.values()), refused_before)
+    difference_found = _Difference(scene, refused_before)
     course = ChangeComparison(
         anyway=anyway,
         starts=tuple(difference_found.starts),
@@ -179,6 +179,7 @@ def play(scene: Scene, steps: Sequence[Step]) -> Scene:
             scene.not_evicted.update(before.not_evicted)
             scene.flags.update(before.flags)
             scene.bounds.continue_from(before.bounds)
+            scene.workloads.jobs.continue_from(before.workloads.jobs)
             rehearsal = scene.rehearsal
         else:
             apply_change(step, scene)
@@ -209,10 +210,10 @@ def scene_of(rehearsal: Rehearsal) -> Scene:
 class _Difference:
     """Sorts the pods that were touched since the mark, and the pods that wait, by what happened."""
 
-    def __init__(
-        self, rehearsal: Rehearsal, refused: Sequence[Refused], refused_before: frozenset[Key]
-    ) -> None:
+    def __init__(self, scene: Scene, refused_before: frozenset[Key]) -> None:
+        rehearsal, refused = scene.rehearsal, list(scene.bounds.refused.values())
         self._rehearsal = rehearsal
+        self._jobs = scene.workloads.jobs
         # The pods that owners cannot make: those that would follow another pod, and the others.
         self._refused_after: dict[str, Refused] = {}
         for each in refused:
@@ -292,10 +293,12 @@ class _Difference:
         self.fates[f"{_owner(old)} {fate}"] += 1
         if not by:
             self.leavers.add(_owner(old))
-        if new is None and first.ended:
+        failure = self._jobs.failures.get(_owner(old), "")
+        if new is None and (first.ended or (is_of_job(old) and not failure)):
             self.ended.append(old.full_name)
         elif new is None:
-            self.lost.append(Loss(old.full_name, node_name, by, unknown_owner(first.pod)))
+            unknown = unknown_owner(first.pod)
+            self.lost.append(Loss(old.full_name, node_name, by, unknown, failure))
         elif new.spec.node_name:
             to_node = new.spec.node_name
             self.moves.append(Move(old.full_name, node_name, new.full_name, to_node, by))

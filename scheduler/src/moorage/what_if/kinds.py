@@ -115,6 +115,11 @@ def resources_of(kind: str) -> list[ResourceType]:
     return [each.resource for (_version, name), each in _kinds().items() if name == kind]
 
 
+def is_read_plain(resource: ResourceType) -> bool:
+    """Whether objects of a resource are read as plain JSON, though no scheduler watches them."""
+    return (resource.group, resource.kind) in _READ_PLAIN
+
+
 def versions_of(resource: ResourceType) -> frozenset[str]:
     """Return every version of a resource."""
     same = (resource.group, resource.plural)

@@ -29,7 +29,7 @@ from moorage.what_if.carrying import CALL_SECONDS
 from moorage.what_if.deciding import Deciding
 from moorage.what_if.lists import Key
 from moorage.what_if.live_objects import LiveObjects, fresh
-from moorage.what_if.remaking import is_of_one_node, may_return, unknown_owner
+from moorage.what_if.remaking import is_of_one_node, kind_of, may_return, unknown_owner
 from moorage.what_if.world import World
 
 # A pod of the sandbox is ready that long after its binding; a guess for other clusters.
@@ -66,6 +66,8 @@ class Eviction(msgspec.Struct, frozen=True):
         Whether nothing is known to make another: the pod has no owner, or an unknown one.
     ended
         Whether the pod ends with its node, as the pods of DaemonSets do.
+    deleted
+        Whether it was deleted by name, so that nothing says that it was disrupted.
     """
 
     pod: Pod
@@ -73,6 +75,7 @@ class Eviction(msgspec.Struct, frozen=True):
     successor: str = ""
     lost: bool = False
     ended: bool = False
+    deleted: bool = False
 
 
 def _no_limit() -> None:
@@ -357,7 +360,13 @@ class Rehearsal(LiveObjects):
         self.update_pod(msgspec.structs.replace(current, status=status))
 
     def leave(
-        self, pod: Pod, *, by: Pod | None = None, at_once: bool = False, returns: bool = True
+        self,
+        pod: Pod,
+        *,
+        by: Pod | None = None,
+        at_once: bool = False,
+        returns: bool = True,
+        deleted: bool = False,
     ) -> None:
         """Delete a pod; its owner makes another.
 
@@ -369,6 +378,8 @@ class Rehearsal(LiveObjects):
             Whether the pod is gone at once, as from a node that is gone.
         returns
             Whether its owner makes another.
+        deleted
+            Whether it is deleted by name, and not evicted.
         """
         current = self.current(pod)
         if current is None or current.metadata.deletion_timestamp:
@@ -379,7 +390,8 @@ class Rehearsal(LiveObjects):
         ended = is_of_one_node(current) and not self._returns(current, at_once=at_once)
         if returns and current.spec.node_name:
             lost = owner is None or bool(unknown_owner(current))
-            self.evictions[pod.uid] = Eviction(current, by, lost=lost, ended=ended)
+            eviction = Eviction(current, by, lost=lost, ended=ended, deleted=deleted)
+            self.evictions[pod.uid] = eviction
         seconds = self._delete(current, at_once=at_once)
         if not returns or owner is None or not self._returns(current, at_once=at_once):
             return
@@ -413,9 +425,9 @@ class Rehearsal(LiveObjects):
 
     def _remake(self, pod: Pod, owner: OwnerReference, seconds: float) -> None:
         """Make the pod again after a while, unless the controller of its owner is played."""
-        sets = self.objects.manifests.get(("apps", "StatefulSet"), {})
-        if owner.kind == "StatefulSet" and (pod.namespace, owner.name) in sets:
-            return  # `stateful_sets` makes the pod again
+        known = self.objects.manifests.get(kind_of(owner), {})
+        if owner.kind in ("StatefulSet", "Job") and (pod.namespace, owner.name) in known:
+            return  # `stateful_sets` or `jobs` makes the pod again
         seconds += self.order.delay_seconds()
         self._agenda.after(seconds, lambda: self._replace(pod, owner))
 
@@ -430,9 +442,14 @@ class Rehearsal(LiveObjects):
         """Make the pod that an owner makes for a pod that leaves."""
         name = pod.name
         if owner.kind != "StatefulSet":
-            name = f"{owner.name}-{name_suffix(self._suffixes)}"
-            self._awaited[pod.namespace, name] = pod.uid
+            name = self.name_successor(f"{owner.name}-", pod)
         self.remake(fresh(pod, name=name))
+
+    def name_successor(self, prefix: str, pod: Pod) -> str:
+        """Return a name for the pod that an owner makes for one that left."""
+        name = prefix + name_suffix(self._suffixes)
+        self._awaited[pod.namespace, name] = pod.uid
+        return name
 
     def remove_node(self, name: str) -> None:
         """Remove a node; its pods go after a while, one after another, as no kubelet runs them."""

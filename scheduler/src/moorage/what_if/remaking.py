@@ -7,6 +7,7 @@ pod, and a custom resource may or may not.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -17,16 +18,26 @@ from moorage.api.pod import Pod
 from moorage.workloads.daemon_steps import Placement
 from moorage.workloads.objects import Whole
 
+SCALABLE: Final = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
+OWNERS: Final = (*SCALABLE, "DaemonSet", "Job")
+"""The kinds that own pods, Deployments before their sets."""
+_GROUPS: Final[Mapping[str, str]] = {"ReplicationController": "", "Job": "batch"}
 DAEMON_SET: Final = ("apps", "DaemonSet")
+JOB: Final = ("batch", "Job")
 _KUBELET: Final = ("", "Node")
 _ANYWHERE: Final = frozenset(
     {
         ("", "ReplicationController"),
         ("apps", "ReplicaSet"),
         ("apps", "StatefulSet"),
-        ("batch", "Job"),
+        JOB,
     }
 )
+
+
+def group_of(kind: str) -> str:
+    """Return the API group of a kind that owns pods."""
+    return _GROUPS.get(kind, "apps")
 
 
 def kind_of(owner: OwnerReference) -> tuple[str, str]:
@@ -38,6 +49,12 @@ def is_of_one_node(pod: Pod) -> bool:
     """Whether a pod ends with its node: a pod of a DaemonSet, or of the kubelet itself."""
     owner = pod.metadata.controller
     return owner is not None and kind_of(owner) in (DAEMON_SET, _KUBELET)
+
+
+def is_of_job(pod: Pod) -> bool:
+    """Whether a pod belongs to a Job."""
+    owner = pod.metadata.controller
+    return owner is not None and kind_of(owner) == JOB
 
 
 def unknown_owner(pod: Pod) -> str:

@@ -55,12 +55,11 @@ _POLICIES = (
 )
 _OWNERS = (resources.DEPLOYMENTS, resources.DAEMON_SETS, resources.JOBS, *_ADMITTING)
 # Their controllers act where nobody scales or deletes them: pods of nodes that come, names of pods.
-_ALWAYS_SENT = (resources.STATEFUL_SETS, resources.DAEMON_SETS, *_ADMITTING)
+_ALWAYS_SENT = (resources.STATEFUL_SETS, resources.DAEMON_SETS, resources.JOBS, *_ADMITTING)
 _SENT = {
     "Deployment": (resources.DEPLOYMENTS, resources.REPLICA_SETS),
     "ReplicaSet": (resources.REPLICA_SETS,),
     "ReplicationController": (resources.REPLICATION_CONTROLLERS,),
-    "Job": (resources.JOBS,),
 }
 
 

@@ -57,9 +57,11 @@ def report(course: ChangeComparison, source: str, *, worse: Sequence[str]) -> st
     lines = [
         f"{each.pod} on {each.node}" + (f", evicted for {each.evicted_by}" * bool(each.evicted_by))
         for each in course.lost
-        if not each.owner
+        if not (each.owner or each.job_failure)
     ]
     parts += _section("Are lost, for they have no owner", lines)
+    lines = [f"{each.pod} on {each.node}" for each in course.lost if each.job_failure]
+    parts += _section("Are lost, for their Job fails", lines)
     lines = [f"{each.pod} on {each.node}: {each.owner}" for each in course.lost if each.owner]
     parts += _section("May be lost, for nobody knows whether their owner makes others", lines)
     parts += _section("End", list(course.ended))

@@ -43,6 +43,7 @@ COMPLETE: Final = "Complete"
 FAILED: Final = "Failed"
 SUSPENDED: Final = "Suspended"
 _INTERIM: Final = {"FailureTarget": FAILED, "SuccessCriteriaMet": COMPLETE}
+_OURS: Final = ("", "kubernetes.io/job-controller")
 _NOTED_MAX: Final = 500  # uids kept in a status at once, as upstream
 
 
@@ -100,6 +101,16 @@ class Tally:
     policy_failure: str = ""
     failed_indexes: set[int] = field(default_factory=set)
     unreplaced: dict[int, Pod] = field(default_factory=dict)
+
+
+def is_ours(job: Whole) -> bool:
+    """Whether the job controller of Kubernetes manages a job, and no other controller."""
+    return (job.spec.get("managedBy") or "") in _OURS
+
+
+def makes_pods(job: Whole) -> bool:
+    """Whether a job that has not ended gets pods from the controller of Kubernetes now."""
+    return is_ours(job) and not job.spec.get("suspend")
 
 
 def finished(job: Whole) -> bool:
@@ -199,10 +210,11 @@ def _is_failed(job: Whole, pod: Pod) -> bool:
     """Whether a pod counts as failed; a deleted pod does, unless only ended pods count."""
     if pod.status.phase == "Failed":
         return True
-    return pod.metadata.deletion_timestamp is not None and not _replaces_failed_only(job)
+    return pod.metadata.deletion_timestamp is not None and not replaces_failed_only(job)
 
 
-def _replaces_failed_only(job: Whole) -> bool:
+def replaces_failed_only(job: Whole) -> bool:
+    """Whether a pod is replaced only when it has ended."""
     return job.spec.get("podReplacementPolicy") == "Failed"
 
 
@@ -300,7 +312,7 @@ def missing(job: Whole, tally: Tally) -> int:
     surplus = len(tally.active) - wanted
     if surplus > 0:
         return -surplus
-    replaced = len(tally.terminating) if _replaces_failed_only(job) else 0
+    replaced = len(tally.terminating) if replaces_failed_only(job) else 0
     return max(0, wanted - len(tally.active) - replaced)
 
 

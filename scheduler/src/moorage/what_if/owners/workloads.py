@@ -7,7 +7,7 @@ template is refused.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from moorage.api.codec import decode, encode, from_dict
@@ -17,12 +17,15 @@ from moorage.base.errors import UsageError
 from moorage.what_if.admission import Admission
 from moorage.what_if.bounds import Bounds
 from moorage.what_if.lists import KINDS, Key
+from moorage.what_if.owners.jobs import Jobs
+from moorage.what_if.owners.stateful_sets import StatefulSets
 from moorage.what_if.rehearsal import Rehearsal
-from moorage.what_if.stateful_sets import StatefulSets
+from moorage.what_if.remaking import group_of
 from moorage.workloads.daemon_steps import place
 from moorage.workloads.daemon_steps import pod_of as daemon_pod
 from moorage.workloads.deployment_steps import CreateSet, Sets, part_sets, revision_steps
 from moorage.workloads.jobs.job_pods import is_indexed, job_pod
+from moorage.workloads.jobs.job_steps import Tally, wanted_active
 from moorage.workloads.objects import Whole, owner_reference
 from moorage.workloads.pods import deletion_order, is_active, pod_from_template
 from moorage.workloads.replicas import wanted
@@ -30,17 +33,7 @@ from moorage.workloads.revisions import Revision
 from moorage.workloads.stateful_steps import ordinal_of
 from moorage.workloads.stateful_steps import pod_of as stateful_pod
 
-SCALABLE: Final = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
-OWNERS: Final = (*SCALABLE, "DaemonSet", "Job")
 _BOUNDS: Final = ("ResourceQuota", "LimitRange")
-_GROUPS: Final[Mapping[str, str]] = {"ReplicationController": "", "Job": "batch"}
-
-
-def group_of(kind: str) -> str:
-    """Return the API group of a kind that owns pods."""
-    return _GROUPS.get(kind, "apps")
-
-
 MADE_MOST: Final = 20_000
 """Most pods that the changes of one question make; each takes 1 ms to be placed or to find none."""
 
@@ -56,6 +49,11 @@ class Workloads:
         Turns templates into pods.
     bounds
         Has the pods that owners cannot make.
+
+    Attributes
+    ----------
+    jobs
+        The Jobs, which may fail when pods leave.
     """
 
     def __init__(self, rehearsal: Rehearsal, admission: Admission, bounds: Bounds) -> None:
@@ -64,6 +62,7 @@ class Workloads:
         self._bounds = bounds
         self._objects = rehearsal.objects
         self._sets = StatefulSets(rehearsal, bounds)
+        self.jobs = Jobs(rehearsal, bounds)
         self._pod_count = 0
 
     # --- looking --------------------------------------------------------------------------------
@@ -83,6 +82,21 @@ class Workloads:
                 f"there is no {kind} {key[1]} in namespace {key[0]}; there are: {known}"
             )
         return decode(Whole, manifests[key])
+
+    def check_size(self, kind: str, key: Key) -> None:
+        """Refuse to change the size of an owner that a Deployment sizes.
+
+        Raises
+        ------
+        UsageError
+            A Deployment owns it, and its controller takes such a change back.
+        """
+        manager = self.find(kind, key).metadata.controller
+        if manager is not None and manager.kind == "Deployment":
+            raise UsageError(
+                f"{kind} {key[1]} belongs to Deployment {manager.name}, whose controller takes the "
+                f"change back; ask about deployment/{manager.name}"
+            )
 
     def pods_of(self, owner: Whole) -> list[Pod]:
         """Return the active pods of an owner that makes pods itself, by name."""
@@ -123,8 +137,11 @@ class Workloads:
             replicas = owner.spec.get("replicas")
             self._allow(owner, 1 if replicas is None else int(replicas))
             self._sets.sync_soon((owner.namespace, owner.name))
+        elif kind == "Job":
+            self._allow(owner, wanted_active(owner, Tally()))
+            self.jobs.sync_soon((owner.namespace, owner.name))
         else:
-            self._make(kind, owner, self._wanted(kind, owner))
+            self._make(kind, owner, wanted(owner))
 
     def _allow(self, owner: Whole, count: int) -> None:
         """Count the pods that an owner is to make.
@@ -220,9 +237,10 @@ class Workloads:
                 if key[0] == namespace:
                     owner = self.find(kind, key)
                     self._make(kind, owner, wanted(owner))
-        for key in sorted(self._objects.manifests.get(("apps", "StatefulSet"), {})):
-            if key[0] == namespace:
-                self._sets.sync_soon(key)
+        for kind, played in (("StatefulSet", self._sets), ("Job", self.jobs)):
+            for key in sorted(self._objects.manifests.get((group_of(kind), kind), {})):
+                if key[0] == namespace:
+                    played.sync_soon(key)
         for key in sorted(self._objects.manifests.get(("apps", "DaemonSet"), {})):
             if key[0] == namespace:
                 self._daemon_pods(self.find("DaemonSet", key))
@@ -262,14 +280,6 @@ class Workloads:
                 "known; ask again when its rollout is over"
             )
         return new
-
-    def _wanted(self, kind: str, owner: Whole) -> int:
-        if kind != "Job":
-            return wanted(owner)
-        parallelism = owner.spec.get("parallelism")
-        parallelism = 1 if parallelism is None else int(parallelism)
-        completions = owner.spec.get("completions")
-        return parallelism if completions is None else min(parallelism, int(completions))
 
     def _make(self, kind: str, owner: Whole, total: int) -> None:
         """Make pods until an owner has so many."""
