@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from lab.tests.fault_sim.company.storm import gang_before_backlog
 from moorage.api.resources import POD_GROUPS, PODS
 from moorage.nodeshapes.annotations import RUN_SECONDS
-from moorage_lab.fault_sim.acts import Create
+from moorage_lab.fault_sim.acts import Create, Patch
 from moorage_lab.fault_sim.company import totals
 from moorage_lab.fault_sim.company.cluster import WriteCall
 from moorage_lab.fault_sim.company.manifests import template
@@ -134,6 +134,15 @@ def fails(run: CompanyRun) -> CompanyRun:
     return replace(run, failures=["ValueError: x"])
 
 
+def meets_an_error(run: CompanyRun) -> CompanyRun:
+    """Let a pod say that its attempt met an error, long before the end."""
+    world = gang_before_backlog(6, seed=run.world.seed)
+    error = {"type": "Other", "status": "True", "reason": "SchedulerError"}
+    changes = {"status": {"conditions": [error]}}
+    act = Patch(at=16.0, kind="Pod", name="m0", changes=changes, subresource="status")
+    return play(replace(world, acts=[*world.acts, act]))
+
+
 def storms(run: CompanyRun) -> CompanyRun:
     """Let the play end early."""
     return replace(run, storm=True)
@@ -146,6 +155,7 @@ PLANTED = {
     "preempts-late": (waits_to_preempt, 3),
     "nominated-in-vain": (ends_while_victims_stop, 6),
     "failures": (fails, 1),
+    "broken-attempts": (meets_an_error, 1),
     "storm": (storms, 6),
 }
 """By rule: how a run is changed so that it breaks the rule alone, and by which amount."""
@@ -160,6 +170,22 @@ def test_a_planted_excess_is_found(
     plant, amount = PLANTED[rule]
     found = [(each.rule, round(each.amount)) for each in excesses(plant(right))]
     assert found == [(rule, amount)]
+
+
+@pytest.mark.parametrize(
+    ("message", "broken"),
+    [
+        ("broken", True),
+        ("preempted by DefaultPreemption", False),
+        ('binding volumes: failed to get node "n3": node "n3" not found', False),
+        ('binding volumes: failed to get node "n1": node "n1" not found', True),
+    ],
+)
+def test_an_error_is_excused_if_a_preemption_or_the_end_of_a_node_explains_it(
+    message: str, broken: bool
+) -> None:
+    error = {"reason": "SchedulerError", "message": message}
+    assert totals.met_error({"status": {"conditions": [error]}}, ["n3"]) is broken
 
 
 def test_pods_that_wait_at_permit_have_their_room(right: CompanyRun) -> None:

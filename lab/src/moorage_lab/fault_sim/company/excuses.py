@@ -31,17 +31,23 @@ def node_changes(run: CompanyRun, wave: Wave, until: float) -> list[int]:
         for change in nodes.since(first, len(nodes)) or ()
         if change.type in ("ADDED", "DELETED") or _closes(change)
     ]
-    gone = {
-        name_of(change.record.decode()): change.version
-        for change in nodes.since(0, len(nodes)) or ()
-        if change.type == "DELETED"
-    }
+    gone = gone_nodes(run)
     changes += [
         change.version
         for change in pods.since(first, len(pods)) or ()
         if _ends(change) and change.version > gone.get(node_of(change.record.decode()), last)
     ]
     return sorted(version for version in changes if version <= last)
+
+
+def gone_nodes(run: CompanyRun) -> dict[str, int]:
+    """Return the version at which each node went that is gone, by name."""
+    log = run.store.shelf(NODES.qualified).log
+    return {
+        name_of(change.record.decode()): change.version
+        for change in log.since(0, len(log)) or ()
+        if change.type == "DELETED"
+    }
 
 
 def follows_change(run: CompanyRun, version: int, changes: list[int]) -> bool:
@@ -95,12 +101,7 @@ def lost_place(run: CompanyRun, name: str) -> bool:
             bound = min(bound, run.moment_of(change.version))
         elif not node_of(pod) and bound == math.inf:
             nodes.add(nominated_of(pod))
-    log = run.store.shelf(NODES.qualified).log
-    gone = [
-        run.moment_of(change.version)
-        for change in log.since(0, len(log)) or ()
-        if change.type == "DELETED" and name_of(change.record.decode()) in nodes
-    ]
+    gone = [run.moment_of(at) for name, at in gone_nodes(run).items() if name in nodes]
     return any(0 <= bound - at < _BINDING_SECONDS for at in gone)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from http import HTTPStatus
 from typing import Any
 
@@ -15,6 +15,7 @@ from moorage.api.resources import EVENTS, LEASES, PODS
 from moorage_lab.fault_sim.company.cluster import WriteCall
 from moorage_lab.fault_sim.company.excuses import (
     follows_change,
+    gone_nodes,
     is_binding,
     lost_members,
     lost_place,
@@ -339,6 +340,31 @@ def _failures(run: CompanyRun) -> Iterator[Total]:
         yield Total(rule="failures", amount=1, allowed=0, text=text)
 
 
+def _broken_attempts(run: CompanyRun) -> Iterator[Total]:
+    """Look for pods of which the scheduler ever said that an attempt met an error."""
+    log = run.store.shelf(PODS.qualified).log
+    pods = (change.record.decode() for change in log.since(0, len(log)) or ())
+    gone = gone_nodes(run)
+    names = {name_of(pod) for pod in pods if met_error(pod, gone)}
+    if names:
+        text = f"attempts met an error: {', '.join(sorted(names)[:5])}"
+        yield Total(rule="broken-attempts", amount=len(names), allowed=0, text=text)
+
+
+def met_error(pod: dict[str, Any], gone: Iterable[str]) -> bool:
+    """Return whether a pod says that an attempt met an error.
+
+    As upstream, a pod reports an error, too, whose preparation a preemption calls off, and one
+    whose node goes while its volumes are bound.
+    """
+    excuses = ("preempted by ", *(f'node "{name}" not found' for name in gone))
+    return any(
+        each.get("reason") == "SchedulerError"
+        and not any(excuse in each.get("message", "") for excuse in excuses)
+        for each in pod.get("status", {}).get("conditions") or ()
+    )
+
+
 def _pods(run: CompanyRun) -> list[dict[str, Any]]:
     return [record.decode() for record in run.store.shelf(PODS.qualified).records()]
 
@@ -353,6 +379,7 @@ RULES: dict[str, Callable[[CompanyRun], Iterator[Total]]] = {
     "half-groups": _half_groups,
     "nominated-in-vain": _nominated_in_vain,
     "failures": _failures,
+    "broken-attempts": _broken_attempts,
 }
 """The rules, by name; `preempts-late` is told by the rule of pods that wait."""
 
