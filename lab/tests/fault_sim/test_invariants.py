@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Container
 from types import SimpleNamespace
 from typing import Any
 
@@ -245,7 +246,11 @@ async def test_a_status_that_may_not_be_written_is_noted(
 
 
 def tried_by_schedulers(
-    past: History, *, leader: dict[str, int], other: dict[str, int] | None = None
+    past: History,
+    *,
+    leader: dict[str, int],
+    other: dict[str, int] | None = None,
+    without_lease: Container[str] = (),
 ) -> Any:
     """Return a cluster whose two schedulers tried pods, by uid, at these times."""
     tries = {"scheduler-0.1": leader, "scheduler-1.1": other or {}}
@@ -253,7 +258,12 @@ def tried_by_schedulers(
         name: SimpleNamespace(identity=name, leading=name == "scheduler-0.1", scheduler=None)
         for name in tries
     }
-    probes = {name: SimpleNamespace(last_tried_ns=each.get) for name, each in tries.items()}
+    probes = {
+        name: SimpleNamespace(
+            last_tried_ns=each.get, tried_without_lease=lambda uid: uid in without_lease
+        )
+        for name, each in tries.items()
+    }
     return SimpleNamespace(history=past, replicas=replicas, probes=probes)
 
 
@@ -277,6 +287,12 @@ def test_a_scheduler_without_the_lease_tries_pods_and_reports_nothing() -> None:
     past.unreported_ns["default/p"] = 6
     (explained,) = [each for each in WAITING if each.name == "explained"]
     assert list(explained.broken(tried_by_schedulers(past, leader={"p": 5}, other={"p": 7}))) == []
+
+
+def test_a_pod_that_was_last_tried_without_the_lease_may_lack_a_report() -> None:
+    (explained,) = [each for each in WAITING if each.name == "explained"]
+    cluster = tried_by_schedulers(history(a_pod("p")), leader={"p": 5}, without_lease={"p"})
+    assert list(explained.broken(cluster)) == []
 
 
 def test_a_member_that_was_tried_with_its_group_may_lack_a_report_that_failed() -> None:

@@ -50,7 +50,13 @@ class Queue:
 def probed(queue: Queue, clock: Clock) -> list[str]:
     """Look at a queue; return the list of the breaches that will be told."""
     breaches: list[str] = []
-    scheduler: Any = SimpleNamespace(core=SimpleNamespace(queue=queue))
+    scheduler: Any = SimpleNamespace(core=SimpleNamespace(queue=queue), schedules=True)
+    probe_of(scheduler, clock, breaches)
+    return breaches
+
+
+def probe_of(scheduler: Any, clock: Clock, breaches: list[str]) -> Probe:
+    """Look at a scheduler."""
     past: Any = SimpleNamespace(
         writes_of_others=0,
         popped_ns={},
@@ -61,14 +67,13 @@ def probed(queue: Queue, clock: Clock) -> list[str]:
         history_now_ns=0,
     )
     history: History = past
-    Probe(
+    return Probe(
         scheduler,
         clock,
         by_priority=True,
         history=history,
         on_breach=lambda name, text: breaches.append(name),
     )
-    return breaches
 
 
 def fail(queue: Queue, clock: ManualClock, *, times: int) -> None:
@@ -103,6 +108,17 @@ def test_a_pod_waits_longer_after_each_error(
     clock.advance(seconds)
     queue.pop()
     assert breaches == (["backoff"] if broken else [])
+
+
+def test_the_last_try_decides_whether_a_pod_was_tried_without_the_lease() -> None:
+    queue = Queue(QueuedPod(pod("p"), 0))
+    scheduler: Any = SimpleNamespace(core=SimpleNamespace(queue=queue), schedules=True)
+    probe, answers = probe_of(scheduler, ManualClock(), []), []
+    for schedules in (True, False, True):
+        scheduler.schedules = schedules
+        queue.pop()
+        answers.append(probe.tried_without_lease(queue.entry.uid))
+    assert answers == [False, True, False]
 
 
 def test_a_time_of_day_that_jumps_ends_a_backoff() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -11,12 +13,13 @@ from moorage.nodeshapes.annotations import RUN_SECONDS
 from moorage_lab.fault_sim.acts import Create, Delete, Join, Patch
 from moorage_lab.fault_sim.company import totals
 from moorage_lab.fault_sim.company.cluster import WriteCall
-from moorage_lab.fault_sim.company.excuses import node_changes
+from moorage_lab.fault_sim.company.excuses import device_releases, node_changes
 from moorage_lab.fault_sim.company.plan import Plan
 from moorage_lab.fault_sim.company.play import QUIET_SECONDS, CompanyRun, play
 from moorage_lab.fault_sim.company.totals import excesses
 from moorage_lab.fault_sim.company.world import WAVE_LABEL, AnyWorldAct, GroupSize
 from moorage_lab.fault_sim.history import nominated_of
+from moorage_lab.fault_sim.users.stored import device_class, device_slice, resource_claim
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 
 COMES = Join(at=0.0, node=node_manifest("late", cpu="1"))
@@ -88,6 +91,34 @@ def test_a_change_of_nodes_excuses_only_bindings_that_it_may_explain(
     run = replace(with_change(change, at), wave_versions={1: 0})
     found = [each.amount for each in excesses(run) if each.rule == "bound-in-vain"]
     assert found == ([in_vain] if in_vain else [])
+
+
+def test_a_released_device_excuses_bindings_before_it_if_the_preemptor_needs_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A preemptor needs a whole node and its one device, which a pod has until 20 s."""
+    holds: dict[str, Any] = {"resourceClaims": [{"name": "one", "resourceClaimName": "first"}]}
+    needs: dict[str, Any] = {"resourceClaims": [{"name": "one", "resourceClaimName": "own"}]}
+    needs["priorityClassName"] = "high"
+    labels = {"app": "gang", WAVE_LABEL: "1"}
+    acts: list[AnyWorldAct] = [
+        Create(at=1.0, object=device_class("device")),
+        Create(at=1.0, object=device_slice("device", "n1")),
+        Create(at=1.0, object=resource_claim("device", "first")),
+        Create(at=1.0, object=resource_claim("device", "own")),
+        Create(at=2.0, object=pod_manifest("holder", cpu="1", **holds)),
+        Create(at=15.0, object=pod_manifest("m0", cpu="8", labels=labels, **needs)),
+        Create(at=17.0, object=pod_manifest("small", cpu="1")),
+        Delete(at=20.0, kind="Pod", name="holder", namespace="default"),
+        Delete(at=20.0, kind="ResourceClaim", name="first", namespace="default"),
+    ]
+    world = gang_before_backlog(1)
+    run = play(replace(world, acts=[world.acts[0], *acts]))
+    assert excesses(run) == []
+    (small,) = totals.evicted_uids(run)
+    assert device_releases(run, small) == []
+    monkeypatch.setattr(totals, "device_releases", lambda *_args: [])
+    assert of_rule(run, "bound-in-vain") == [(1, 0)]
 
 
 @pytest.mark.parametrize("change", CHANGES)

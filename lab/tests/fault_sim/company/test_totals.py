@@ -13,6 +13,7 @@ from moorage.nodeshapes.annotations import RUN_SECONDS
 from moorage_lab.fault_sim.acts import Create, Patch
 from moorage_lab.fault_sim.company import totals
 from moorage_lab.fault_sim.company.cluster import WriteCall
+from moorage_lab.fault_sim.company.excuses import met_error
 from moorage_lab.fault_sim.company.manifests import template
 from moorage_lab.fault_sim.company.plan import Plan
 from moorage_lab.fault_sim.company.play import CompanyRun, play
@@ -185,7 +186,7 @@ def test_an_error_is_excused_if_a_preemption_or_the_end_of_a_node_explains_it(
     message: str, broken: bool
 ) -> None:
     error = {"reason": "SchedulerError", "message": message}
-    assert totals.met_error({"status": {"conditions": [error]}}, ["n3"]) is broken
+    assert met_error({"status": {"conditions": [error]}}, ["n3"]) is broken
 
 
 def test_pods_that_wait_at_permit_have_their_room(right: CompanyRun) -> None:

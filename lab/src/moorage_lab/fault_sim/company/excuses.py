@@ -1,13 +1,16 @@
-"""Excuses of totals: nodes that come, go or are cordoned while victims stop, and lost members."""
+"""Excuses of totals: changes of nodes, devices that get free, lost members, and some errors."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from typing import Any
 
-from moorage.api.resources import NODES, PODS
+from moorage.api.resources import NODES, PODS, RESOURCE_CLAIMS
 from moorage_lab.fault_sim.company.play import CompanyRun
 from moorage_lab.fault_sim.company.world import Wave
 from moorage_lab.fault_sim.history import is_finished, name_of, node_of, nominated_of
+from moorage_sandbox.storage.record import Record
 from moorage_sandbox.storage.watch_log import Change
 
 # A binding that was under way when a node went ends within this time.
@@ -50,6 +53,31 @@ def gone_nodes(run: CompanyRun) -> dict[str, int]:
     }
 
 
+def device_releases(run: CompanyRun, uid: str) -> list[int]:
+    """Return the versions at which a claim lost its devices; none for a pod that needs no device.
+
+    A dry run frees no device, as upstream, so a pod that needs one may find victims only once the
+    victims of another pod have left.
+    """
+    pods = run.store.shelf(PODS.qualified).log
+    if not any(
+        pod["metadata"]["uid"] == uid and pod["spec"].get("resourceClaims")
+        for pod in (change.record.decode() for change in pods.since(0, len(pods)) or ())
+    ):
+        return []
+    claims = run.store.shelf(RESOURCE_CLAIMS.qualified).log
+    return [
+        change.version
+        for change in claims.since(0, len(claims)) or ()
+        if _has_devices(change.previous)
+        and (change.type == "DELETED" or not _has_devices(change.record))
+    ]
+
+
+def _has_devices(claim: Record | None) -> bool:
+    return claim is not None and bool(claim.decode().get("status", {}).get("allocation"))
+
+
 def follows_change(run: CompanyRun, version: int, changes: list[int]) -> bool:
     """Return whether a version is of the time in which preemptors back off after a node change.
 
@@ -72,6 +100,20 @@ def _closes(change: Change) -> bool:
         return False
     now, before = change.record.decode()["spec"], change.previous.decode()["spec"]
     return bool(now.get("unschedulable") and not before.get("unschedulable"))
+
+
+def met_error(pod: dict[str, Any], gone: Iterable[str]) -> bool:
+    """Return whether a pod says that an attempt met an error.
+
+    As upstream, a pod reports an error, too, whose preparation a preemption calls off, and one
+    whose node goes while its volumes are bound.
+    """
+    excuses = ("preempted by ", *(f'node "{name}" not found' for name in gone))
+    return any(
+        each.get("reason") == "SchedulerError"
+        and not any(excuse in each.get("message", "") for excuse in excuses)
+        for each in pod.get("status", {}).get("conditions") or ()
+    )
 
 
 def lost_members(run: CompanyRun, name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from typing import Any
 
@@ -14,11 +14,13 @@ import msgspec
 from moorage.api.resources import EVENTS, LEASES, PODS
 from moorage_lab.fault_sim.company.cluster import WriteCall
 from moorage_lab.fault_sim.company.excuses import (
+    device_releases,
     follows_change,
     gone_nodes,
     is_binding,
     lost_members,
     lost_place,
+    met_error,
     node_changes,
 )
 from moorage_lab.fault_sim.company.plan import (
@@ -191,17 +193,18 @@ def _bound_in_vain(run: CompanyRun) -> Iterator[Total]:
     """Look for pods that the scheduler bound after a wave came, and evicted before the next.
 
     A pod that is bound before a node comes or goes, and evicted after that, is not bound in vain:
-    the preemptor had another place, or none. Nor is one that is bound right after the change.
+    the preemptor had another place, or none. Nor is one that is bound right after the change. The
+    same holds for a device that gets free, if the preemptor needs one.
     """
-    versions = evicted_uids(run)
+    versions, preemptors = evicted_uids(run), _preemptors(run)
     for wave, until in _spans(run):
         bound = _bindings(run, after=run.wave_versions[wave.number], until=run.version_at(until))
         changes = node_changes(run, wave, until)
-        count = sum(
-            not any(bound[uid] < version < versions[uid] for version in changes)
-            and not follows_change(run, bound[uid], changes)
-            for uid in bound.keys() & set(_evicted(run, wave, until))
-        )
+        count = 0
+        for uid in bound.keys() & set(_evicted(run, wave, until)):
+            reasons = changes + device_releases(run, preemptors.get(uid, ""))
+            changed = any(bound[uid] < version < versions[uid] for version in reasons)
+            count += not changed and not follows_change(run, bound[uid], reasons)
         if count:
             text = f"{count} pods are bound after wave {wave.number} came, and evicted"
             yield Total(rule="bound-in-vain", amount=count, allowed=0, text=text)
@@ -349,20 +352,6 @@ def _broken_attempts(run: CompanyRun) -> Iterator[Total]:
     if names:
         text = f"attempts met an error: {', '.join(sorted(names)[:5])}"
         yield Total(rule="broken-attempts", amount=len(names), allowed=0, text=text)
-
-
-def met_error(pod: dict[str, Any], gone: Iterable[str]) -> bool:
-    """Return whether a pod says that an attempt met an error.
-
-    As upstream, a pod reports an error, too, whose preparation a preemption calls off, and one
-    whose node goes while its volumes are bound.
-    """
-    excuses = ("preempted by ", *(f'node "{name}" not found' for name in gone))
-    return any(
-        each.get("reason") == "SchedulerError"
-        and not any(excuse in each.get("message", "") for excuse in excuses)
-        for each in pod.get("status", {}).get("conditions") or ()
-    )
 
 
 def _pods(run: CompanyRun) -> list[dict[str, Any]]:

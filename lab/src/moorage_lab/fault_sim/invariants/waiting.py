@@ -81,16 +81,23 @@ def _unreported(cluster: SimCluster, pod: Obj) -> bool:
     """
     history, group = cluster.history, group_of(pod)
     # A scheduler that has lost the lease tries pods until it knows, and reports nothing.
-    tried = [
-        cluster.probes[replica.identity].last_tried_ns(uid)
-        for replica in cluster.replicas.values()
+    probes = [cluster.probes[each.identity] for each in cluster.replicas.values() if each.leading]
+    uids = [
+        uid
         for uid, each in history.pods.items()
         if uid == pod["metadata"]["uid"] or (group and group_of(each) == group)
-        if replica.leading
     ]
-    tried_ns = max((each for each in tried if each is not None), default=None)
+    tries = [
+        (at_ns, probe.tried_without_lease(uid))
+        for probe in probes
+        for uid in uids
+        if (at_ns := probe.last_tried_ns(uid)) is not None
+    ]
+    if not tries:
+        return False
+    tried_ns, without_lease = max(tries)
     failed_ns = history.unreported_ns.get(name_of(pod))
-    return tried_ns is not None and failed_ns is not None and failed_ns >= tried_ns
+    return without_lease or (failed_ns is not None and failed_ns >= tried_ns)
 
 
 def _held_back(cluster: SimCluster) -> set[str]:
