@@ -28,6 +28,7 @@ NUMBERS = {
     "interpodaffinity.filtering_test": 44,
     "interpodaffinity.plugin_test": 25,
     "interpodaffinity.scoring_test": 28,
+    "members.types_test": 21,
     "nodeaffinity.node_affinity_test": 44,
     "nodeaffinity.nodeaffinity_test": 29,
     "nodedeclaredfeatures.nodedeclaredfeatures_test": 3,
@@ -104,6 +105,7 @@ def test_every_vector_names_its_source_and_runs_as_1_37(path):
         pytest.param("faults", ["spec"], id="another field at fault"),
         pytest.param("active", ["nobody"], id="another pod in the queue"),
         pytest.param("requests", {"cpu": 1}, id="another request"),
+        pytest.param("order", ["nobody"], id="another order of members"),
     ],
 )
 def test_a_vector_that_expects_something_else_differs(tmp_path, point, other):

@@ -8,8 +8,7 @@ reporting differences. This package starts no server and waits for nothing.
 - `needs`: what a case needs that moorage does not have.
 - `case`: runs one case; the modules below run single modes.
 - `groups`, `hints`, `sampling`, `extender`: pod groups, queueing hints, sampled nodes, extenders.
-- `single_plugin`: cases of upstream's table tests, one plugin at a time.
-- `queue_script`: cases of upstream's tests of the scheduling queue, step by step.
+- `vectors`: cases of upstream's table tests.
 - `world`: the recorded cluster as columns, profiles and cycles.
 - `devices`: the resource claims of a recorded case.
 - `faults`: places where a recording holds a fault of kube-scheduler that moorage does not have.

@@ -33,10 +33,11 @@ from moorage_lab.conformance.extender import run_extenders
 from moorage_lab.conformance.groups import run_groups
 from moorage_lab.conformance.hints import run_changes, run_hints
 from moorage_lab.conformance.needs import gates_of, mode_needs
-from moorage_lab.conformance.queue_script import run_queue
 from moorage_lab.conformance.recordings import Json, Scenario
 from moorage_lab.conformance.sampling import run_sampled
-from moorage_lab.conformance.single_plugin import run_plugin, run_requests
+from moorage_lab.conformance.vectors.group_members import run_members
+from moorage_lab.conformance.vectors.queue_script import run_queue
+from moorage_lab.conformance.vectors.single_plugin import run_plugin, run_requests
 from moorage_lab.conformance.world import World, failed, plain, signed
 
 # Not recorded: the harness did not run these points.
@@ -57,6 +58,7 @@ _POINTS_NOT_RECORDED = frozenset(
 _VECTOR_MODES: Final[Mapping[str, Callable[[Scenario, Registry], Json]]] = {
     "plugin": run_plugin,
     "change": lambda scenario, _registry: run_changes(scenario),
+    "members": lambda scenario, _registry: run_members(scenario),
     "queue": lambda scenario, _registry: run_queue(scenario),
     "requests": lambda scenario, _registry: run_requests(scenario),
 }

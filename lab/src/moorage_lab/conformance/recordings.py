@@ -192,6 +192,21 @@ class QueueScript(msgspec.Struct, frozen=True, kw_only=True):
     settings: Json = {}
 
 
+class GroupMembers(msgspec.Struct, frozen=True):
+    """The members of a group that wait.
+
+    Parameters
+    ----------
+    queued
+        Name, number of attempts and time in seconds of each pod, in the order in which they came.
+    removed
+        Names of the pods that went again.
+    """
+
+    queued: list[tuple[str, int, float]]
+    removed: list[str] = []
+
+
 class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A cluster state with pods waiting for a node.
 
@@ -225,6 +240,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         The case of upstream's tests that was transcribed; no kube-scheduler ran it.
     queue
         What happens to the queue, in mode ``queue``.
+    members
+        The members of a group, in mode ``members``.
     raw
         The scenario as plain values, if whole objects are compared; not part of the recording.
     """
@@ -243,6 +260,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     extender: list[Json] = []
     vector: Vector | None = None
     queue: QueueScript | None = None
+    members: GroupMembers | None = None
     raw: Json = {}
 
 

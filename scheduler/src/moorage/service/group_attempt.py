@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Sequence
 
 from moorage.base.aio import Hold
 from moorage.base.no_names import NO_NAMES
+from moorage.config.gate_table import V1_36
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import CLEAR_NOMINATION
 from moorage.engine.groups.asking import AskingGroupCycle
@@ -42,7 +43,7 @@ from moorage.service.skipping import Skipping
 from moorage.service.traced import traced
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import info_of
-from moorage.state.queued_pod import QueuedPod
+from moorage.state.queued_pod import QueuedPod, member_order
 
 _log = logging.getLogger(__name__)
 
@@ -104,6 +105,7 @@ class GroupAttempts:
         self._facts = facts
         self._skipping = skipping
         self._backfill = backfill
+        self._version = next(iter(core.profiles.values())).handle.gates.version
         self._one_by_one = {
             name for name, profile in core.profiles.items() if profile.handle.group_mode == "permit"
         }
@@ -167,7 +169,8 @@ class GroupAttempts:
             return None
         others = [entry for entry in self._others(first, key) if not self._skipping.skips(entry)]
         entries = [first, *(each for each in others if not self._turned_away(each, key))]
-        entries.sort(key=lambda each: (-each.priority, each.initial_attempt_ns or 0, each.key))
+        version = V1_36 if key.source else self._version
+        entries.sort(key=lambda each: member_order(each, version))
         facts = self._facts.group_attempts
         began_ns = facts.meter_ns()
         # 2. Do the members name one profile, and can the profile decide about them?

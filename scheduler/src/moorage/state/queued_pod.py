@@ -14,6 +14,7 @@ import msgspec
 from moorage.api.changes import ClusterEvent
 from moorage.api.pod import Pod
 from moorage.base.no_names import NO_NAMES
+from moorage.config.gate_table import V1_36
 from moorage.snapshot.pod_info import PodInfo, info_of
 
 PodKey: TypeAlias = tuple[str, str]
@@ -152,3 +153,23 @@ class QueuedPod(msgspec.Struct, eq=False):
         self.gating_plugin = ""
         self.gating_result = None
         self.gating_events = ()
+
+
+def member_order(queued: QueuedPod, version: str) -> tuple[object, ...]:
+    """Return the rank of a pod among the members of its group: the smallest is tried first.
+
+    Parameters
+    ----------
+    queued
+        The member.
+    version
+        The emulated version of Kubernetes.
+
+    Notes
+    -----
+    Kubernetes v1.37 ``pkg/scheduler/framework/types.go``: of members of equal priority the one with
+    the most attempts comes first, then the one that waits for the longest time.
+    """
+    if version == V1_36:
+        return -queued.priority, queued.initial_attempt_ns or 0, queued.key
+    return -queued.priority, -queued.attempts, queued.timestamp_ns, queued.key

@@ -1,0 +1,6 @@
+"""Cases of upstream's table tests, which were transcribed and not recorded.
+
+- `single_plugin`: one plugin at a time.
+- `queue_script`: the scheduling queue, step by step.
+- `group_members`: the order of the members of a group.
+"""
