@@ -35,6 +35,7 @@ from moorage_lab.conformance.hints import run_changes, run_hints
 from moorage_lab.conformance.needs import gates_of, mode_needs
 from moorage_lab.conformance.recordings import Json, Scenario
 from moorage_lab.conformance.sampling import run_sampled
+from moorage_lab.conformance.vectors.group_cycle import run_group_cycle
 from moorage_lab.conformance.vectors.group_members import run_members
 from moorage_lab.conformance.vectors.queue_script import run_queue
 from moorage_lab.conformance.vectors.single_plugin import run_plugin, run_requests
@@ -58,6 +59,7 @@ _POINTS_NOT_RECORDED = frozenset(
 _VECTOR_MODES: Final[Mapping[str, Callable[[Scenario, Registry], Json]]] = {
     "plugin": run_plugin,
     "change": lambda scenario, _registry: run_changes(scenario),
+    "groupCycle": lambda scenario, _registry: run_group_cycle(scenario),
     "members": lambda scenario, _registry: run_members(scenario),
     "queue": lambda scenario, _registry: run_queue(scenario),
     "requests": lambda scenario, _registry: run_requests(scenario),

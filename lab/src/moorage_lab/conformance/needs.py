@@ -23,6 +23,7 @@ BUILT_MODES: Final = frozenset(
         "podgroup",
         "plugin",
         "change",
+        "groupCycle",
         "members",
         "queue",
         "requests",

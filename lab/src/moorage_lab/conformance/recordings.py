@@ -147,6 +147,8 @@ class Vector(msgspec.Struct, frozen=True, kw_only=True):
         What the message of an error has to contain.
     options
         Switches of the function under test, in mode ``requests``.
+    progress
+        Members with a place, and members left, at each call of PlacementFeasible.
     """
 
     file: str
@@ -159,6 +161,7 @@ class Vector(msgspec.Struct, frozen=True, kw_only=True):
     filters: list[str] = []
     error: str = ""
     options: list[str] = []
+    progress: list[tuple[int, int]] = []
 
 
 class Gate(msgspec.Struct, frozen=True):
@@ -207,6 +210,39 @@ class GroupMembers(msgspec.Struct, frozen=True):
     removed: list[str] = []
 
 
+class PlacementScorer(msgspec.Struct, frozen=True):
+    """A made-up PlacementScore plugin: its weight, its scores, and its status if it fails."""
+
+    scores: dict[str, int] = {}
+    weight: int = 1
+    status: list[str] = []
+
+
+class GroupCycleScript(msgspec.Struct, frozen=True):
+    """The made-up plugins of the cycle of a group.
+
+    Parameters
+    ----------
+    filter
+        Code and reasons by pod or node; a pod passes on any other node.
+    feasible
+        For each placement the codes of PlacementFeasible, the first one before any pod is tried.
+        Empty: always Success.
+    placements
+        Nodes by placement, in the order of trying; None for a group that may go anywhere.
+    generated
+        Code and reasons of PlacementGenerate if it fails.
+    scorers
+        The PlacementScore plugins.
+    """
+
+    filter: dict[str, list[str]] = {}
+    feasible: list[list[str]] = []
+    placements: dict[str, list[str]] | None = None
+    generated: list[str] = []
+    scorers: list[PlacementScorer] = []
+
+
 class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A cluster state with pods waiting for a node.
 
@@ -242,6 +278,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         What happens to the queue, in mode ``queue``.
     members
         The members of a group, in mode ``members``.
+    group_cycle
+        The plugins of a group's cycle, in mode ``groupCycle``.
     raw
         The scenario as plain values, if whole objects are compared; not part of the recording.
     """
@@ -261,6 +299,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     vector: Vector | None = None
     queue: QueueScript | None = None
     members: GroupMembers | None = None
+    group_cycle: GroupCycleScript | None = None
     raw: Json = {}
 
 

@@ -64,8 +64,8 @@ class Gate(msgspec.Struct, frozen=True):
     merged_into
         The gate that replaces this one in the versions without it; "" for none.
     decision
-        The decision that the gate changes, as a sentence; "" unless its default differs between
-        two versions.
+        The decision that differs between two versions because of the gate, as a sentence; "" for
+        none.
     """
 
     name: str
@@ -175,7 +175,15 @@ GATES: Final[tuple[Gate, ...]] = (
         GENERIC_WORKLOAD,
         merged_into=GENERIC_WORKLOAD,
     ),
-    _G(GENERIC_WORKLOAD, _changed(_ALPHA, _BETA_OFF), "pod groups", _BOTH),
+    _G(
+        GENERIC_WORKLOAD,
+        _changed(_ALPHA, _BETA_OFF),
+        "pod groups",
+        _BOTH,
+        plugin="GangScheduling",
+        decision="The members of a group are tried by priority, most attempts, longest wait and "
+        "name, until those left cannot complete the minimum any more.",
+    ),
     _G("ImageVolume", _always(_GA), "images as volumes", _ON),
     _G("InPlacePodLevelResourcesVerticalScaling", _always(_BETA), "resizing of whole pods", _ON),
     _G("InPlacePodVerticalScaling", _always(_LOCKED), "resizing of containers", _ON),

@@ -90,6 +90,25 @@ class PlacementGeneratePlugin(Plugin, Protocol):
         ...
 
 
+class GroupProgress(msgspec.Struct, frozen=True):
+    """The state of a group's attempt: members with a place, earlier ones too, and members left."""
+
+    placed: int
+    remaining: int
+
+
+@runtime_checkable
+class PlacementFeasiblePlugin(Plugin, Protocol):
+    """Says, before the first member is tried and after each one, whether the group may be placed.
+
+    In 1.37 only; of the plugins of Kubernetes only GangScheduling may have the method.
+    """
+
+    def placement_feasible(self, key: GroupKey, progress: GroupProgress) -> Status:
+        """Return Success; Wait where later members may help; a rejection where none can; Error."""
+        ...
+
+
 @runtime_checkable
 class PlacementScorePlugin(Plugin, Protocol):
     """Scores placements; asked once about all placements in which the group fits."""

@@ -8,12 +8,17 @@ from typing import Any, cast
 
 from moorage.base.errors import ConfigError
 from moorage.base.no_names import NO_NAMES
+from moorage.config.gate_table import V1_36
 from moorage.config.merge import ProfileSpec
 from moorage.framework.capabilities import Capabilities, capabilities_of, is_reused
 from moorage.framework.containment import Containment, harmless
 from moorage.framework.extender import EVERY_EVENT, EXTENDER, Extender, in_order
 from moorage.framework.forms import FilterForms, ScoreForms, filter_forms, score_forms
-from moorage.framework.group import GroupGatePlugin, GroupPostFilterPlugin
+from moorage.framework.group import (
+    GroupGatePlugin,
+    GroupPostFilterPlugin,
+    PlacementFeasiblePlugin,
+)
 from moorage.framework.guarded import Guarded
 from moorage.framework.handle import Handle
 from moorage.framework.pods_seen import PodsSeen, pods_seen
@@ -135,6 +140,14 @@ class Profile:
         """Names of the PostFilter plugins that propose pods to evict, in order."""
         names = [plugin.name for plugin in self.post_filters]
         return tuple(name for name in names if Role.PREEMPTS in self.roles[name])
+
+    @cached_property
+    def group_feasibility(self) -> tuple[PlacementFeasiblePlugin, ...]:
+        """Plugins that say after each member whether a group may be placed, in order; in 1.37."""
+        if self.handle.gates.version == V1_36:
+            return ()
+        plugins = self.plugins.values()
+        return tuple(each for each in plugins if isinstance(each, PlacementFeasiblePlugin))
 
     @cached_property
     def evicts_whole_gangs(self) -> bool:

@@ -17,6 +17,7 @@ from moorage.api.pod import Pod
 from moorage.base.no_names import NO_NAMES
 from moorage.framework.containment import contained
 from moorage.framework.cycle_state import CycleState
+from moorage.framework.group import GroupProgress
 from moorage.framework.meter import NOT_TIMED, POST_FILTER, PRE_FILTER, PRE_SCORE
 from moorage.framework.points import (
     PostFilterPlugin,
@@ -35,6 +36,7 @@ from moorage.framework.status import (
     unresolvable,
     unschedulable,
 )
+from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
@@ -60,6 +62,21 @@ def run_pre_enqueue(profile: Profile, pod: Pod) -> Status:
     """Run PreEnqueue until one plugin does not let the pod in."""
     calls = ((plugin.name, plugin.pre_enqueue) for plugin in profile.pre_enqueue)
     return _first_refusal(calls, "PreEnqueue", pod)
+
+
+def run_placement_feasible(profile: Profile, key: GroupKey, progress: GroupProgress) -> Status:
+    """Ask whether a group may be placed: the first rejection or error, else Wait, else Success."""
+    answer = SUCCESS
+    for plugin in profile.group_feasibility:
+        try:
+            status = plugin.placement_feasible(key, progress).by(plugin.name)
+        except Exception as problem:
+            status = contained(plugin.name, "PlacementFeasible", problem)
+        if status.code is Code.WAIT:
+            answer = status
+        elif not status.ok:
+            return status
+    return answer
 
 
 def run_group_gates(profile: Profile, pod: Pod) -> Status:

@@ -18,6 +18,7 @@ from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.config.defaults import default_config
 from moorage.config.feature_gates import feature_gates
+from moorage.config.gate_table import V1_36, V1_37
 from moorage.config.merge import expand_profiles
 from moorage.engine.cycle import Cycle
 from moorage.engine.groups.cycle import GroupCycle
@@ -87,6 +88,7 @@ def cycle_for(
     gates: Sequence[str] = GATES[:2],
     kind: type[Cycle] = Cycle,
     orders: int | None = None,
+    version: str = V1_36,
     **spec: Any,
 ) -> Cycle:
     """Return the cycle of the default profile on a cluster that knows the group."""
@@ -94,7 +96,7 @@ def cycle_for(
     snapshot.groups = PodGroups(ApiGroups(snapshot.listers.pod_groups))
     for info in pods:
         snapshot.groups.put_pod(info.pod)
-    on = feature_gates(dict.fromkeys(gates, True))
+    on = feature_gates(dict.fromkeys(gates, True), version)
     (made,) = expand_profiles(default_config(), in_tree_registry(), gates=on)
     handle = Handle(
         profile_name="default-scheduler",
@@ -198,6 +200,39 @@ def test_members_with_a_place_say_what_the_group_waits_for():
     assert found.explanation(pods).startswith(
         "pod group is unschedulable: 1 of 2 pods tried have a place, default/p1 has none: 0/1 nodes"
     )
+
+
+@pytest.mark.parametrize(
+    ("rooms", "asked", "least", "tried", "message"),
+    [
+        pytest.param(
+            [1],
+            [2, 2, 1],
+            2,
+            2,
+            "minCount (2) cannot be satisfied: 0 scheduled, 1 remaining",
+            id="the members left are too few",
+        ),
+        pytest.param([1, 1], [1, 2, 1], 2, 3, "", id="a later member completes the minimum"),
+        pytest.param(
+            [1],
+            [1],
+            2,
+            0,
+            "minCount (2) cannot be satisfied: 0 scheduled, 1 remaining",
+            id="too few members from the start",
+        ),
+    ],
+)
+def test_1_37_stops_once_the_members_left_cannot_complete_the_minimum(
+    rooms, asked, least, tried, message
+):
+    pods = members(asked)
+    found = decide(cluster(rooms), pods, least, gates=GATES[:1], version=V1_37)
+    assert len(found.members) == tried
+    no_victims = "; pod group preemption: No preemption victims found for incoming preemptor"
+    assert found.status.message == (f"{message}{no_victims}" if message else "")
+    assert found.outcome is (GroupOutcome.REJECTED if message else GroupOutcome.PLACED)
 
 
 @pytest.mark.parametrize(

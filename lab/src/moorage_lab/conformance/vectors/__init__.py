@@ -2,5 +2,6 @@
 
 - `single_plugin`: one plugin at a time.
 - `queue_script`: the scheduling queue, step by step.
+- `group_cycle`: the cycle of one group with made-up plugins.
 - `group_members`: the order of the members of a group.
 """

@@ -20,12 +20,13 @@ from moorage.config.merge import POINTS, ProfileSpec
 from moorage.engine.attempt import CycleError
 from moorage.engine.evaluation import Evaluation, evaluate
 from moorage.engine.inquiry import Inquiry, inquire
+from moorage.framework.group import GroupProgress
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventsToRegister
 from moorage.framework.preemption import PreemptionReport
 from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
-from moorage.framework.runner import run_pre_enqueue
+from moorage.framework.runner import run_placement_feasible, run_pre_enqueue
 from moorage.framework.status import Code, ReasonTable, Status
 from moorage.snapshot.pod_info import PodInfo
 from moorage_lab.conformance.devices import allocations_on
@@ -46,6 +47,8 @@ def run_plugin(scenario: Scenario, registry: Registry) -> Json:
     if "preEnqueue" in vector.points:
         gate = run_pre_enqueue(profile, info.pod)
         return {"preEnqueue": {} if gate.ok else {"status": _listed(gate)}}
+    if "placementFeasible" in vector.points:
+        return {"placementFeasible": _feasible(vector, profile, info)}
     if "hint" in vector.points:
         return {"hint": _hint(scenario, profile, info)}
     if _PREEMPTION.intersection(vector.points):
@@ -108,6 +111,14 @@ def _profile(scenario: Scenario, registry: Registry) -> Profile:
     args_of = {each: default_args(each) for each in vector.filters} | {name: args}
     spec = ProfileSpec("default-scheduler", points, dict.fromkeys(names, 1), args_of)
     return Profile(spec, registry, handle)
+
+
+def _feasible(vector: Vector, profile: Profile, info: PodInfo) -> list[str]:
+    """Return the code of PlacementFeasible at each call."""
+    key = profile.handle.snapshot.groups.key_of(info.pod)
+    assert key is not None, "the pod of the vector has no group"
+    calls = [GroupProgress(placed, remaining) for placed, remaining in vector.progress]
+    return [run_placement_feasible(profile, key, each).code.text for each in calls]
 
 
 def _pre_filter(scenario: Scenario, inquiry: Inquiry) -> Json:

@@ -113,7 +113,7 @@ class AskingGroupCycle:
     async def _try(self, pods: Sequence[PodInfo], scope: Scope) -> GroupDecision:
         bounded = scope.within is not None
         with MembersOnTrial(self._profile, self._snapshot, bounded=bounded) as tried:
-            for pod in pods:
+            for pod in pods if tried.begin(pods) else ():
                 asking = self._cycle.asking(pod, scope)
                 if asking is None:
                     decision = self._cycle.decide(pod, scope)

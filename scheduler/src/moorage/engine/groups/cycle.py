@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from moorage.api.pod import Pod
-from moorage.config.gate_table import TOPOLOGY_AWARE, WORKLOAD_PREEMPTION
+from moorage.config.gate_table import TOPOLOGY_AWARE, V1_36, WORKLOAD_PREEMPTION
 from moorage.engine.attempt import Preemption, Scope
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, Nomination
@@ -81,6 +81,7 @@ class GroupCycle:
         self.preempts = gates(WORKLOAD_PREEMPTION)
         """Whether pods are evicted for a group as a whole."""
         self._post_filters = cycle.profile.group_post_filters
+        self._of_1_37 = gates.version != V1_36
 
     def decide_group(
         self, key: GroupKey, pods: Sequence[PodInfo], *, within: NodeView | None = None
@@ -292,7 +293,7 @@ class GroupCycle:
     ) -> Steps:
         """Place the pods one after another, some in a scope of their own; undo every placement."""
         with MembersOnTrial(self._profile, self._snapshot) as tried:
-            for pod in pods:
+            for pod in pods if tried.begin(pods) else ():
                 if not tried.add(self.cycle.decide(pod, scopes.get(pod.uid, scope))):
                     break
                 yield tried
@@ -320,6 +321,9 @@ class GroupCycle:
             decision = msgspec.structs.replace(
                 decision, outcome=GroupOutcome.PREEMPTING, victims=tuple(victims)
             )
+            if self._of_1_37:
+                text = f"found a placement for podgroup, preempting {len(victims)} victims"
+                decision = _with_preemption(decision, text)
             if not self._snapshot.nominated_everywhere:
                 return decision  # as kube-scheduler 1.36, for its recordings
             # The members are nominated to the room: otherwise the pods that controllers make in
@@ -328,6 +332,8 @@ class GroupCycle:
             return msgspec.structs.replace(decision, members=_nominated(decision.members, after))
         if not status.rejected:
             return msgspec.structs.replace(decision, outcome=GroupOutcome.BROKEN, status=status)
+        if self._of_1_37:
+            return _with_preemption(decision, status.message)
         reasons = (*decision.status.reasons, *status.reasons)
         return msgspec.structs.replace(decision, status=unschedulable(*reasons))
 
@@ -347,6 +353,12 @@ def _decision(steps: Steps) -> GroupDecision:
         except StopIteration as end:
             decision: GroupDecision = end.value
             return decision
+
+
+def _with_preemption(decision: GroupDecision, text: str) -> GroupDecision:
+    """Add to the message of a group what preemption came to, in the words of 1.37."""
+    message = f"{decision.status.message}; pod group preemption: {text}"
+    return msgspec.structs.replace(decision, status=unschedulable(message))
 
 
 def _nominated(members: Sequence[Member], after: GroupDecision) -> tuple[Member, ...]:

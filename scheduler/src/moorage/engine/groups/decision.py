@@ -14,6 +14,7 @@ from moorage.framework.status import SUCCESS, Status, error, unschedulable
 from moorage.snapshot.pod_info import PodInfo
 
 GROUP_UNSCHEDULABLE = "pod group is unschedulable"
+NO_PODS = "no pods were schedulable"
 WAITS_FOR_PREEMPTION = "pod group is waiting for preemption to complete"
 
 

@@ -17,10 +17,10 @@ from typing import Final, NamedTuple, cast
 import msgspec
 import numpy as np
 
-from moorage.config.gate_table import TOPOLOGY_AWARE
+from moorage.config.gate_table import TOPOLOGY_AWARE, V1_36
 from moorage.engine.attempt import Scope
 from moorage.engine.cycle import Cycle
-from moorage.engine.groups.decision import GroupDecision, GroupOutcome
+from moorage.engine.groups.decision import NO_PODS, GroupDecision, GroupOutcome
 from moorage.engine.groups.numbers import GroupNumbers, ViewSums
 from moorage.engine.groups.room import judges_of_room, places
 from moorage.engine.sampling import placements_to_find
@@ -40,6 +40,7 @@ from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
 NO_PLACEMENTS: Final = "no feasible placements found"
+_NO_PENDING_POD: Final = "nominated placement is feasible but no pending pod was scheduled"
 _ANYWHERE: Final = (Placement(),)
 _MEMBERS_MAX: Final = 512
 """Members tried in all placements of an attempt once every pod has a place in one of them. A guess:
@@ -147,6 +148,23 @@ class Placements:
         sizes = [0 if each.within is None else len(each.within) for each in placements]
         return placements_to_find(self._profile.spec.percentage_of_placements_to_score, sizes)
 
+    def nominated(
+        self, key: GroupKey, pods: Sequence[PodInfo], placements: Sequence[Placement]
+    ) -> Placement | None:
+        """Return the one placement that has nodes to which pods are nominated, in 1.37.
+
+        It is tried first, and taken if the group fits. None if no placement or several have any.
+        """
+        if not self.as_upstream(key) or self._profile.handle.gates.version == V1_36:
+            return None
+        rows = {self.snapshot.nominated_level(pod)[1] for pod in pods} - {None}
+        matching = [
+            each
+            for each in placements
+            if each.within is not None and rows.intersection(each.within.row_numbers().tolist())
+        ]
+        return matching[0] if len(matching) == 1 else None
+
     def best(self, key: GroupKey, filled: Sequence[FilledPlacement]) -> tuple[int, Status]:
         """Return the placement with the best score, the first among equals."""
         total = np.zeros(len(filled), np.int64)
@@ -203,6 +221,7 @@ class Choice:
         self._pods = pods
         self._plugin = plugin
         self._bounds = self._bounds_of(placements)
+        self._nominated = owner.nominated(key, pods, placements)
         self._left = sorted(placements, key=self._rank)[::-1]
         self._current = placements[0]
         self._tried: list[_Tried] = []
@@ -222,6 +241,8 @@ class Choice:
         while self._left:
             self._current = self._left.pop()
             if self._packed and not self._current.preferred:
+                return None
+            if self._nominated is not None and self._tried and self._tried[0].fits:
                 return None
             if sum(each.fits for each in self._tried) >= self._to_find:
                 return None
@@ -255,6 +276,8 @@ class Choice:
         decision = msgspec.structs.replace(
             decision, placement=current.name, preferred=current.preferred, generator=generator
         )
+        if current is self._nominated and decision.status.reasons == (NO_PODS,):
+            decision = msgspec.structs.replace(decision, status=unschedulable(_NO_PENDING_POD))
         placed = sum(bool(each.node_name) for each in decision.members)
         self._tried.append(_Tried(current, decision, placed))
         self._members_left -= len(self._pods)
@@ -287,17 +310,21 @@ class Choice:
         rooms = sums.of(places(self._owner.snapshot, self._pods)).tolist()
         return dict(zip(names, map(_Bound, bounds, rooms), strict=True))
 
-    def _rank(self, placement: Placement) -> tuple[bool, bool, int, bytes]:
+    def _rank(self, placement: Placement) -> tuple[bool, bool, bool, int, bytes]:
         """Return the order of trying: preferred ones, then the fullest with room for every pod.
+
+        In 1.37 the placement to which pods are nominated comes before all others.
 
         The fullest are scored best, so the best are among the first. Placements without a bound
         keep the order in which they were generated, because sorting is stable.
         """
         bound = self._bounds.get((placement.preferred, placement.name))
+        nominated = placement is self._nominated
         if bound is None:
-            return not placement.preferred, False, 0, b""
+            return not nominated, not placement.preferred, False, 0, b""
         roomy = bound.pods >= len(self._pods)
         return (
+            not nominated,
             not placement.preferred,
             not roomy,
             bound.room if roomy else -bound.pods,

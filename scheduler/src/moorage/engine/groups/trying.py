@@ -10,7 +10,7 @@ Rules: scheduling spec, cycle section 9 (kubernetes v1.36
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Generator, Iterator
+from collections.abc import Awaitable, Generator, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeAlias
 
@@ -19,6 +19,7 @@ import msgspec
 from moorage.engine.decision import CLEAR_NOMINATION, Decision, Outcome
 from moorage.engine.groups.decision import (
     GROUP_UNSCHEDULABLE,
+    NO_PODS,
     WAITS_FOR_PREEMPTION,
     GroupDecision,
     GroupOutcome,
@@ -26,10 +27,16 @@ from moorage.engine.groups.decision import (
     place_of,
 )
 from moorage.framework.diagnosis import of_one_node
-from moorage.framework.group import GROUP_PHASE, ON_TRIAL
+from moorage.framework.group import GROUP_PHASE, ON_TRIAL, GroupProgress
 from moorage.framework.profile import Profile
-from moorage.framework.runner import run_permit, run_reserve, run_unreserve
+from moorage.framework.runner import (
+    run_permit,
+    run_placement_feasible,
+    run_reserve,
+    run_unreserve,
+)
 from moorage.framework.status import SUCCESS, Code, error, unschedulable
+from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.trial import Trial
@@ -80,6 +87,9 @@ class MembersOnTrial:
         self._suspended: list[tuple[Decision, str]] = []
         self._preempting = False
         self._outcome = GroupOutcome.REJECTED
+        self._key: GroupKey | None = None
+        self._placed_before = self._remaining = 0
+        self._feasible = SUCCESS
         self._trial: Trial | None = snapshot.trial()
 
     def __enter__(self) -> Self:
@@ -93,8 +103,21 @@ class MembersOnTrial:
     ) -> None:
         self.suspend()
 
+    def begin(self, pods: Sequence[PodInfo]) -> bool:
+        """Ask the plugins, before any member is tried, whether the group can be placed at all.
+
+        Only in 1.37, where plugins say after each member whether the group may be placed. Otherwise
+        Permit says so.
+        """
+        key = self._groups.key_of(pods[0].pod) if self._profile.group_feasibility else None
+        if key is None or key.source:
+            return True
+        self._key, self._remaining = key, len(pods)
+        self._placed_before = self._groups.members(key).placed
+        return self._goes_on()
+
     def add(self, decision: Decision) -> bool:
-        """Put a member on the node that was decided for it; False if the attempt is broken.
+        """Put a member on the node that was decided for it; False if no other is to be tried.
 
         A member that must wait until victims have left is put on its node too, without the victims.
         """
@@ -103,6 +126,10 @@ class MembersOnTrial:
         if member.broke:
             self._outcome = GroupOutcome.BROKEN
             return False
+        if self._key is not None:
+            self._preempting = self._preempting or member.preempts
+            self._remaining -= 1
+            return self._goes_on()
         if member.preempts:
             self._preempting = True
         # Once enough members have a place, one that must wait for its victims holds all of them up,
@@ -113,6 +140,18 @@ class MembersOnTrial:
             self._outcome = GroupOutcome.PREEMPTING if preempting else GroupOutcome.PLACED
         return True
 
+    def _goes_on(self) -> bool:
+        """Ask the plugins whether the group may be placed; False if no further member helps."""
+        assert self._key is not None, "the attempt of a group without a key"
+        progress = GroupProgress(self._placed_before + self.placed, self._remaining)
+        self._feasible = status = run_placement_feasible(self._profile, self._key, progress)
+        self._outcome = GroupOutcome.REJECTED
+        if status.ok and self.placed:
+            self._outcome = GroupOutcome.PREEMPTING if self._preempting else GroupOutcome.PLACED
+        elif not (status.ok or status.rejected or status.code is Code.WAIT):
+            self._outcome = GroupOutcome.BROKEN
+        return status.ok or status.code is Code.WAIT
+
     @property
     def placed(self) -> int:
         """Number of members with a place."""
@@ -121,9 +160,13 @@ class MembersOnTrial:
     def group_decision(self) -> GroupDecision:
         """Return the decision about the group with the members tried so far."""
         status = unschedulable(GROUP_UNSCHEDULABLE)
-        if self._outcome is GroupOutcome.BROKEN:
+        if self._outcome is GroupOutcome.BROKEN and self._members and self._members[-1].broke:
             text = f"failed to schedule other pod from a pod group: {self._members[-1].message}"
             status = error(text)
+        elif self._outcome is GroupOutcome.BROKEN:
+            status = error(f"failed to evaluate placement feasibility: {self._feasible.message}")
+        elif self._outcome is GroupOutcome.REJECTED and self._key is not None:
+            status = unschedulable(*(self._feasible.reasons or (NO_PODS,)))
         elif self._outcome is GroupOutcome.PLACED:
             status = SUCCESS
         elif self._outcome is GroupOutcome.PREEMPTING:

@@ -16,10 +16,10 @@ from moorage.api.pod import Pod
 from moorage.api.pod_group import PodGroup
 from moorage.config.gate_table import V1_36
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.group import CARRIED_OUT, GROUP_PHASE
+from moorage.framework.group import CARRIED_OUT, GROUP_PHASE, GroupProgress
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration
-from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable
+from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 from moorage.snapshot.pod_groups import GroupKey, GroupSource
 from moorage.snapshot.pod_info import PodInfo
 
@@ -86,6 +86,17 @@ class GangScheduling:
             for each in members.assumed:
                 self._effects.allow(each, self.name)
         return SUCCESS, 0.0
+
+    def placement_feasible(self, key: GroupKey, progress: GroupProgress) -> Status:
+        """Reject a group once the members left cannot complete its minimum, in 1.37."""
+        terms = self._snapshot.groups.source.terms_of(key)
+        minimum = terms.minimum if terms is not None and terms.gang else 1
+        state = f"{progress.placed} scheduled, {progress.remaining} remaining"
+        if progress.placed + progress.remaining < minimum:
+            return unschedulable(f"minCount ({minimum}) cannot be satisfied: {state}")
+        if progress.placed < minimum:
+            return Status(Code.WAIT, (f"minCount ({minimum}) is not yet satisfied: {state}",))
+        return SUCCESS
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Register new pods of the group, the new group, and from 1.37 on a lower minimum."""
