@@ -108,10 +108,13 @@ def met_error(pod: dict[str, Any], gone: Iterable[str]) -> bool:
     As upstream, a pod reports an error, too, whose preparation a preemption calls off, and one
     whose node goes while its volumes are bound.
     """
-    excuses = ("preempted by ", *(f'node "{name}" not found' for name in gone))
+    absent = [f'node "{name}" not found' for name in gone]
+
+    def is_excused(message: str) -> bool:
+        return message.startswith("preempted by ") or any(each in message for each in absent)
+
     return any(
-        each.get("reason") == "SchedulerError"
-        and not any(excuse in each.get("message", "") for excuse in excuses)
+        each.get("reason") == "SchedulerError" and not is_excused(each.get("message", ""))
         for each in pod.get("status", {}).get("conditions") or ()
     )
 
