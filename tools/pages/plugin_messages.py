@@ -423,14 +423,13 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
         "waiting for minCount pods from a gang to be scheduled": (
             "This pod fits, too many others of its group do not: their messages say why."
         ),
-        "minCount (<minimum>) cannot be satisfied: <state>": (
+        "minCount (<minimum>) cannot be satisfied: <placed> scheduled, <remaining> remaining": (
             "Too few of the pods that are left could have a node: the messages of those that were "
             "tried say why."
         ),
-        "minCount (<minimum>) is not yet satisfied: <state>": (
+        "minCount (<minimum>) is not yet satisfied: <placed> scheduled, <remaining> remaining": (
             "The same, while further pods of the group are tried."
         ),
-        "<placed> scheduled, <remaining> remaining": "Part of both: how far the attempt is.",
         'failed to get podGroup <full_name>: podgroup.scheduling.k8s.io "<name>" not found': (
             "The PodGroup went while its pods were being scheduled: create it again."
         ),

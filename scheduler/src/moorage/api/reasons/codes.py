@@ -106,7 +106,7 @@ _RULES: Final[tuple[tuple[str, ReasonCode], ...]] = (
     ),
     (
         r"^pod group is unschedulable|^resource gap|^podGroup \S+ failed recently"
-        r"|^minCount \(\d+\) |^no pods were schedulable|^optimistic rejection"
+        r"|^minCount \(|^no pods were schedulable|^optimistic rejection"
         r"|^rejection in Unreserve|gets rejected due to Pod"
         r"|cannot determine domain|no pods from pod group are assigned",
         _C.GROUP_UNSCHEDULABLE,

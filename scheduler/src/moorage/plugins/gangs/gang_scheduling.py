@@ -91,11 +91,18 @@ class GangScheduling:
         """Reject a group once the members left cannot complete its minimum, in 1.37."""
         terms = self._snapshot.groups.source.terms_of(key)
         minimum = terms.minimum if terms is not None and terms.gang else 1
-        state = f"{progress.placed} scheduled, {progress.remaining} remaining"
-        if progress.placed + progress.remaining < minimum:
-            return unschedulable(f"minCount ({minimum}) cannot be satisfied: {state}")
-        if progress.placed < minimum:
-            return Status(Code.WAIT, (f"minCount ({minimum}) is not yet satisfied: {state}",))
+        placed, remaining = progress.placed, progress.remaining
+        if placed + remaining < minimum:
+            return unschedulable(
+                f"minCount ({minimum}) cannot be satisfied: "
+                f"{placed} scheduled, {remaining} remaining"
+            )
+        if placed < minimum:
+            text = (
+                f"minCount ({minimum}) is not yet satisfied: "
+                f"{placed} scheduled, {remaining} remaining"
+            )
+            return Status(Code.WAIT, (text,))
         return SUCCESS
 
     def events_to_register(self) -> Sequence[EventRegistration]:
