@@ -22,8 +22,8 @@ caller presents a token of the API server, and an answer shows only what the cal
 /moorage/v1/openapi.json` is this page for programs. An answer that is refused is a Kubernetes
 `Status`, with the reason in `message`.
 
-```console
-$ curl --cacert ca.crt -H "Authorization: Bearer $TOKEN" https://ADDRESS:10259/moorage/v1/queue
+```text
+curl --cacert ca.crt -H "Authorization: Bearer $TOKEN" https://ADDRESS:10259/moorage/v1/queue
 ```
 
 """
