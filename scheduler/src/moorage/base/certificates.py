@@ -230,3 +230,13 @@ def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Key
 
 def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
+
+
+def server_names(certificate: bytes) -> tuple[str, ...]:
+    """Return the server names that a certificate is for, PEM; none if they cannot be read."""
+    try:
+        found = x509.load_pem_x509_certificate(certificate).extensions
+        names = found.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
+        return ()
+    return tuple(names.get_values_for_type(x509.DNSName))

@@ -34,11 +34,10 @@ from moorage.cli.render import show_note
 from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bearer
 from moorage.client.http_transport import HttpTransport
 from moorage.client.leaders.address import LeaderAddress
-from moorage.client.leaders.finding import LEASES, find_leader, leader_access
+from moorage.client.leaders.finding import LEASES, find_leader, has_leader, leader_access
 from moorage.client.status import error_from_answer
 from moorage.client.transport import Call
 from moorage.service.questions.question import PREFIX
-from moorage.service.serving.tls import names_of
 
 T = TypeVar("T")
 
@@ -243,8 +242,7 @@ async def scheduler_access(to: QuestionTarget) -> AsyncIterator[tuple[ServerAcce
     try:
         leader, lease = await _leader_of(to, transport, cluster.access.server)
         show_note(f"asking the pod {leader.pod}, which holds the Lease {lease}")
-        name = next(iter(names_of(leader.certificate.encode())), "")
-        async with leader_access(cluster.access, transport, leader, name) as access:
+        async with leader_access(cluster.access, transport, leader) as access:
             yield access, "", f"the scheduler {leader.pod}"
     finally:
         await transport.close()
@@ -345,14 +343,11 @@ def has_scheduler(to: QuestionTarget) -> bool:
     async def look() -> bool:
         transport = HttpTransport(cluster.access, user_agent="moorage-cli")
         try:
-            return await find_leader(transport) is not None
+            return await has_leader(transport)
         finally:
             await transport.close()
 
-    try:
-        return run_loop(look())
-    except MoorageError:
-        return False  # no server answers, or the Leases may not be read
+    return run_loop(look())
 
 
 def is_sandbox(to: QuestionTarget) -> bool:

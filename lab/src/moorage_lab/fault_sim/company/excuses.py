@@ -34,7 +34,7 @@ def node_changes(run: CompanyRun, wave: Wave, until: float) -> list[int]:
         for change in nodes.since(first, len(nodes)) or ()
         if change.type in ("ADDED", "DELETED") or _closes(change)
     ]
-    gone = gone_nodes(run)
+    gone = node_deletions(run)
     changes += [
         change.version
         for change in pods.since(first, len(pods)) or ()
@@ -43,7 +43,7 @@ def node_changes(run: CompanyRun, wave: Wave, until: float) -> list[int]:
     return sorted(version for version in changes if version <= last)
 
 
-def gone_nodes(run: CompanyRun) -> dict[str, int]:
+def node_deletions(run: CompanyRun) -> dict[str, int]:
     """Return the version at which each node went that is gone, by name."""
     log = run.store.shelf(NODES.qualified).log
     return {
@@ -146,7 +146,7 @@ def lost_place(run: CompanyRun, name: str) -> bool:
             bound = min(bound, run.moment_of(change.version))
         elif not node_of(pod) and bound == math.inf:
             nodes.add(nominated_of(pod))
-    gone = [run.moment_of(at) for name, at in gone_nodes(run).items() if name in nodes]
+    gone = [run.moment_of(at) for name, at in node_deletions(run).items() if name in nodes]
     return any(0 <= bound - at < _BINDING_SECONDS for at in gone)
 
 

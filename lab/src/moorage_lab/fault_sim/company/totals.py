@@ -16,12 +16,12 @@ from moorage_lab.fault_sim.company.cluster import WriteCall
 from moorage_lab.fault_sim.company.excuses import (
     device_releases,
     follows_change,
-    gone_nodes,
     is_binding,
     lost_members,
     lost_place,
     met_error,
     node_changes,
+    node_deletions,
 )
 from moorage_lab.fault_sim.company.plan import (
     Plan,
@@ -347,7 +347,7 @@ def _broken_attempts(run: CompanyRun) -> Iterator[Total]:
     """Look for pods of which the scheduler ever said that an attempt met an error."""
     log = run.store.shelf(PODS.qualified).log
     pods = (change.record.decode() for change in log.since(0, len(log)) or ())
-    gone = gone_nodes(run)
+    gone = node_deletions(run)
     names = {name_of(pod) for pod in pods if met_error(pod, gone)}
     if names:
         text = f"attempts met an error: {', '.join(sorted(names)[:5])}"

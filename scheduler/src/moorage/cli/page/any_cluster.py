@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from moorage.base.clock import Clock, SystemClock
-from moorage.base.errors import KubeconfigError, MoorageError, UsageError
+from moorage.base.errors import KubeconfigError, UsageError
 from moorage.base.process import Ending, run_loop, until_ended
 from moorage.base.rng import Streams
 from moorage.cli.ask import is_sandbox, scheduler_access
@@ -25,7 +25,7 @@ from moorage.cli.render import show_note
 from moorage.cli.served_configuration import check_same_cluster
 from moorage.client.auth import ServerAccess
 from moorage.client.http_transport import HttpTransport
-from moorage.client.leaders.finding import find_leader
+from moorage.client.leaders.finding import has_leader
 from moorage.client.transport import Transport
 from moorage.client.writes import Client
 from moorage.config.load import load_config
@@ -84,7 +84,7 @@ async def _served(wanted: Wanted, loaded: LoadedConfiguration, clock: Clock) -> 
     access = choose_cluster(to.kubeconfig, to.context, clock=clock).access
     transport = HttpTransport(access, user_agent=_AGENT)
     try:
-        if not computed and await _has_leader(transport):
+        if not computed and await has_leader(transport):
             await _of_scheduler(wanted)
             return
         sentence = f"a scheduler of {access.server} would see"
@@ -110,14 +110,6 @@ async def _of_scheduler(wanted: Wanted) -> None:
                 await _shown(wanted, source, access, f"{title} sees")
         finally:
             await transport.close()
-
-
-async def _has_leader(transport: Transport) -> bool:
-    """Whether a leader of moorage is found in the cluster."""
-    try:
-        return await find_leader(transport) is not None
-    except MoorageError:
-        return False  # the Leases may not be read
 
 
 @asynccontextmanager

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
+from moorage.api.codec import decode_untyped
+from moorage.api.resources import LEASES as LEASE_OBJECTS
+from moorage.api.resources import resource_path
 from moorage.base.errors import MoorageError, NotFoundError
 from moorage.client.auth import ServerAccess
 from moorage.client.http_transport import HttpTransport
@@ -42,13 +44,12 @@ async def find_leader(
     """
     refusal: MoorageError | None = None
     for namespace, name in leases:
-        path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
-        answer = await transport.request(Call("GET", path))
+        answer = await transport.request(Call("GET", resource_path(LEASE_OBJECTS, namespace, name)))
         if answer.status != 200:
             error = error_from_answer(answer)
             refusal = refusal if isinstance(error, NotFoundError) else error
             continue
-        found = leader_address(json.loads(answer.body))
+        found = leader_address(decode_untyped(answer.body))
         if found is not None:
             return found, f"{namespace}/{name}"
     if refusal is not None:
@@ -56,9 +57,17 @@ async def find_leader(
     return None
 
 
+async def has_leader(transport: Transport) -> bool:
+    """Whether a leader is found; not where no server answers, or no Lease may be read."""
+    try:
+        return await find_leader(transport) is not None
+    except MoorageError:
+        return False
+
+
 @asynccontextmanager
 async def leader_access(
-    access: ServerAccess, transport: HttpTransport, leader: LeaderAddress, server_name: str
+    access: ServerAccess, transport: HttpTransport, leader: LeaderAddress
 ) -> AsyncIterator[ServerAccess]:
     """Open a tunnel to a leader; yield the way to it, with the caller's credentials.
 
@@ -68,21 +77,22 @@ async def leader_access(
         The way to the API server.
     leader
         The leader: its pod, its port, and the certificate that it has to present.
-    server_name
-        A name in this certificate.
 
     Raises
     ------
     MoorageError
         What failed inside the context, with the fault of the tunnel where that was the cause.
     """
+    from moorage.base.certificates import server_names
+
+    certificate = leader.certificate.encode()
     async with forwarded(transport, leader.pod, leader.port) as (port, tunnel):
         try:
             yield ServerAccess(
                 f"https://127.0.0.1:{port}",
                 access.credentials,
-                ca_pem=leader.certificate.encode(),
-                tls_server_name=server_name,
+                ca_pem=certificate,
+                tls_server_name=next(iter(server_names(certificate)), ""),
             )
         except MoorageError as error:
             if tunnel.failure is None:

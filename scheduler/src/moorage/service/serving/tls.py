@@ -160,7 +160,9 @@ class _Offer:
     @property
     def names(self) -> tuple[str, ...]:
         """The server names that the certificate is for."""
-        return self.patterns or names_of(self._pair.certificate)
+        from moorage.base.certificates import server_names
+
+        return self.patterns or server_names(self._pair.certificate)
 
     def renew(self, new_context: Callable[[Pair], ssl.SSLContext], *, anyway: bool) -> bool:
         """Make a new context if the certificate has changed, or anyway; return whether it did."""
@@ -292,18 +294,6 @@ class ServerTls:
             if self._authorities:
                 context.load_verify_locations(cadata=self._authorities)
         return context
-
-
-def names_of(certificate: bytes) -> tuple[str, ...]:
-    """Return the server names that a certificate is for, PEM; none if they cannot be read."""
-    from cryptography import x509
-
-    try:
-        found = x509.load_pem_x509_certificate(certificate).extensions
-        names = found.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
-        return ()
-    return tuple(names.get_values_for_type(x509.DNSName))
 
 
 def load_pair(context: ssl.SSLContext, pair: Pair) -> None:
