@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests import tidy
+
 ROOT = Path(__file__).resolve().parents[1]
 RUN = "moorage.cli.run.command"
 FOLDERS = ("scheduler/src", "sandbox/src", "lab/src")
@@ -74,7 +76,7 @@ def is_upward(each: Import) -> bool:
 
 def imports_of(module: str, text: str) -> Iterator[Import]:
     """Yield what a module imports or names, wherever in its text."""
-    for node in ast.walk(ast.parse(text)):
+    for node in tidy.nodes(text):
         if isinstance(node, ast.Import):
             names = [each.name for each in node.names]
         elif isinstance(node, ast.ImportFrom):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import packages
+from tests import packages, tidy
 
 PARTICIPLES = frozenset(
     ["asked", "counted", "found", "given", "held", "kept", "made", "named", "seen", "told"]
@@ -22,9 +22,9 @@ LINES_MOST = 5
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def participles(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def participles(text: str) -> Iterator[tuple[int, str]]:
     """Yield line and name of everything that is named by a participle and lives long."""
-    for node in ast.walk(tree):
+    for node in tidy.nodes(text):
         if isinstance(node, _Function | ast.ClassDef):
             yield node.lineno, node.name
         if isinstance(node, _Function):
@@ -52,7 +52,7 @@ def _long_locals(function: _Function) -> Iterator[tuple[int, str]]:
     """Yield the locals that are in use for more lines than a participle may live."""
     bound: set[str] = set()
     lines: dict[str, list[int]] = {}
-    for node in ast.walk(function):
+    for node in tidy.within(function):
         if isinstance(node, ast.Name):
             lines.setdefault(node.id, []).append(node.lineno)
             if isinstance(node.ctx, ast.Store):
@@ -68,7 +68,7 @@ def _long_locals(function: _Function) -> Iterator[tuple[int, str]]:
 def _found_in(text: str) -> list[str]:
     return [
         f"{line}: {name}"
-        for line, name in participles(ast.parse(text))
+        for line, name in participles(text)
         if name.lstrip("_").lower() in PARTICIPLES
     ]
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from graphlib import TopologicalSorter
 
-from tests import packages
+from tests import packages, tidy
 
 AMBIGUOUS_MOST = 0.25
 """Share of calls of own methods whose name has five definitions or more. It was 0.40."""
@@ -50,16 +50,16 @@ _BUILT_IN = frozenset(
 )
 
 
-def _methods(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _methods(text: str) -> Iterator[str]:
+    for node in tidy.nodes(text):
         if isinstance(node, ast.ClassDef):
             for each in node.body:
                 if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
                     yield each.name
 
 
-def _calls(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _calls(text: str) -> Iterator[str]:
+    for node in tidy.nodes(text):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             yield node.func.attr
 
@@ -72,9 +72,8 @@ def ambiguous_share(sources: Iterator[str]) -> float:
     definitions: Counter[str] = Counter()
     calls: Counter[str] = Counter()
     for text in sources:
-        tree = ast.parse(text)
-        definitions.update(name for name in _methods(tree) if not name.startswith("__"))
-        calls.update(_calls(tree))
+        definitions.update(name for name in _methods(text) if not name.startswith("__"))
+        calls.update(_calls(text))
     own = {name: count for name, count in calls.items() if name in definitions.keys() - _BUILT_IN}
     many = sum(count for name, count in own.items() if definitions[name] >= 5)
     return many / max(1, sum(own.values()))

@@ -98,6 +98,7 @@ def _found() -> Iterator[tidy.Breach]:
             yield from tidy.parameter_breaches(name, text)
             yield from tidy.banned_breaches(name, text)
             yield from tidy.capability_breaches(name, text, _DECLARED, _READ_PLUGINS)
+            tidy.references(text)  # kept for `orphan_breaches` while the text is taken apart
         if name.startswith(_BUILT_AT_ONCE):
             yield from tidy.outside_breaches(name, text)
         if name.startswith(_KNOW_NO_PLUGIN) and not name.startswith(_REFERENCES):

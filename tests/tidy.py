@@ -11,7 +11,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 MODULE_LINES_MAX = 600
@@ -40,6 +40,7 @@ BANNED = {
     "input": "an option or an argument: nothing waits for a person",
 }
 
+_BANNED_WORD = re.compile(rf"\b(?:{'|'.join(name.rpartition('.')[2] for name in BANNED)})\b")
 _MACHINE_PATH = re.compile(r"(?<![\w.~-])/(?:work|home|Users|root)/[\w.-]+")
 _TODO = re.compile(r"\bTODO\b(?!\(#\d+\))")
 _NEVER = re.compile(r"\b(?:FIXME|XXX|HACK)\b")
@@ -57,14 +58,19 @@ def nodes(text: str) -> tuple[ast.AST, ...]:
 
     What a name is for (`ast.Load`, `ast.Store`) stands in the name and is left out.
     """
-    found: list[ast.AST] = [_tree(text)]
+    return tuple(within(_tree(text)))
+
+
+def within(top: ast.AST) -> list[ast.AST]:
+    """Return a node with all that is in it, outer nodes before inner ones."""
+    found = [top]
     for node in found:  # grows; `ast.walk` takes three times as long
         for value in vars(node).values():
             if isinstance(value, list):
                 found += [each for each in value if isinstance(each, ast.AST)]
             elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
                 found.append(value)
-    return tuple(found)
+    return found
 
 
 class Breach(NamedTuple):
@@ -111,6 +117,8 @@ def parameter_breaches(path: str, text: str) -> Iterator[Breach]:
 
 def banned_breaches(path: str, text: str) -> Iterator[Breach]:
     """Yield every use of a name in `BANNED`, however it was imported."""
+    if not _BANNED_WORD.search(text):
+        return  # most files have none of the words, and taking a text apart is slow
     origin = _imported_names(nodes(text))
     for node in nodes(text):
         if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
@@ -203,7 +211,7 @@ def orphan_breaches(sources: Mapping[str, str], entry_points: frozenset[str]) ->
     """
     wanted: set[str] = set()
     for module, text in sources.items():
-        wanted |= _references(text) - {module}
+        wanted |= references(text) - {module}
     packages = {name.rpartition(".")[0] for name in sources}
     for module in sorted(sources):
         published = any(module == e or module.startswith(f"{e}.") for e in entry_points)
@@ -227,7 +235,7 @@ def plugin_breaches(sources: Mapping[str, str], room: str, registry: str) -> Ite
         the room is what several plugins are written with.
     """
     inside = {m: _imports(text) for m, text in sources.items() if m.startswith(f"{room}.")}
-    plugins = inside.get(registry, set()) & inside.keys() - {registry}
+    plugins = inside.get(registry, frozenset()) & inside.keys() - {registry}
     for plugin in sorted(plugins):
         reached, waiting = {plugin}, [plugin]
         while waiting:
@@ -364,7 +372,8 @@ def _remarks(text: str) -> Iterator[tuple[int, str]]:
                 yield node.body[0].lineno, docstring
 
 
-def _imports(text: str) -> set[str]:
+@cache
+def _imports(text: str) -> frozenset[str]:
     """Return the modules a text imports, and what it takes from them as if it were modules."""
     found: set[str] = set()
     for node in nodes(text):
@@ -373,10 +382,11 @@ def _imports(text: str) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             found.add(node.module)
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
+    return frozenset(found)
 
 
-def _references(text: str) -> set[str]:
+@cache
+def references(text: str) -> frozenset[str]:
     """Return the modules a text may load: by import, or as ``package.module[:attribute]``."""
     constants = (n.value for n in nodes(text) if isinstance(n, ast.Constant))
     return _imports(text) | {v.partition(":")[0] for v in constants if isinstance(v, str)}

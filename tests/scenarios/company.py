@@ -60,9 +60,12 @@ class Company:
         began = self.cluster.seconds
 
         def running() -> int:
-            names = [key.partition("/")[2] for key in self.cluster.placements()]
-            named = [name for name in names if name.startswith(prefix)]
-            return sum(self.cluster.phase_of(name) == "Running" for name in named)
+            names = (key.partition("/")[2] for key in self.cluster.placements())
+            return sum(
+                self.cluster.phase_of(name) == "Running"
+                for name in names
+                if name.startswith(prefix)
+            )
 
         await self.cluster.until(lambda: running() == count, seconds=seconds)
         return self.cluster.seconds - began

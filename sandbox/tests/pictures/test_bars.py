@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from matplotlib.axes import Axes
 
 from moorage.base.errors import UsageError
 from moorage_sandbox.pictures.bars import Bar, Panel, Part, draw, natural, panel, resources_in_use
@@ -104,15 +103,23 @@ def test_a_target_that_cannot_be_drawn_to_is_refused(tmp_path, name, message):
         draw([[panel(NODES, [], "cpu", title="", group_of=app)]], tmp_path / name)
 
 
-def test_a_panel_is_drawn_as_one_artist(tmp_path, monkeypatch):
+@pytest.fixture
+def axes_class():
+    """Import matplotlib when a test wants it: that takes longer than all of the other imports."""
+    from matplotlib.axes import Axes
+
+    return Axes
+
+
+def test_a_panel_is_drawn_as_one_artist(tmp_path, monkeypatch, axes_class):
     drawn = []
-    add = Axes.add_collection
+    add = axes_class.add_collection
 
     def counted(axes, collection, *given, **named):
         drawn.append(len(collection.get_paths()))
         return add(axes, collection, *given, **named)
 
-    monkeypatch.setattr(Axes, "add_collection", counted)
+    monkeypatch.setattr(axes_class, "add_collection", counted)
     nodes = [node(f"n{index}", cpu="4") for index in range(40)]
     pods = [pod(f"p{index}", cpu="1", node_name=f"n{index % 40}") for index in range(100)]
     draw([[panel(nodes, pods, "cpu", title="", group_of=app)]], tmp_path / "x.svg")
@@ -126,15 +133,15 @@ def test_a_panel_is_drawn_as_one_artist(tmp_path, monkeypatch):
         pytest.param(151, {0.0}, id="narrow bars have no outlines"),
     ],
 )
-def test_outlines_do_not_cover_colours(tmp_path, monkeypatch, count, widths):
+def test_outlines_do_not_cover_colours(tmp_path, monkeypatch, axes_class, count, widths):
     found = set()
-    add = Axes.add_collection
+    add = axes_class.add_collection
 
     def noted(axes, collection, *given, **named):
         found.update(collection.get_linewidths())
         return add(axes, collection, *given, **named)
 
-    monkeypatch.setattr(Axes, "add_collection", noted)
+    monkeypatch.setattr(axes_class, "add_collection", noted)
     nodes = [node(f"n{index}", cpu="4") for index in range(count)]
     panels = [[panel(nodes, [pod("p", cpu="1", node_name="n1")], "cpu", title="", group_of=app)]]
     draw(panels, tmp_path / "x.png")

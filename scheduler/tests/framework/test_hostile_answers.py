@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -22,14 +24,18 @@ class Interrupting(Status, frozen=True):
 @pytest.mark.parametrize(
     "answer",
     [
-        pytest.param("a" * 50_000_000, id="a text"),
-        pytest.param(unschedulable("a" * 50_000_000), id="a Status"),
-        pytest.param(unschedulable(*["a" * 1000] * 50_000), id="a Status with 50,000 reasons"),
-        pytest.param(Interrupting(Code.UNSCHEDULABLE, ("a" * 50_000_000,)), id="a subclass"),
+        pytest.param(lambda: "a" * 50_000_000, id="a text"),
+        pytest.param(lambda: unschedulable("a" * 50_000_000), id="a Status"),
+        pytest.param(
+            lambda: unschedulable(*["a" * 1000] * 50_000), id="a Status with 50,000 reasons"
+        ),
+        pytest.param(
+            lambda: Interrupting(Code.UNSCHEDULABLE, ("a" * 50_000_000,)), id="a subclass"
+        ),
     ],
 )
-def test_a_long_reason_is_cut(answer: object) -> None:
-    status = as_status(answer, "Mine")
+def test_a_long_reason_is_cut(answer: Callable[[], object]) -> None:
+    status = as_status(answer(), "Mine")
     assert type(status) is Status
     assert status.code is Code.UNSCHEDULABLE
     assert len(status.message) < 2 * TEXT_MAX

@@ -224,13 +224,16 @@ class VirtualCluster:
 
     def node_of(self, name: str, namespace: str = "default") -> str:
         """Return the node a pod is bound to, "" for none."""
-        found = self.stored_pod(name, namespace)
-        return "" if found is None else str(found["spec"].get("nodeName") or "")
+        return self._selected(name, namespace, "spec.nodeName")
 
     def phase_of(self, name: str, namespace: str = "default") -> str:
         """Return the phase of a pod, "" if it is not there."""
-        found = self.stored_pod(name, namespace)
-        return "" if found is None else str(found.get("status", {}).get("phase") or "")
+        return self._selected(name, namespace, "status.phase")
+
+    def _selected(self, name: str, namespace: str, field: str) -> str:
+        """Return a field that selectors know: decoding a pod each time `until` looks is slow."""
+        record = self.server.store.shelf("pods").get((namespace, name))
+        return "" if record is None else record.fields.get(field, "")
 
     def condition_of(self, name: str, namespace: str = "default") -> tuple[str, str, str]:
         """Return status, reason and message of a pod's PodScheduled condition, "" for absent."""
@@ -242,13 +245,8 @@ class VirtualCluster:
 
     def placements(self) -> dict[str, str]:
         """Return the node of every pod by ``namespace/name``, "" where it has none."""
-        pods: list[Any] = [each.decode() for each in self.server.store.shelf("pods").records("")]
-        return {
-            f"{each['metadata']['namespace']}/{each['metadata']['name']}": each["spec"].get(
-                "nodeName", ""
-            )
-            for each in pods
-        }
+        keys = [each.key for each in self.server.store.shelf("pods").records()]
+        return {f"{namespace}/{name}": self.node_of(name, namespace) for namespace, name in keys}
 
     async def events(self, name: str, *, reason: str = "") -> list[Manifest]:
         """Return the Events about an object of this name, oldest first."""
