@@ -42,7 +42,7 @@ LARGE_ROOMS = {
     "moorage_lab/fault_sim": 28,
     "moorage_lab/fault_sim/invariants": 18,
     "moorage_lab/traces": 27,
-    "moorage_sandbox/controllers": 31,
+    "moorage_sandbox/controllers": 25,
 }
 
 _BUILT_IN = frozenset(

@@ -29,6 +29,7 @@ NO_REPORT = {
     "moorage dashboard": "serves a page until told to end",
     "moorage example-extender": "serves until told to end",
     "moorage drain": "says what it does",
+    "moorage group-controller": "keeps the status of groups until told to end",
     "moorage logs": "prints a log",
     "moorage nodes": "plays nodes until told to end",
     "moorage run": "schedules until told to end",
@@ -180,12 +181,12 @@ def unused_port() -> int:
         return int(unused.getsockname()[1])
 
 
-# The scheduler waits for a server that is not there, as kube-scheduler does.
-WAITS = "moorage run"
+# Programs of a cluster wait for a server that is not there, as kube-scheduler does.
+WAITS = ("moorage run", "moorage group-controller")
 ASKS_A_SERVER = [
     (path, command)
     for path, command in ALL
-    if option(command, "--context") and " ".join(path) != WAITS
+    if option(command, "--context") and " ".join(path) not in WAITS
 ]
 
 

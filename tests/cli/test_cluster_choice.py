@@ -69,6 +69,7 @@ SCHEDULERS_ONLY = ("queue", "explain --attempt")
 NEVER_BY_FOLDER = {
     "run": ("run", "--secure-port", "0"),
     "nodes": ("nodes", "--count", "1"),
+    "group-controller": ("group-controller",),
 }
 
 

@@ -180,6 +180,16 @@ async def _serving(cluster: VirtualCluster, clock: ManualClock, tasks: TaskOwner
     await made.ready()
 
 
+def install_roles(cluster: VirtualCluster, objects: Objects) -> None:
+    """Enforce RBAC in a cluster, with the accounts and roles among some objects."""
+    cluster.server._chain.enforced = True
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    cluster.server.store_object(namespace)
+    for obj in objects:
+        if obj["kind"] in RBAC:
+            cluster.server.store_object(obj)
+
+
 def play(
     scenario: Callable[[VirtualCluster], Any],
     objects: Objects,
@@ -195,13 +205,8 @@ def play(
 
     async def main() -> None:
         cluster = VirtualCluster(clock, nodes=nodes, config=config, around=asking.over)
-        cluster.server._chain.enforced = True
+        install_roles(cluster, objects)
         asking.inner = InProcessTransport(cluster.server, user=ACCOUNT)
-        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-        cluster.server.store_object(namespace)
-        for obj in objects:
-            if obj["kind"] in RBAC:
-                cluster.server.store_object(obj)
         tasks = TaskOwner()
         started = False
         try:

@@ -1,4 +1,4 @@
-"""The README of the Helm chart: every value, from the chart's schema and its defaults."""
+"""What is generated of the Helm chart: its README, and the definitions that it can install."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import yaml
+
+from moorage.kinds.custom.shipped import shipped_definitions
 
 CHART: Final = Path(__file__).resolve().parents[2] / "deploy" / "chart"
 _HEADER: Final = """# The Helm chart
@@ -42,6 +44,14 @@ def chart_page() -> str:
     defaults = yaml.safe_load((CHART / "values.yaml").read_bytes())
     rows = [_row(value, defaults) for value in _values(schema, ()) if value.path != ("global",)]
     return _HEADER + "".join(rows)
+
+
+def definition_files() -> dict[str, str]:
+    """Return the CustomResourceDefinitions of scheduler-plugins as JSON, by file name."""
+    return {
+        f"{each['spec']['names']['plural']}.json": json.dumps(each, indent=1) + "\n"
+        for each in shipped_definitions()
+    }
 
 
 def _values(schema: dict[str, Any], above: tuple[str, ...]) -> Iterator[Value]:

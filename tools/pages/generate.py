@@ -17,7 +17,7 @@ import click
 
 from tools.pages import event_tables, failure_paths, state_tables
 from tools.pages.capabilities_page import capabilities_page
-from tools.pages.chart_page import CHART, chart_page
+from tools.pages.chart_page import CHART, chart_page, definition_files
 from tools.pages.deviations_table import deviations_page
 from tools.pages.example_blocks import pages_with_examples
 from tools.pages.feature_gates_page import feature_gates_page
@@ -43,6 +43,7 @@ CLI_MODULE = "moorage.cli.main"
 COLUMNS = 88
 WATCHING = CHART / "watching"
 """The rules of Prometheus and the dashboards of Grafana, which the chart brings along."""
+DEFINITIONS = CHART / "definitions"
 _CLI_HEADER = """# Command line
 
 <!-- Written by `make docs` from the program's own help. Do not edit. -->
@@ -107,6 +108,7 @@ def pages() -> dict[Path, str]:
     found[REFERENCE / "alerts.md"] = alerts_page()
     found[WATCHING / "rules.yaml"] = rules_file()
     found[CHART / "README.md"] = chart_page()
+    found |= {DEFINITIONS / name: text for name, text in definition_files().items()}
     found |= {WATCHING / "dashboards" / name: text for name, text in dashboard_files().items()}
     return {REFERENCE / "cli.md": cli_page(root_command()), **found} if has_cli() else found
 

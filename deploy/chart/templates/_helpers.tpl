@@ -13,6 +13,18 @@ app.kubernetes.io/component: scheduler
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 
+{{/* Another name: Service, budget and spread of the scheduler are not about these pods. */}}
+{{- define "moorage.groupSelector" -}}
+app.kubernetes.io/name: moorage-group-controller
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "moorage.groupLabels" -}}
+{{ include "moorage.groupSelector" . }}
+app.kubernetes.io/component: controller
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end -}}
+
 {{- define "moorage.image" -}}
 {{- if .Values.image.digest -}}
 {{ .Values.image.repository }}@{{ .Values.image.digest }}

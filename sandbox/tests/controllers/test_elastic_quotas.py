@@ -8,8 +8,8 @@ import pytest
 
 from moorage.api.codec import from_dict
 from moorage.api.resources import ELASTIC_QUOTAS, PODS
+from moorage.controllers.elastic_quotas import quota_used
 from moorage.workloads.objects import Whole
-from moorage_sandbox.controllers.elastic_quotas import quota_used
 from moorage_sandbox.testing.builders import pod, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from sandbox.tests.controllers.cluster import play, stored

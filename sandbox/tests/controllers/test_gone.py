@@ -12,9 +12,9 @@ from moorage.base.clock import ManualClock
 from moorage.base.errors import NotFoundError
 from moorage.base.rng import Streams
 from moorage.client.objects import Key
+from moorage.controllers.controller import Controller, ControllerInputs
+from moorage.controllers.views import View
 from moorage.workloads.objects import Whole
-from moorage_sandbox.controllers.controller import Controller, ControllerInputs
-from moorage_sandbox.controllers.views import View
 from moorage_sandbox.testing.virtual_loop import run_virtual
 
 KEY = ("default", "web")

@@ -10,8 +10,8 @@ from moorage.api.codec import from_dict
 from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS
 from moorage.api.pod import Pod
 from moorage.api.resources import CORE_EVENTS, PODS
+from moorage.controllers.pod_groups import group_of, group_status
 from moorage.workloads.objects import Whole
-from moorage_sandbox.controllers.pod_groups import group_of, group_status
 from moorage_sandbox.testing.builders import pod
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from sandbox.tests.controllers.cluster import every, play, stored

@@ -128,7 +128,7 @@ def test_a_part_that_breaks_ends_the_controllers_with_the_reason(monkeypatch):
             made = _volume_controllers(cluster)
             running = TaskOwner(lambda _name, _error: None).spawn(made.run(), name="controllers")
             await made.ready()
-            monkeypatch.setattr("moorage_sandbox.controllers.views.View.on_add", broken)
+            monkeypatch.setattr("moorage.controllers.views.View.on_add", broken)
             await cluster.create_objects(using("c"))
             async with asyncio.timeout(60):
                 await running

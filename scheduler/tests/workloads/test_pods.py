@@ -10,8 +10,8 @@ from moorage.api.codec import from_dict
 from moorage.api.pod import Pod
 from moorage.base import aio
 from moorage.base.clock import ManualClock, parse_rfc3339
+from moorage.controllers.work_queue import ObjectQueue
 from moorage.workloads.pods import deletion_order, scaled, template_hash
-from moorage_sandbox.controllers.work_queue import ObjectQueue
 from moorage_sandbox.testing.virtual_loop import run_virtual
 
 NOW_NS = parse_rfc3339("2026-01-01T12:00:00Z")

@@ -10,7 +10,7 @@ import pytest
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import ApiError, RefusedError, TransportError, UnauthorizedError
 from moorage.base.rng import Streams
-from moorage.cli.run.scheduling import look_at_server
+from moorage.cli.session import wait_for_server
 from sandbox.tests.apiserver.harness import run_virtual, virtual_clock
 from scheduler.tests.client.fakes import ScriptedTransport, answer, failure
 
@@ -31,7 +31,7 @@ def _look(*script: Any) -> float:
     async def main() -> float:
         clock = virtual_clock()
         began = clock.monotonic_ns()
-        await look_at_server(ScriptedTransport(*script), Streams(1), clock)
+        await wait_for_server(ScriptedTransport(*script), Streams(1), clock)
         return (clock.monotonic_ns() - began) / NS_PER_SECOND
 
     return run_virtual(main())

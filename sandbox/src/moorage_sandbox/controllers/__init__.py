@@ -3,15 +3,14 @@
 Belongs here: what kube-controller-manager and a storage driver do. The room knows the API server
 only through `moorage.client`, so it works against any. Pure functions decide the next writes
 (`moorage.workloads`, and ``autoscaler_metrics`` and ``owner_graph`` here). The other modules watch
-and write:
+and write, on the base that `moorage.controllers` gives every controller:
 
-- ``cluster`` runs all of them over one watch of each kind (``views``).
+- ``cluster`` runs all of them over one watch of each kind.
 - ``workloads`` has the controllers of workloads, nodes and namespaces: ``deployment``,
   ``replica_set``, ``stateful_set``, ``daemon_set``, ``job``, ``autoscaler``, ``node_life``,
   ``accounts``, ``endpoints``, and the garbage collector (``garbage``). Each of them has a queue of
-  keys (``controller``, ``work_queue``). They share ``pod_control``, ``revisions``,
-  ``expectations`` and ``event_budget``.
+  keys. They share ``pod_control``, ``revisions`` and ``expectations``.
 - ``volumes`` binds and makes volumes, and protects those in use (``claim_users``). ``disruption``
-  keeps the status of budgets, ``pod_groups`` that of pod groups. The first two work in rounds over
-  what has changed (``changed_objects``).
+  keeps the status of budgets. These two work in rounds over what has changed
+  (``changed_objects``).
 """

@@ -13,9 +13,9 @@ from typing import Final
 from moorage.api.resources import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
 from moorage.base.errors import ConflictError
 from moorage.client.objects import Key
+from moorage.controllers.controller import Controller, ControllerInputs
+from moorage.controllers.views import View
 from moorage.workloads.objects import Json, Whole
-from moorage_sandbox.controllers.controller import Controller, ControllerInputs
-from moorage_sandbox.controllers.views import View
 
 _ACCOUNT: Final = "default"
 _CERTIFICATE: Final = "kube-root-ca.crt"

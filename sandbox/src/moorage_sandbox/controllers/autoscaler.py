@@ -22,11 +22,11 @@ from moorage.base.clock import rfc3339
 from moorage.base.errors import MoorageError
 from moorage.client.objects import Key
 from moorage.client.requests import MERGE_PATCH, Selection, patch_body
+from moorage.controllers.controller import Controller, ControllerInputs
 from moorage.workloads.autoscaler_limits import Bounded, ScalingMemory
 from moorage.workloads.jobs.job_steps import with_condition
 from moorage.workloads.objects import Json, ViewedPod, Whole
 from moorage_sandbox.controllers.autoscaler_metrics import MetricError, Proposal, Target, propose
-from moorage_sandbox.controllers.controller import Controller, ControllerInputs
 from moorage_sandbox.controllers.scales import scaled_resource
 
 _SYNC_SECONDS: Final = 15.0  # --horizontal-pod-autoscaler-sync-period

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from moorage.api.meta import ApiObject
 from moorage.client.objects import Key, key_of
-from moorage_sandbox.controllers.views import View
+from moorage.controllers.views import View
 
 T = TypeVar("T", bound=ApiObject)
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from moorage.api.pod import Pod, volume_claims
 from moorage.client.objects import Key
+from moorage.controllers.views import View
 from moorage.workloads.objects import ViewedPod
-from moorage_sandbox.controllers.views import View
 
 
 class VolumeClaimUsers:

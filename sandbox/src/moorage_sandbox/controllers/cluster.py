@@ -16,10 +16,10 @@ from moorage.base.clock import Clock
 from moorage.base.rng import Streams
 from moorage.client.events import EventRecorder
 from moorage.client.writes import Client
+from moorage.controllers.controller import ControllerInputs
+from moorage.controllers.views import Views
 from moorage_sandbox.controllers import names
-from moorage_sandbox.controllers.controller import ControllerInputs
 from moorage_sandbox.controllers.disruption import DisruptionController
-from moorage_sandbox.controllers.views import Views
 from moorage_sandbox.controllers.volumes import VolumeControllers
 from moorage_sandbox.controllers.workloads import WorkloadControllers
 

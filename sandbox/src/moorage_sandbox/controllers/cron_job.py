@@ -14,9 +14,9 @@ from moorage.api.schedules.cron_schedule import Schedule, read_schedule
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339, rfc3339
 from moorage.base.errors import NotFoundError
 from moorage.client.objects import Key
+from moorage.controllers.controller import Controller, ControllerInputs
 from moorage.workloads.jobs.job_steps import COMPLETE, finished
 from moorage.workloads.objects import Json, Whole, owner_reference
-from moorage_sandbox.controllers.controller import Controller, ControllerInputs
 
 _SCHEDULED_AT: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 # The sync is this much later than the scheduled time, so that the scheduled time has passed.

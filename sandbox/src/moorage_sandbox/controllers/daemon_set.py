@@ -15,6 +15,7 @@ from moorage.api.resources import DAEMON_SETS, NODES, PODS
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import MoorageError
 from moorage.client.objects import Key
+from moorage.controllers.controller import Controller, ControllerInputs, reference
 from moorage.workloads.daemon_steps import (
     REVISION_LABEL,
     Placement,
@@ -27,7 +28,6 @@ from moorage.workloads.daemon_steps import (
 from moorage.workloads.objects import ViewedPod, Whole
 from moorage.workloads.replicas import min_ready_seconds, next_available
 from moorage.workloads.revisions import Revision
-from moorage_sandbox.controllers.controller import Controller, ControllerInputs, reference
 from moorage_sandbox.controllers.pod_control import PodControl
 from moorage_sandbox.controllers.revisions import Revisions
 

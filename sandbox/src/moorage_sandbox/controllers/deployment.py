@@ -15,6 +15,7 @@ from moorage.api.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 from moorage.base.errors import ConflictError, MoorageError, NotFoundError
 from moorage.client.objects import Key
 from moorage.client.requests import patch_body
+from moorage.controllers.controller import Controller, ControllerInputs
 from moorage.workloads.deployment_status import is_complete, overdue_in, status_due
 from moorage.workloads.deployment_steps import (
     ChangeDeployment,
@@ -33,7 +34,6 @@ from moorage.workloads.deployment_steps import (
 from moorage.workloads.objects import ViewedPod, Whole, owner_reference
 from moorage.workloads.pods import is_finished
 from moorage.workloads.replicas import wanted
-from moorage_sandbox.controllers.controller import Controller, ControllerInputs
 from moorage_sandbox.controllers.pod_control import selector_of
 
 

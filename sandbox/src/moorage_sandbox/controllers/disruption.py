@@ -20,6 +20,7 @@ from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import ConflictError, MoorageError, NotFoundError
 from moorage.client.objects import Key
 from moorage.client.requests import MERGE_PATCH, patch_body
+from moorage.controllers.controller import ControllerInputs
 from moorage.workloads.disruption_steps import (
     BudgetError,
     Due,
@@ -30,7 +31,6 @@ from moorage.workloads.disruption_steps import (
 )
 from moorage.workloads.objects import ViewedPod, Whole
 from moorage_sandbox.controllers.changed_objects import ChangedObjects
-from moorage_sandbox.controllers.controller import ControllerInputs
 from moorage_sandbox.controllers.scales import Scales
 
 _log = logging.getLogger(__name__)

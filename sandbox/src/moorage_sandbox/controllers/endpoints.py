@@ -14,6 +14,8 @@ from moorage.api.pod import Pod
 from moorage.api.resources import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES
 from moorage.base.clock import NS_PER_SECOND
 from moorage.client.objects import Key
+from moorage.controllers.controller import Controller, ControllerInputs
+from moorage.controllers.views import View
 from moorage.workloads.endpoint_steps import (
     LIST_MARK,
     MIRROR_MARK,
@@ -33,8 +35,6 @@ from moorage.workloads.endpoint_steps import (
 )
 from moorage.workloads.objects import Json, ViewedPod, Whole, owner_reference
 from moorage.workloads.pods import is_finished, is_ready
-from moorage_sandbox.controllers.controller import Controller, ControllerInputs
-from moorage_sandbox.controllers.views import View
 
 # The least time between two rounds for one service; a guess. Pods become ready one by one, and
 # each round writes the whole list. By the next round the view shows the slices made in the last.

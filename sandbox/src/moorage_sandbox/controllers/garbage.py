@@ -25,10 +25,10 @@ from moorage.client.objects import Key
 from moorage.client.reflector import Reflector
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.client.writes import Client
+from moorage.controllers.controller import ControllerInputs
+from moorage.controllers.work_queue import WorkQueue
 from moorage.workloads.objects import Whole
-from moorage_sandbox.controllers.controller import ControllerInputs
 from moorage_sandbox.controllers.owner_graph import FOREGROUND, ORPHAN, Item, OwnerGraph, item_of
-from moorage_sandbox.controllers.work_queue import WorkQueue
 
 _log = logging.getLogger(__name__)
 

@@ -17,6 +17,7 @@ from moorage.base.clock import NS_PER_SECOND, rfc3339
 from moorage.base.errors import NotFoundError
 from moorage.client.objects import Key, key_of
 from moorage.client.requests import patch_body
+from moorage.controllers.controller import Controller, ControllerInputs
 from moorage.workloads.jobs.job_bodies import index_bodies, pod_bodies
 from moorage.workloads.jobs.job_indexes import backoff_seconds, fails_by_index
 from moorage.workloads.jobs.job_pods import TRACKED, is_indexed, is_tracked, write_indexes
@@ -37,7 +38,6 @@ from moorage.workloads.jobs.job_steps import (
     with_condition,
 )
 from moorage.workloads.objects import Json, ViewedPod, Whole
-from moorage_sandbox.controllers.controller import Controller, ControllerInputs
 from moorage_sandbox.controllers.pod_control import PodControl, in_batches
 
 _NO_JOB: Final = ""

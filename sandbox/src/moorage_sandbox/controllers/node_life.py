@@ -22,11 +22,11 @@ from moorage.base.clock import NS_PER_SECOND, rfc3339
 from moorage.base.errors import ConflictError, NotFoundError
 from moorage.client.objects import Key, key_of
 from moorage.client.requests import patch_body
+from moorage.controllers.controller import Controller, ControllerInputs
+from moorage.controllers.views import View
 from moorage.workloads.node_steps import eviction_in, silent_conditions, status_of, taints_due
 from moorage.workloads.objects import Json, ViewedPod
 from moorage.workloads.pods import is_finished, time_ns
-from moorage_sandbox.controllers.controller import Controller, ControllerInputs
-from moorage_sandbox.controllers.views import View
 
 _GRACE_SECONDS: Final = 50  # without a heartbeat (node-monitor-grace-period)
 _QUARANTINE_SECONDS: Final = 40.0  # a node may be created again within (podgc)

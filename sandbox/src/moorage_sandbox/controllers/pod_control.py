@@ -22,11 +22,11 @@ from moorage.base.errors import ConflictError, MoorageError, NotFoundError
 from moorage.base.ids import name_suffix
 from moorage.client.objects import key_of
 from moorage.client.requests import Selection, patch_body
+from moorage.controllers.controller import Controller
+from moorage.controllers.views import View
 from moorage.workloads.objects import Json, ViewedPod, Whole, owner_reference
 from moorage.workloads.pods import is_active
-from moorage_sandbox.controllers.controller import Controller
 from moorage_sandbox.controllers.expectations import Expectations, created, deleted
-from moorage_sandbox.controllers.views import View
 
 # Of replica sets and stateful sets, of daemon sets, of Jobs.
 _POD_COUNTS: Final = ("replicas", "currentNumberScheduled", "active", "succeeded", "failed")

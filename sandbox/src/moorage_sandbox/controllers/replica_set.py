@@ -13,6 +13,7 @@ from moorage.api.pod import Pod
 from moorage.api.resources import PODS, REPLICA_SETS, ResourceType
 from moorage.base.errors import MoorageError
 from moorage.client.objects import Key
+from moorage.controllers.controller import Controller, ControllerInputs
 from moorage.workloads.objects import ViewedPod, Whole, owner_reference
 from moorage.workloads.pods import (
     deletion_order,
@@ -25,7 +26,6 @@ from moorage.workloads.replicas import (
     replica_status,
     wanted,
 )
-from moorage_sandbox.controllers.controller import Controller, ControllerInputs
 from moorage_sandbox.controllers.pod_control import PodControl
 
 _BURST: Final = 500  # pods created or deleted in one go, as upstream

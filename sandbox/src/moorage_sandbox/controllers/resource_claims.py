@@ -14,11 +14,11 @@ from moorage.api.pod import Pod
 from moorage.api.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from moorage.base.errors import NotFoundError
 from moorage.client.objects import Key
+from moorage.controllers.controller import Controller, ControllerInputs
+from moorage.controllers.views import View
 from moorage.workloads.claim_steps import POD_CLAIM, claim_of, template_of, unmade
 from moorage.workloads.objects import Json, ViewedPod, Whole
 from moorage.workloads.pods import is_finished
-from moorage_sandbox.controllers.controller import Controller, ControllerInputs
-from moorage_sandbox.controllers.views import View
 
 PROTECTION: Final = "resource.kubernetes.io/delete-protection"
 

@@ -13,10 +13,10 @@ import msgspec
 
 from moorage.api.resources import CONTROLLER_REVISIONS
 from moorage.base.errors import ConflictError, NotFoundError
+from moorage.controllers.controller import Controller, ControllerInputs
 from moorage.workloads.objects import Json, Whole, owner_reference
 from moorage.workloads.pods import template_hash, time_ns
 from moorage.workloads.revisions import History, Revision
-from moorage_sandbox.controllers.controller import Controller, ControllerInputs
 
 
 class Revisions:

@@ -23,10 +23,10 @@ from moorage.api.resources import (
 from moorage.base.errors import MoorageError, NotFoundError
 from moorage.client.objects import Key
 from moorage.client.writes import Client
+from moorage.controllers.views import Views
 from moorage.workloads.disruption_steps import BudgetError, Scale
 from moorage.workloads.objects import Whole
 from moorage_sandbox.controllers.changed_objects import ChangedObjects
-from moorage_sandbox.controllers.views import Views
 
 
 class ScaleError(MoorageError):

@@ -15,6 +15,7 @@ from moorage.api.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from moorage.api.volume import PersistentVolumeClaim
 from moorage.base.errors import ConflictError, MoorageError
 from moorage.client.objects import Key, key_of
+from moorage.controllers.controller import Controller, ControllerInputs
 from moorage.workloads.objects import Json, ViewedPod, Whole
 from moorage.workloads.replicas import min_ready_seconds, next_available
 from moorage.workloads.stateful_steps import (
@@ -26,7 +27,6 @@ from moorage.workloads.stateful_steps import (
     revision_of,
     status_due,
 )
-from moorage_sandbox.controllers.controller import Controller, ControllerInputs
 from moorage_sandbox.controllers.pod_control import PodControl
 from moorage_sandbox.controllers.revisions import Revisions
 

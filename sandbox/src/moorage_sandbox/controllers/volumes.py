@@ -30,6 +30,7 @@ from moorage.base.errors import (
 )
 from moorage.client.objects import Key
 from moorage.client.requests import MERGE_PATCH, Selection, patch_body
+from moorage.controllers.controller import ControllerInputs
 from moorage.workloads.objects import ViewedPod
 from moorage.workloads.volume_steps import (
     Create,
@@ -47,7 +48,6 @@ from moorage.workloads.volume_steps import (
 )
 from moorage_sandbox.controllers.changed_objects import ChangedObjects
 from moorage_sandbox.controllers.claim_users import VolumeClaimUsers, claims_in_use
-from moorage_sandbox.controllers.controller import ControllerInputs
 
 _log = logging.getLogger(__name__)
 

@@ -8,15 +8,17 @@ from functools import cache, partial
 
 from moorage.api.resources import PODS, REPLICATION_CONTROLLERS
 from moorage.base import aio
+from moorage.controllers.controller import Controller, ControllerInputs
+from moorage.controllers.elastic_quotas import ElasticQuotaController
+from moorage.controllers.pod_groups import PodGroupController
+from moorage.controllers.views import Views
 from moorage.workloads.objects import ViewedPod
 from moorage_sandbox.controllers import names
 from moorage_sandbox.controllers.accounts import CertificatePublisher, DefaultAccounts
 from moorage_sandbox.controllers.autoscaler import AutoscalerController
-from moorage_sandbox.controllers.controller import Controller, ControllerInputs
 from moorage_sandbox.controllers.cron_job import CronJobController
 from moorage_sandbox.controllers.daemon_set import DaemonSetController
 from moorage_sandbox.controllers.deployment import DeploymentController
-from moorage_sandbox.controllers.elastic_quotas import ElasticQuotaController
 from moorage_sandbox.controllers.endpoints import EndpointsController, EndpointsMirror
 from moorage_sandbox.controllers.garbage import GarbageCollector
 from moorage_sandbox.controllers.job import JobController
@@ -26,11 +28,9 @@ from moorage_sandbox.controllers.node_life import (
     PodsByNode,
     TaintEviction,
 )
-from moorage_sandbox.controllers.pod_groups import PodGroupController
 from moorage_sandbox.controllers.replica_set import ReplicaSetController
 from moorage_sandbox.controllers.resource_claims import ClaimMaker, ClaimReleaser
 from moorage_sandbox.controllers.stateful_set import StatefulSetController
-from moorage_sandbox.controllers.views import Views
 
 
 class WorkloadControllers:

@@ -21,6 +21,7 @@ _OWN: Mapping[str, str] = {
     "config": "moorage.cli.config:config",
     "dashboard": "moorage.cli.page.command:dashboard",
     "explain": "moorage.cli.explain.command:explain",
+    "group-controller": "moorage.cli.group_controller.command:group_controller",
     "queue": "moorage.cli.queue.command:queue",
     "reason": "moorage.cli.reason.command:reason",
     "run": "moorage.cli.run.command:run",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -9,7 +10,13 @@ import msgspec
 
 from moorage.base.aio import sleep
 from moorage.base.clock import Clock, SystemClock
-from moorage.base.errors import KubeconfigError, MoorageError, RefusedError
+from moorage.base.errors import (
+    ApiError,
+    KubeconfigError,
+    MoorageError,
+    RefusedError,
+    TransportError,
+)
 from moorage.base.process import run_loop
 from moorage.base.rng import Streams
 from moorage.cli.cluster_choice import (
@@ -18,7 +25,9 @@ from moorage.cli.cluster_choice import (
     choose_cluster,
     look_for_cluster,
 )
+from moorage.cli.render import show_note
 from moorage.client.auth import ServerAccess
+from moorage.client.backoff import Backoff, BackoffRule
 from moorage.client.http_transport import HttpTransport, open_transport
 from moorage.client.transport import Transport
 from moorage.client.writes import Client
@@ -133,3 +142,37 @@ async def check_server(access: ServerAccess, clock: Clock) -> None:
         await Client(transport, rng=Streams().stream("client")).read_path("/version")
     finally:
         await transport.close()
+
+
+async def wait_for_server(transport: Transport, streams: Streams, clock: Clock) -> None:
+    """Call the server until it answers, and report failed calls on standard error.
+
+    Raises
+    ------
+    ApiError, TransportError
+        The server cannot be used and waiting does not help: credentials, certificates, a path.
+    """
+    client = Client(transport, rng=streams.stream("client"))
+    backoff = Backoff(BackoffRule(), clock=clock, rng=streams.stream("first call"))
+    has_waited = False
+    while True:
+        try:
+            await client.read_path("/version")
+        except (ApiError, TransportError) as error:
+            if not _may_pass(error):
+                raise
+            seconds = backoff.next_seconds()
+            show_note(f"{error}; trying again in {seconds:.0f} s")
+            has_waited = True
+            await sleep(seconds)
+        else:
+            break
+    if has_waited:
+        show_note("the server answers")
+
+
+def _may_pass(error: ApiError | TransportError) -> bool:
+    """Whether a failure may end by itself: a server that is down, busy or starting."""
+    if isinstance(error, ApiError):
+        return error.code >= 500 or error.code == 429
+    return not isinstance(error.__cause__, ssl.SSLError)

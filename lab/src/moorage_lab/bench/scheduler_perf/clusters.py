@@ -17,6 +17,7 @@ from moorage.base.rng import Streams
 from moorage.client.transport import Transport
 from moorage.client.writes import Client
 from moorage.config.own import LoadedConfiguration
+from moorage.controllers.controller import ControllerInputs
 from moorage.framework.containment import Containment
 from moorage.framework.registry import Registry
 from moorage.observe.access import AccessFacts
@@ -31,7 +32,6 @@ from moorage_sandbox.cluster.assembly import (
 )
 from moorage_sandbox.cluster.in_process import Handling, InProcessTransport
 from moorage_sandbox.cluster.schedulers import scheduler_over
-from moorage_sandbox.controllers.controller import ControllerInputs
 from moorage_sandbox.controllers.garbage import GarbageCollector
 from moorage_sandbox.controllers.resource_claims import ClaimMaker, ClaimReleaser
 from moorage_sandbox.controllers.volumes import VolumeControllers

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-import ssl
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,9 +13,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from moorage.base.aio import TaskOwner, being_cancelled, sleep
+from moorage.base.aio import TaskOwner, being_cancelled
 from moorage.base.clock import Clock, SystemClock
-from moorage.base.errors import ApiError, ConfigError, TransportError, UsageError
+from moorage.base.errors import ConfigError, UsageError
 from moorage.base.ids import new_uid
 from moorage.base.rng import Streams
 from moorage.cli.checking import check_config
@@ -28,14 +27,13 @@ from moorage.cli.run.reloading import Read, Reloading, WatchedFiles, watched_fil
 from moorage.cli.run.scheduler_options import NOBODY, SchedulerOptions, StartListeners
 from moorage.cli.run.serving import Begun, Port, health_server, metric_pages, port_of
 from moorage.cli.run.start_line import tell_start
+from moorage.cli.session import wait_for_server
 from moorage.client.auth import ServerAccess, is_server_url, without_user
-from moorage.client.backoff import Backoff, BackoffRule
 from moorage.client.guard import WriteGuard
 from moorage.client.http_transport import open_transport
 from moorage.client.kubeconfig import find_access
 from moorage.client.leaders.address import LeaderAddress, own_pod
 from moorage.client.transport import CallListener, Transport
-from moorage.client.writes import Client
 from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration, with_groups
 from moorage.config.types import KubeSchedulerConfiguration
@@ -93,7 +91,7 @@ async def schedule(
     transport = scheduler_transport(config.scheduler, access, clock, guard, listener=calls)
     try:
         # 3. Assemble the scheduler, once the server has answered and taken the credentials.
-        await look_at_server(transport, streams, clock)
+        await wait_for_server(transport, streams, clock)
         scheduler = assemble(
             known.config,
             known.registry,
@@ -340,37 +338,3 @@ def scheduler_transport(
         guard=guard,
         listener=listener,
     )
-
-
-async def look_at_server(transport: Transport, streams: Streams, clock: Clock) -> None:
-    """Call the server until it answers, and report failed calls on standard error.
-
-    Raises
-    ------
-    ApiError, TransportError
-        The server cannot be used and waiting does not help: credentials, certificates, a path.
-    """
-    client = Client(transport, rng=streams.stream("client"))
-    backoff = Backoff(BackoffRule(), clock=clock, rng=streams.stream("first call"))
-    waited = False
-    while True:
-        try:
-            await client.read_path("/version")
-        except (ApiError, TransportError) as error:
-            if not _may_pass(error):
-                raise
-            seconds = backoff.next_seconds()
-            show_note(f"{error}; trying again in {seconds:.0f} s")
-            waited = True
-            await sleep(seconds)
-        else:
-            break
-    if waited:
-        show_note("the server answers")
-
-
-def _may_pass(error: ApiError | TransportError) -> bool:
-    """Whether a failure may end by itself: a server that is down, busy or starting."""
-    if isinstance(error, ApiError):
-        return error.code >= 500 or error.code == 429
-    return not isinstance(error.__cause__, ssl.SSLError)

@@ -15,8 +15,8 @@ from moorage.api.quantity import from_nano
 from moorage.api.requests import pod_requests
 from moorage.api.resources import ELASTIC_QUOTAS, PODS
 from moorage.client.objects import Key
+from moorage.controllers.controller import Controller, ControllerInputs
 from moorage.workloads.objects import ViewedPod, Whole
-from moorage_sandbox.controllers.controller import Controller, ControllerInputs
 
 _BYTES: Final = ("memory", "ephemeral-storage", "hugepages-")
 

@@ -20,9 +20,9 @@ from moorage.api.pod import Pod
 from moorage.api.resources import PODS
 from moorage.base.clock import NS_PER_SECOND, rfc3339
 from moorage.client.objects import Key
+from moorage.controllers.controller import Controller, ControllerInputs
 from moorage.workloads.objects import ViewedPod, Whole
 from moorage.workloads.pods import is_finished, time_ns
-from moorage_sandbox.controllers.controller import Controller, ControllerInputs
 
 PENDING: Final = "Pending"
 SCHEDULING: Final = "Scheduling"

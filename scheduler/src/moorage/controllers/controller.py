@@ -24,10 +24,10 @@ from moorage.client.events import EventRecorder
 from moorage.client.objects import Key
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.client.writes import Client
+from moorage.controllers.event_budget import EventBudget
+from moorage.controllers.views import View, Views
+from moorage.controllers.work_queue import ObjectQueue
 from moorage.workloads.objects import Json, Whole
-from moorage_sandbox.controllers.event_budget import EventBudget
-from moorage_sandbox.controllers.views import View, Views
-from moorage_sandbox.controllers.work_queue import ObjectQueue
 
 _log = logging.getLogger(__name__)
 

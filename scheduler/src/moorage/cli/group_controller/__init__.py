@@ -1,0 +1,1 @@
+"""``moorage group-controller``: keeps the status of groups and elastic quotas."""
