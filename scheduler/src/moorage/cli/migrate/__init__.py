@@ -1,0 +1,1 @@
+"""``moorage migrate``: gives some of the pods to another scheduler; `policy` is what it writes."""
