@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from moorage.base.running_sandboxes import find
+from moorage.cli.what_if.source import drop_ended_jobs
+from moorage.what_if.lists import read_objects
 from moorage_sandbox.testing.builders import Manifest, node_manifest
 from sandbox.tests.sandbox.process import Up
 from scheduler.tests.what_if.cluster import bare as bare_pod
@@ -184,6 +186,23 @@ def test_capacity_of_files(bare: Type) -> None:
 def test_nothing_waits(bare: Type) -> None:
     _dump()
     assert _type(bare, "capacity") == (0, "No pod waits.\n", "")
+
+
+def test_jobs_that_have_ended_are_not_sent_along() -> None:
+    """A cluster may keep thousands of them, and they make no pods any more."""
+    jobs = [
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": kind.lower(), "namespace": "default"},
+            "status": {"conditions": [{"type": kind, "status": "True"}]},
+        }
+        for kind in ("Complete", "Failed", "Suspended", "FailureTarget")
+    ]
+    objects = read_objects(json.dumps(jobs).encode(), "test")
+    drop_ended_jobs(objects)
+    names = [name for _namespace, name in objects.manifests["batch", "Job"]]
+    assert names == ["suspended", "failuretarget"]
 
 
 @pytest.mark.slow

@@ -352,6 +352,7 @@ def test_a_course_can_be_told_to_programs() -> None:
         "drainFlags",
         "orderMatters",
         "volumesAnywhere",
+        "jobPods",
     }
 
 

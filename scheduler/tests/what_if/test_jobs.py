@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage.what_if.change import AddTaint, Change, Delete, Drain, RemoveNode
+from moorage.what_if.change import AddTaint, Apply, Change, Delete, Drain, RemoveNode
 from moorage.what_if.consequences import ChangeComparison
 from moorage.what_if.course import try_steps
 from moorage_sandbox.testing.builders import Manifest
@@ -134,3 +134,27 @@ def test_a_pod_of_another_owner_is_there_before_that_of_a_job() -> None:
     course = try_steps(world, [Delete("Pod", "default", "train-0")])
     assert [each.pod for each in course.starts] == ["default/waits"]
     assert [each.to_node for each in course.moves] == ["n2"]
+
+
+@pytest.mark.parametrize(
+    "change", [pytest.param(Drain("n1"), id="drain"), pytest.param(RemoveNode("n1"), id="remove")]
+)
+def test_nobody_knows_what_another_controller_does_for_a_job(change: Change) -> None:
+    """A Job that another controller manages gets no pods from the Job controller."""
+    course = _course(_job(managedBy="example.com/queue"), change)
+    owner = "Job train (managed by example.com/queue)"
+    assert [each.owner for each in course.lost] == [owner]
+    assert course.worse == (f"1 pod may be lost: {owner} is not known to make another",)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "names"),
+    [
+        pytest.param("4", ("default/train-0", "default/train-1"), id="a pod waits"),
+        pytest.param("1", (), id="no pod waits"),
+    ],
+)
+def test_pods_of_jobs_are_named_where_other_pods_wait(cpu: str, names: tuple[str, ...]) -> None:
+    """No container ends in a what-if, so a pod that waits may start earlier than it seems."""
+    course = _course(_job(), Apply(bare("new", cpu=cpu)), nodes=2)
+    assert course.job_pods == names

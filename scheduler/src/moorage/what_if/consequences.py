@@ -127,6 +127,9 @@ class ChangeComparison(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     volumes_anywhere
         Volume claims, as namespace and name, whose volumes a driver makes before a pod is placed,
         nobody knows where: they are taken to be usable on every node.
+    job_pods
+        The pods of Jobs on nodes, if any pod waits: they are taken not to end, and pods that wait
+        may start when they do.
     is_quiet
         Whether everything came to rest; if not, pods are tried again and again.
     nodes, zones
@@ -147,6 +150,7 @@ class ChangeComparison(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     drain_flags: tuple[FlagNeed, ...] = ()
     order_matters: bool = False
     volumes_anywhere: tuple[Prose, ...] = ()
+    job_pods: tuple[PodName, ...] = ()
 
     @property
     def worse(self) -> tuple[str, ...]:

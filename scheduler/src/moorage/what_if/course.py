@@ -154,6 +154,7 @@ def tried(rehearsal: Rehearsal, steps: Sequence[Step], *, order: int = 0) -> Tri
             FlagNeed(flag, tuple(sorted(pods))) for flag, pods in sorted(scene.flags.items())
         ),
         volumes_anywhere=tuple("/".join(key) for key in sorted(scene.volumes.without_topology)),
+        job_pods=_job_pods(rehearsal) if difference_found.newly or difference_found.still else (),
     )
     victims = sum(each.by is not None for each in rehearsal.evictions.values())
     together = len(difference_found.leavers) > 1 or victims > 1 or scene.bounds.is_contended
@@ -294,10 +295,10 @@ class _Difference:
         if not by:
             self.leavers.add(_owner(old))
         failure = self._jobs.failures.get(_owner(old), "")
-        if new is None and (first.ended or (is_of_job(old) and not failure)):
+        unknown = unknown_owner(first.pod) or self._jobs.foreign_manager(old)
+        if new is None and (first.ended or (is_of_job(old) and not (failure or unknown))):
             self.ended.append(old.full_name)
         elif new is None:
-            unknown = unknown_owner(first.pod)
             self.lost.append(Loss(old.full_name, node_name, by, unknown, failure))
         elif new.spec.node_name:
             to_node = new.spec.node_name
@@ -326,6 +327,12 @@ class _Difference:
         while uid in evictions and evictions[uid].successor:
             uid = evictions[uid].successor
         return uid
+
+
+def _job_pods(rehearsal: Rehearsal) -> tuple[str, ...]:
+    """Return the names of the pods of Jobs that run."""
+    pods = rehearsal.objects.scheduled_pods
+    return tuple(sorted(pod.full_name for pod in pods if is_of_job(pod)))
 
 
 def _owner(pod: Pod) -> str:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from moorage.api import resources
-from moorage.api.codec import decode_untyped
+from moorage.api.codec import decode, decode_untyped
 from moorage.api.resources import ResourceType
 from moorage.base.errors import ApiError, MoorageError, UsageError
 from moorage.cli.ask import SchedulerLink, has_scheduler, read_answer, run_asking
@@ -36,8 +36,11 @@ from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration
 from moorage.what_if.lists import Objects
 from moorage.what_if.policies import not_evaluated
+from moorage.what_if.remaking import JOB
 from moorage.what_if.wire import LIMIT_REASON, Manifest
 from moorage.what_if.world import World
+from moorage.workloads.jobs.job_steps import finished
+from moorage.workloads.objects import Whole
 
 A = TypeVar("A", bound=msgspec.Struct)
 
@@ -61,6 +64,9 @@ _SENT = {
     "ReplicaSet": (resources.REPLICA_SETS,),
     "ReplicationController": (resources.REPLICATION_CONTROLLERS,),
 }
+
+
+_COUNT_ENDED_JOBS = frozenset({"Job", "ResourceQuota"})
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -193,14 +199,21 @@ def ask_scheduler(
 
 
 def _manifests(source: Source, owners: Iterable[str]) -> tuple[Manifest, ...]:
-    """Read the owners of pods from the API server; none where they cannot be read."""
+    """Read the owners of pods from the API server; none where they cannot be read.
+
+    Jobs that have ended make no pods. They are sent only for a change that is about Jobs, or for a
+    quota, which counts them.
+    """
     kinds: dict[ResourceType, None] = dict.fromkeys(_ALWAYS_SENT)
-    for owner in owners:
+    owner_kinds = frozenset(owners)
+    for owner in sorted(owner_kinds):
         kinds |= dict.fromkeys(_SENT.get(owner, ()))
 
     async def work(session: Session) -> Objects:
         objects = Objects()
         await take_kinds(session, tuple(kinds), objects)
+        if not owner_kinds & _COUNT_ENDED_JOBS:
+            drop_ended_jobs(objects)
         await _take_policies(session, objects)
         return objects
 
@@ -214,6 +227,13 @@ def _manifests(source: Source, owners: Iterable[str]) -> tuple[Manifest, ...]:
         show_note(sentence)
     manifests = (each for known in objects.manifests.values() for each in known.values())
     return tuple(_slim(decode_untyped(each)) for each in manifests)
+
+
+def drop_ended_jobs(objects: Objects) -> None:
+    """Remove the Jobs that have ended from the objects."""
+    jobs = objects.manifests.get(JOB, {})
+    for key in [key for key, text in jobs.items() if finished(decode(Whole, text))]:
+        del jobs[key]
 
 
 async def _take_policies(session: Session, objects: Objects) -> None:

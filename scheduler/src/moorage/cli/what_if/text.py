@@ -16,6 +16,9 @@ _LINES_MOST: Final = 20
 _ROWS_MOST: Final = 100
 _NANO: Final = 10**9
 _ANYWHERE: Final = "Get volumes that a driver makes, taken to be usable on every node"
+_JOB_PODS: Final = (
+    "Are taken not to end, though pods that wait may start when these pods of Jobs do"
+)
 _ORDER: Final = (
     "Which pods get a node depends on the order in which their owners make them again; another "
     "order comes out differently."
@@ -76,6 +79,7 @@ def report(course: ChangeComparison, source: str, *, worse: Sequence[str]) -> st
     if course.order_matters:
         parts += [_ORDER, ""]
     parts += _section(_ANYWHERE, list(course.volumes_anywhere))
+    parts += _section(_JOB_PODS, list(course.job_pods))
     if not course.is_quiet:
         parts += ["It does not come to rest: pods are tried again and again.", ""]
     parts += _fullness(course)

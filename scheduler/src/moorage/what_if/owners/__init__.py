@@ -4,4 +4,5 @@ Each uses the planner of the controller (`moorage.workloads`), and puts pods as 
 
 - `workloads`: Deployments and their like; it has the other two, `stateful_sets` and `jobs`.
 - `deletions`: objects with everything they own, and namespaces.
+- `protection`: objects that are in use while they are being deleted.
 """

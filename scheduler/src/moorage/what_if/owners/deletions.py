@@ -25,17 +25,19 @@ def delete_namespace(name: str, *, rehearsal: Rehearsal, workloads: Workloads) -
     rehearsal.settle()
     for (group, kind), found in list(rehearsal.objects.manifests.items()):
         for key in sorted(key for key in found if key[0] == name):
-            workloads.forget_pod(group, kind, key)
-    workloads.forget_pod("", "Namespace", ("", name))
+            workloads.forget_object(group, kind, key)
+    workloads.forget_object("", "Namespace", ("", name))
 
 
 def delete_object(
     group: str, kind: str, key: Key, *, rehearsal: Rehearsal, workloads: Workloads
 ) -> None:
-    """Delete an object of a kind that has no controller here, and what no other object owns."""
+    """Delete an object of a kind that has no controller here, and what no other object owns.
+
+    The garbage collector comes when the object is gone, so not as long as it is only marked.
+    """
     uid = decode(Whole, rehearsal.objects.manifests[group, kind][key]).metadata.uid
-    workloads.forget_pod(group, kind, key)
-    if uid:
+    if workloads.protection.delete_object(group, kind, key) and uid:
         _delete_where(
             lambda meta: {ref.uid for ref in meta.owner_references} == {uid}, rehearsal, workloads
         )

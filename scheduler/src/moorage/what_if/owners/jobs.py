@@ -29,6 +29,7 @@ from moorage.workloads.jobs.job_steps import (
     end_of,
     finished,
     interim,
+    is_ours,
     makes_pods,
     missing,
     tally,
@@ -113,6 +114,17 @@ class Jobs:
         )
         status = msgspec.structs.replace(pod.status, phase="Failed", conditions=conditions)
         return msgspec.structs.replace(pod, metadata=metadata, status=status)
+
+    def foreign_manager(self, pod: Pod) -> str:
+        """Return the Job of a pod and its controller, "" if that is Kubernetes' own."""
+        owner = pod.metadata.controller
+        if owner is None or kind_of(owner) != JOB:
+            return ""
+        text = self._rehearsal.objects.manifests.get(JOB, {}).get((pod.namespace, owner.name))
+        job = None if text is None else decode(Whole, text)
+        if job is None or is_ours(job):
+            return ""
+        return f"Job {job.name} (managed by {job.spec['managedBy']})"
 
     # --- deciding -------------------------------------------------------------------------------
 

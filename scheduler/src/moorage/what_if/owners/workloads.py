@@ -18,6 +18,7 @@ from moorage.what_if.admission import Admission
 from moorage.what_if.bounds import Bounds
 from moorage.what_if.lists import KINDS, Key
 from moorage.what_if.owners.jobs import Jobs
+from moorage.what_if.owners.protection import Protection
 from moorage.what_if.owners.stateful_sets import StatefulSets
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.remaking import group_of
@@ -54,6 +55,8 @@ class Workloads:
     ----------
     jobs
         The Jobs, which may fail when pods leave.
+    protection
+        Deletes objects that pods may be using.
     """
 
     def __init__(self, rehearsal: Rehearsal, admission: Admission, bounds: Bounds) -> None:
@@ -63,6 +66,7 @@ class Workloads:
         self._objects = rehearsal.objects
         self._sets = StatefulSets(rehearsal, bounds)
         self.jobs = Jobs(rehearsal, bounds)
+        self.protection = Protection(rehearsal, self.forget_object)
         self._pod_count = 0
 
     # --- looking --------------------------------------------------------------------------------
@@ -192,14 +196,14 @@ class Workloads:
     def delete_owner(self, kind: str, key: Key) -> None:
         """Delete an owner and everything it owns."""
         owner = self.find(kind, key)
-        self.forget_pod(group_of(kind), kind, key)
+        self.forget_object(group_of(kind), kind, key)
         self._bounds.forget_refused(owner.metadata.uid)
         for each in self._sets_of(owner) if kind == "Deployment" else ():
             self.delete_owner("ReplicaSet", (each.namespace, each.name))
         for pod in self._surplus(self.pods_of(owner), 0):
             self._rehearsal.leave(pod, returns=False)
 
-    def forget_pod(self, group: str, kind: str, key: Key) -> None:
+    def forget_object(self, group: str, kind: str, key: Key) -> None:
         """Remove an object that is neither a node nor a pod."""
         old = self._objects.manifest(group, kind, key)
         resource = None if old is None else by_kind(kind, old["apiVersion"])
