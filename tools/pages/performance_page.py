@@ -70,18 +70,31 @@ _GROWTH_TABLE: Final = """| Size | Decision, us | Pod, us | Peak memory, MiB | D
 _BESIDE: Final = """
 ## Next to kube-scheduler
 
-kube-scheduler 1.36.2 was measured on other days, on machines of this kind with two cores, with a
-real API server on the same cores. These are **not** runs next to ours.
+Both schedulers drained basic pods on 5000 nodes, in turn, through one real API server. Everything
+shared two cores. The processor time is that of the scheduler alone, with its start.
 
-| Workload | kube-scheduler, pods/s | moorage on the same API server, pods/s |
+| Scheduler | Pods/s | CPU, s |
 |---|---|---|
-| SchedulingBasic, 5000 nodes, 10,000 pods | 273 | not measured |
-| SchedulingPodAffinity, 5000 nodes, 5000 pods | 37 | not measured |
-| SchedulingPodAntiAffinity, 5000 nodes, 2000 pods | 59 | not measured |
-| 5000 nodes, pods drained | 130 to 164 | 528 to 667 |
+| kube-scheduler 1.36.2 | 300 to 354 | 7.6 to 8.6 |
+| moorage | 980 to 1180 | 2.1 to 2.4 |
 
-The first three rows are from the design of this project, the last from a comparison of both
-schedulers on one real API server on 2026-11-22.
+The runs are of November 2026, on a machine of the kind above. Earlier runs of both, on 2026-11-22,
+had 130 to 164 and 528 to 667 pods/s. Alone, on another day, kube-scheduler reached in workloads of
+scheduler_perf: 273 pods/s in SchedulingBasic (5000 nodes, 10,000 pods), 37 in SchedulingPodAffinity
+(5000 nodes, 5000 pods), 59 in SchedulingPodAntiAffinity (5000 nodes, 2000 pods).
+
+`tools/compare` in the repository measures it anew, on the machine and with the binaries of your
+choice. It starts each scheduler in turn before the same backlog, and works with any scheduler that
+takes kube-scheduler's flags:
+
+<!-- not run: needs a control plane and kube-scheduler -->
+```console
+$ python -m tools.compare --kubeconfig admin.conf \\
+    --scheduler kube-scheduler=/opt/kubernetes/kube-scheduler --scheduler 'moorage=moorage run'
+```
+
+`--help` says what the API server needs. Without binaries, `moorage up --nodes 0 --empty
+--no-scheduler` is an API server to compare configurations and versions of moorage on.
 """
 _SERVED: Final = "through the API server"
 
