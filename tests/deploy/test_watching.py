@@ -229,6 +229,16 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         _histogram("scheduler_scheduling_algorithm_duration_seconds", "4.096"),
         _histogram("scheduler_scheduling_algorithm_duration_seconds", "0.128"),
     ),
+    "MoorageSlowDecision": (
+        {
+            f"moorage_slow_decisions_total{{{_IN}}}": "0+1x60",
+            f'moorage_latest_slow_decision_seconds{{{_IN}, object="default/a"}}': "0.2x60",
+        },
+        {
+            f"moorage_slow_decisions_total{{{_IN}}}": "0x5 1x55",
+            f'moorage_latest_slow_decision_seconds{{{_IN}, object="default/a"}}': "0.2x60",
+        },
+    ),
     "MoorageErrors": (
         {_ATTEMPTS % "error": "0+6x60", _ATTEMPTS % "scheduled": "0+60x60"},
         {_ATTEMPTS % "error": "0+1x60", _ATTEMPTS % "scheduled": "0+60x60"},

@@ -175,6 +175,20 @@ ALERTS: Final = (
         "that are known.",
     ),
     Alert(
+        "MoorageSlowDecision",
+        f"{series('moorage_latest_slow_decision_seconds')} and on (job, instance) "
+        f"{rate('moorage_slow_decisions_total', window='10m')} > 0",
+        1,
+        "warning",
+        "The decision about pod {{ $labels.object }} took {{ $value | humanizeDuration }}",
+        "One decision took more than 100 ms. Nothing else is decided meanwhile, so the pods behind "
+        "it wait. The alert names the pod of the latest such decision.",
+        "The log has a trace of each such attempt, with the time of each part and plugin. "
+        "`moorage explain pod NAME --attempt 1` shows what was decided.",
+        "A plugin or an extender that is slow for such pods: fix it or remove it. "
+        "[Limits](../limits.md) names the expensive cases that are known.",
+    ),
+    Alert(
         "MoorageErrors",
         "moorage:attempts:error_ratio5m > 0.05",
         5,

@@ -9,6 +9,7 @@ import pytest
 from moorage import plugin
 from moorage.base.clock import ManualClock
 from moorage.base.verbosity import level_of, verbosity_of
+from moorage.observe.attempts import AttemptFacts
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 from moorage_sandbox.testing.plugins import with_plugins
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
@@ -35,11 +36,8 @@ LINES = [
 ]
 
 
-def told(caplog: pytest.LogCaptureFixture, verbosity: int, *, seconds: float = 0) -> list[Any]:
-    """Schedule two pods one after the other, and return what was told, with its verbosity.
-
-    ``seconds`` is what the score of a node takes.
-    """
+def played(seconds: float) -> AttemptFacts:
+    """Schedule two pods one after the other; the score of a node takes some seconds."""
     clock = ManualClock()
 
     @plugin.filter(name="Small")
@@ -53,7 +51,7 @@ def told(caplog: pytest.LogCaptureFixture, verbosity: int, *, seconds: float = 0
 
     config, registry = with_plugins([small, last_name], alone=True)
 
-    async def main() -> None:
+    async def main() -> AttemptFacts:
         nodes = [node_manifest("n1"), node_manifest("n2")]
         async with VirtualCluster(clock, nodes=nodes, config=config, registry=registry) as cluster:
             await cluster.until(lambda: cluster.scheduler.core.snapshot.num_nodes == 2)
@@ -61,10 +59,16 @@ def told(caplog: pytest.LogCaptureFixture, verbosity: int, *, seconds: float = 0
             await cluster.until(lambda: cluster.scheduler.facts.bound == 1)
             await cluster.create_objects(pod_manifest("giant"))
             await cluster.until(lambda: cluster.scheduler.facts.rejected == 1)
+            return cluster.scheduler.facts.attempts
 
+    return run_virtual(main(), clock)
+
+
+def told(caplog: pytest.LogCaptureFixture, verbosity: int, *, seconds: float = 0) -> list[Any]:
+    """Return what is told of two pods, with its verbosity."""
     # Over the whole package: which levels are on is read when the parts are built.
     with caplog.at_level(level_of(verbosity), logger="moorage"):
-        run_virtual(main(), clock)
+        played(seconds)
     return [
         (verbosity_of(each.levelno), each.getMessage())
         for each in caplog.records
@@ -91,3 +95,17 @@ def test_an_attempt_over_100_ms_is_told_with_its_parts(caplog: pytest.LogCapture
 
 def test_an_attempt_of_100_ms_is_not_traced(caplog: pytest.LogCaptureFixture) -> None:
     assert told(caplog, 0, seconds=0.05) == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "count", "latest"),
+    [
+        pytest.param(0.05, 0, None, id="100 ms"),
+        pytest.param(0.06, 1, ("default/small", pytest.approx(0.12)), id="more"),
+    ],
+)
+def test_a_decision_over_100_ms_is_counted_with_its_pod(
+    seconds: float, count: int, latest: tuple[str, Any] | None
+) -> None:
+    facts = played(seconds)
+    assert (facts.slow_decisions, facts.latest_slow_decision) == (count, latest)

@@ -45,6 +45,10 @@ class AttemptFacts:
         )
         """From first attempt to binding, seconds, by number of attempts."""
         self.victims = Histogram(BUCKETS["scheduler_preemption_victims"])
+        self.slow_decisions = 0
+        """Decisions that took longer than what is logged as long."""
+        self.latest_slow_decision: tuple[str, float] | None = None
+        """The pod of the latest of them, as ``namespace/name``, and how long it took, seconds."""
 
     @property
     def under_way(self) -> int:
@@ -63,6 +67,11 @@ class AttemptFacts:
         took_ns = self._clock.monotonic_ns() - began_ns
         self.algorithm.observe(took_ns / NS_PER_SECOND)
         return took_ns
+
+    def decided_slowly(self, pod: str, took_ns: int) -> None:
+        """Note that a decision about a pod, ``namespace/name``, was a long one."""
+        self.slow_decisions += 1
+        self.latest_slow_decision = pod, took_ns / NS_PER_SECOND
 
     def began_ns(self, uid: str) -> int:
         """Return when an attempt under way began, monotonic nanoseconds; 0 if none is."""

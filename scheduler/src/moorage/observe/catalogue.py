@@ -405,6 +405,19 @@ METRICS: Final[tuple[Metric, ...]] = (
         own=True,
     ),
     Metric(
+        "moorage_slow_decisions_total",
+        "counter",
+        "Decisions that took more than 100 ms, during which nothing else was decided",
+        own=True,
+    ),
+    Metric(
+        "moorage_latest_slow_decision_seconds",
+        "gauge",
+        "How long the latest of them took, and about which pod it was (namespace/name)",
+        ("object",),
+        own=True,
+    ),
+    Metric(
         "moorage_pod_groups_waiting",
         "gauge",
         "Pod groups that were tried and have no place",

@@ -87,6 +87,10 @@ def exposition_of(
             for gate in gates_of_version(gates.version)
         ],
         "moorage_failed_attempts_total": attempts.failures.items,
+        "moorage_slow_decisions_total": lambda: [((), float(attempts.slow_decisions))],
+        "moorage_latest_slow_decision_seconds": lambda: (
+            [] if (latest := attempts.latest_slow_decision) is None else [(latest[:1], latest[1])]
+        ),
         "moorage_plugin_failures_total": containment.failures.items,
         "moorage_pod_groups_waiting": lambda: [((), float(len(_group_waits(scheduler))))],
         "moorage_pod_group_longest_wait_seconds": lambda: [

@@ -78,7 +78,7 @@ class Outcomes:
                 trace = self._recorder.traces.trace_of(queued.uid)
             self._recorder.decided(queued, decision, self._histories, took_ns=took_ns)
         if took_ns > LONG_NS:
-            self._trace(profile, queued, took_ns)
+            self._note_slow(profile, queued, took_ns)
         if decision.outcome is Outcome.BIND:
             self._binding_cycles.carry_out(profile, queued, decision)
             return
@@ -101,12 +101,13 @@ class Outcomes:
         began_ns = self._facts.attempts.began_ns(uid)
         return self._plugin_facts.laps(profile.name, since_ns=began_ns)
 
-    def _trace(self, profile: Profile, queued: QueuedPod, took_ns: int) -> None:
+    def _note_slow(self, profile: Profile, queued: QueuedPod, took_ns: int) -> None:
         parts: Mapping[str, int] = {}
         if self._plugin_facts is not None:
             began_ns = self._facts.attempts.began_ns(queued.uid)
             parts = self._plugin_facts.parts(profile.name, since_ns=began_ns)
         namespace, name = queued.key
+        self._facts.attempts.decided_slowly(f"{namespace}/{name}", took_ns)
         trace(ObjectName(name, namespace), took_ns, parts)
 
     def broke(self, queued: QueuedPod, problem: Exception) -> None:
