@@ -212,3 +212,26 @@ def test_the_retention_policy_decides_which_claims_are_deleted(
         await cluster.until(lambda: len(every(cluster, PERSISTENT_VOLUME_CLAIMS)) == after_deletion)
 
     play(scenario, volumes=True)
+
+
+def test_a_claim_that_a_quota_refuses_holds_up_its_own_pod_only():
+    async def scenario(cluster: VirtualCluster) -> None:
+        quota = {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": {"name": "q", "namespace": "default"},
+            "spec": {"hard": {"persistentvolumeclaims": "2"}},
+        }
+        made = workload(
+            "StatefulSet",
+            replicas=3,
+            serviceName="web",
+            volumeClaimTemplates=[CLAIM],
+            podManagementPolicy="Parallel",
+        )
+        await cluster.create_objects(quota, made)
+        await cluster.until(lambda: names(pods(cluster)) == ["web-0", "web-1"], seconds=60)
+        claims = every(cluster, PERSISTENT_VOLUME_CLAIMS)
+        assert names(claims) == ["data-web-0", "data-web-1"]
+
+    play(scenario)

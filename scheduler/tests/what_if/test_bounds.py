@@ -324,3 +324,36 @@ def test_capacity_counts_pods_as_a_limit_range_makes_them() -> None:
     scene = scene_of(Rehearsal(world))
     kinds = capacity_kinds(CapacityBody(like="rs/web"), scene)
     assert room_in(scene, kinds, most=100).fit == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "hard", "fit"),
+    [
+        pytest.param("Job", {"parallelism": 5, "completions": 2}, {}, 3, id="two pods of a Job"),
+        pytest.param("Job", {"parallelism": 2}, {"count/jobs.batch": "1"}, 1, id="one Job"),
+        pytest.param(
+            "Deployment", {}, {"count/replicasets.apps": "2"}, 2, id="a ReplicaSet for each"
+        ),
+    ],
+)
+def test_whole_owners_are_counted_as_their_namespace_takes_them(
+    kind: str, spec: dict[str, Any], hard: dict[str, str], fit: int
+) -> None:
+    """Three nodes take six pods of two cores."""
+    owner = replica_set("new", 1)
+    owner |= {"kind": kind, "apiVersion": "batch/v1" if kind == "Job" else "apps/v1"}
+    owner["spec"] |= spec
+    if kind == "Job":
+        for name in ("replicas", "selector"):
+            del owner["spec"][name]
+        owner["spec"]["template"]["spec"]["restartPolicy"] = "Never"
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q", "namespace": "default", "uid": "q"},
+        "spec": {"hard": hard},
+    }
+    scene = scene_of(Rehearsal(world_of(*([quota] if hard else []))))
+    body = CapacityBody(mix=(owner,), whole=True)
+    room = room_in(scene, capacity_kinds(body, scene), most=100)
+    assert (room.fit, room.refused) == (fit, bool(hard))

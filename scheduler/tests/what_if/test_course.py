@@ -285,12 +285,21 @@ def test_the_set_of_a_deployment_is_not_sized_by_itself(change: Change) -> None:
 
 def test_a_namespace_is_deleted_with_everything_in_it() -> None:
     """No owner in it makes pods again, and the room is free for a pod of another namespace."""
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
-    waiting = bare("waits", namespace="other", cpu="4")
-    world = world_of(namespace, *_WEB, *_FULL[1:], waiting)
-    course = try_steps(world, [Delete("Namespace", "", "default")])
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+    inside = [
+        {**each, "metadata": {**each["metadata"], "namespace": "shop"}}
+        for each in (*_WEB, *_FULL[1:])
+    ]
+    world = world_of(namespace, *inside, bare("waits", cpu="4"))
+    course = try_steps(world, [Delete("Namespace", "", "shop")])
     assert len(course.ended) == 4
-    assert [each.pod for each in course.starts] == ["other/waits"]
+    assert [each.pod for each in course.starts] == ["default/waits"]
+
+
+def test_a_namespace_that_a_server_keeps_is_not_deleted() -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}
+    with pytest.raises(UsageError, match="namespace kube-system may not be deleted"):
+        try_steps(world_of(namespace), [Delete("Namespace", "", "kube-system")])
 
 
 def test_an_object_is_deleted_with_the_pods_that_it_owns() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from moorage.base.clock import rfc3339
-from moorage.what_if.change import AddTaint, Apply, Change, Drain, RemoveNode
+from moorage.what_if.change import AddTaint, Apply, Change, Drain, RemoveNode, Scale
 from moorage.what_if.consequences import ChangeComparison, FlagNeed, Loss, NotEvicted
 from moorage.what_if.course import tried, try_steps
 from moorage.what_if.rehearsal import Rehearsal
@@ -305,3 +305,12 @@ def test_a_preemption_under_way_goes_on() -> None:
         "default/low0 n2",
     ]
     assert [each.pod for each in course.still_pending] == ["default/low1", "default/low2"]
+
+
+def test_a_pod_whose_owner_wants_no_other_any_more_ends() -> None:
+    """Its successor found no node, and went when its owner became smaller."""
+    items = [replica_set("web", 1), pod_of("web", 0, "n1")]
+    steps: list[Change] = [Drain("n1"), Scale("ReplicaSet", "default", "web", 0)]
+    course = try_steps(world_of(*items, nodes=1), steps)
+    assert _fates(course) == {"ended": ["default/web-0"]}
+    assert not course.worse

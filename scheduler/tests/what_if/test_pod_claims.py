@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from moorage.api.codec import encode
 from moorage.api.resources import DEVICE_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_SLICES
 from moorage.what_if.answers import capacity_kinds
 from moorage.what_if.capacity import room_in
@@ -86,3 +87,26 @@ def test_capacity_counts_free_devices() -> None:
     room = room_in(scene, capacity_kinds(CapacityBody(like="rs/web"), scene), most=100)
     assert (room.fit, room.by_node) == (3, {"n1": 1, "n2": 2})
     assert room.message
+
+
+def test_a_quota_bounds_the_claims_from_templates() -> None:
+    """A pod whose claim is refused waits, and says why; the claim of a pod that goes is free."""
+    world = _world({"n1": 4})
+    hard = {"count/resourceclaims.resource.k8s.io": "2"}
+    world.objects.add_json(
+        encode(
+            {
+                "apiVersion": "v1",
+                "kind": "ResourceQuota",
+                "metadata": {"name": "q", "namespace": "default", "uid": "q"},
+                "spec": {"hard": hard},
+            }
+        )
+    )
+    course = try_steps(world, [Scale("ReplicaSet", "default", "web", 3)])
+    assert len(course.starts) == 2
+    (waiting,) = course.newly_pending
+    assert "exceeded quota: q, requested: count/resourceclaims" in waiting.reason
+    scene = scene_of(Rehearsal(world))
+    room = room_in(scene, capacity_kinds(CapacityBody(like="rs/web"), scene), most=100)
+    assert room.fit == 2

@@ -7,11 +7,14 @@ from functools import partial
 import pytest
 
 from moorage.api.pod import Pod
+from moorage.what_if.answers import capacity_kinds
+from moorage.what_if.capacity import room_in
 from moorage.what_if.carrying import CALL_SECONDS
 from moorage.what_if.change import Drain, Scale
 from moorage.what_if.changes import Scene
 from moorage.what_if.course import scene_of, try_steps
 from moorage.what_if.rehearsal import Rehearsal
+from moorage.what_if.wire import CapacityBody
 from moorage.workloads.stateful_steps import REVISION_LABEL
 from moorage_sandbox.testing.builders import Manifest
 from scheduler.tests.what_if.cluster import bare, world_of
@@ -192,3 +195,41 @@ def test_a_set_that_is_deleted_during_its_call_gets_no_pod() -> None:
     rehearsal.call_at(rehearsal.virtual_now_ns + 10**6, deletes)
     assert _course(scene, {0: 0}) == {}
     assert rehearsal.objects.pods == {}
+
+
+def _quota(**hard: str) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "bound", "namespace": "default", "uid": "uid-bound"},
+        "spec": {"hard": hard},
+    }
+
+
+def test_pods_whose_claims_a_quota_refuses_are_not_made() -> None:
+    """The other pods of the set are made, with their claims."""
+    items = [*_with_volumes("WaitForFirstConsumer"), _quota(persistentvolumeclaims="3")]
+    course = try_steps(world_of(*items), [Scale("StatefulSet", "default", "db", 5)])
+    assert [each.pod for each in course.starts] == ["default/db-1", "default/db-2"]
+    assert [each.pod for each in course.newly_pending] == ["default/db-3", "default/db-4"]
+    assert "PersistentVolumeClaim data-db-3 would be refused" in course.newly_pending[0].reason
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["pods like its pods", "sets of three pods"])
+@pytest.mark.parametrize(
+    ("hard", "pods"),
+    [
+        pytest.param({}, 11, id="room of the nodes"),
+        pytest.param({"requests.storage": "5Gi"}, 5, id="room for claims in a quota"),
+    ],
+)
+def test_capacity_counts_pods_with_the_claims_that_their_set_makes(
+    whole: bool, hard: dict[str, str], pods: int
+) -> None:
+    items = _with_volumes("WaitForFirstConsumer")
+    scene = scene_of(Rehearsal(world_of(*items, *([_quota(**hard)] if hard else []))))
+    larger = items[0] | {"spec": items[0]["spec"] | {"replicas": 3}}
+    body = CapacityBody(mix=(larger,), whole=True) if whole else CapacityBody(like="sts/db")
+    room = room_in(scene, capacity_kinds(body, scene), most=100)
+    assert (room.pods, room.fit) == (pods, pods // 3 if whole else pods)
+    assert ("exceeded quota" in room.message) == bool(hard)

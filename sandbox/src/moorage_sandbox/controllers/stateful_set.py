@@ -80,10 +80,19 @@ class StatefulSetController(Controller):
         return next_available(claimed, min_ready_seconds(stateful_set), now_ns)
 
     async def _carry_out(self, stateful_set: Whole, due: Plan) -> None:
-        for claim in due.claims:
-            await self._create_claim(stateful_set, claim)
+        """Write what is due; a claim that cannot be created holds up its own pod only."""
+        problems = dict[str, MoorageError]()
+        for name, claims in due.claims.items():
+            try:
+                for claim in claims:
+                    await self._create_claim(stateful_set, claim)
+            except MoorageError as problem:
+                problems[name] = problem
         await self._control.delete_pods(stateful_set, due.delete)
-        await self._control.create_pods(stateful_set, due.create)
+        ready = [each for each in due.create if each["metadata"]["name"] not in problems]
+        await self._control.create_pods(stateful_set, ready)
+        if problems:
+            raise next(iter(problems.values()))  # the set is tried again after a pause
 
     async def _create_claim(self, stateful_set: Whole, claim: Json) -> None:
         name = claim["metadata"]["name"]

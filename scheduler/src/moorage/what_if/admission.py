@@ -26,6 +26,14 @@ from moorage.what_if.policies import Policies
 _CALLER = User("kubernetes-admin", ("system:masters",))
 
 
+class NotStoredError(UsageError):
+    """An API server would refuse an object; `why` does not name the object."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"{name} would be refused: {why}")
+        self.why = why
+
+
 class Admission:
     """Stores manifests as a server with these objects would.
 
@@ -90,8 +98,10 @@ class Admission:
 
         Raises
         ------
+        NotStoredError
+            The object would be refused.
         UsageError
-            The object would be refused, or its kind is not known.
+            Its kind is not known, or a value has a wrong type.
         """
         kind = kind_of(manifest)
         obj = readable(manifest, kind)
@@ -108,13 +118,12 @@ class Admission:
             kind.prepare_create(obj, self)
             obj = self._mutated(kind, obj)
         except StatusError as error:
-            raise UsageError(f"{name} would be refused: {error}") from error
+            raise NotStoredError(name, str(error)) from error
         faults = kind.validate(obj, None, subresource=None)
         if faults:
-            told = "; ".join(fault.message for fault in faults)
-            raise UsageError(f"{name} would be refused: {told}")
+            raise NotStoredError(name, "; ".join(fault.message for fault in faults))
         if why := self.policy_fault(obj, kind):
-            raise UsageError(f"{name} would be refused: {why}")
+            raise NotStoredError(name, why)
         if kind.resource.kind in _KEEP_STATUS and status:
             obj["status"] = status
         return obj

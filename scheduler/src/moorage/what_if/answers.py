@@ -10,19 +10,24 @@ import msgspec
 
 from moorage.api.codec import from_dict
 from moorage.api.pod import Pod
-from moorage.api.resources import by_name
+from moorage.api.resources import REPLICA_SETS, by_name
 from moorage.base.errors import LimitReachedError, UsageError
 from moorage.what_if.capacity import Kind, need_of, room_in
 from moorage.what_if.changes import Scene, readable_node
 from moorage.what_if.consequences import ChangeComparison
 from moorage.what_if.course import Tried, scene_of, tried
 from moorage.what_if.forks import forked, result_of
+from moorage.what_if.kinds import kind_of
 from moorage.what_if.limits import Limits
+from moorage.what_if.owners.stateful_sets import with_claims_of_its_own
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.remaking import OWNERS
 from moorage.what_if.room import Need, Room
 from moorage.what_if.shapes import Shape, shapes_to_try
 from moorage.what_if.wire import PODS_MOST, Capacity, CapacityBody, Manifest, WhatIfBody
+from moorage.workloads.jobs.job_steps import Tally, wanted_active
+from moorage.workloads.objects import Whole
+from moorage.workloads.replicas import wanted
 
 Branch: TypeAlias = Callable[[Callable[[Rehearsal], bytes]], bytes]
 """Does work with a rehearsal of its own that has just begun, and returns its bytes."""
@@ -188,16 +193,22 @@ def _kind(manifest: Mapping[str, Any], scene: Scene, namespace: str, *, whole: b
     if kind not in OWNERS or kind == "DaemonSet":
         raise UsageError(f"a {kind} has no pods to count; give pods, Deployments and their like")
     stored = scene.admission.stored(manifest, namespace=namespace)
-    spec = stored.get("spec") or {}
-    template = {"metadata": {}, **(spec.get("template") or {})}
+    owner = from_dict(Whole, stored)
+    template = {"metadata": {}, **(owner.spec.get("template") or {})}
     metadata = {
         **template["metadata"],
         "name": f"{stored['metadata']['name']}-pod",
         "namespace": stored["metadata"]["namespace"],
     }
-    body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
-    number = spec.get("replicas", spec.get("parallelism", 1)) if whole else 1
-    return Kind(_pod(scene.admission.stored(body)), int(number or 0))
+    spec = with_claims_of_its_own(template["spec"], owner)
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    pod = _pod(scene.admission.stored(body))
+    if not whole:
+        return Kind(pod)
+    count = wanted_active(owner, Tally()) if kind == "Job" else wanted(owner)
+    shelves = [kind_of(stored).resource.qualified]
+    shelves += [REPLICA_SETS.qualified] * (kind == "Deployment")
+    return Kind(pod, count, stored, tuple(shelves))
 
 
 def _pod(body: Mapping[str, Any]) -> Pod:

@@ -18,8 +18,9 @@ from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import UsageError
 from moorage.kinds.quotas.limit_range import default_from_limit_ranges, limit_faults
-from moorage.what_if.admission import Admission
+from moorage.what_if.admission import Admission, NotStoredError
 from moorage.what_if.carrying import CALL_SECONDS
+from moorage.what_if.kinds import kind_of as kind_rules
 from moorage.what_if.lists import Key, checked_pod, is_finished
 from moorage.what_if.quotas import Quotas
 from moorage.what_if.rehearsal import Rehearsal
@@ -135,15 +136,21 @@ class Bounds:
         """Put a pod as its owner sends it, or keep it as refused."""
         try:
             pod = checked_pod(from_dict(Pod, self._admission.stored(body)))
+        except NotStoredError as error:
+            self.refuse_body(body, error.why)
         except UsageError as error:
-            pod = from_dict(Pod, body)
-            if not pod.name:
-                name = f"{body['metadata']['generateName']}{len(self.refused)}"
-                metadata = msgspec.structs.replace(pod.metadata, name=name)
-                pod = msgspec.structs.replace(pod, metadata=metadata)
-            self._refuse(pod, str(error), invalid=True)
+            self.refuse_body(body, str(error))
         else:
             self._put_pod(pod)
+
+    def refuse_body(self, body: dict[str, Any], why: str) -> None:
+        """Keep a pod as refused that cannot be made for what it is, or for want of its claims."""
+        pod = from_dict(Pod, body)
+        if not pod.name:
+            name = f"{body['metadata']['generateName']}{len(self.refused)}"
+            metadata = msgspec.structs.replace(pod.metadata, name=name)
+            pod = msgspec.structs.replace(pod, metadata=metadata)
+        self._refuse(pod, why, invalid=True)
 
     def remake(self, pod: Pod) -> None:
         """Put the pod that an owner makes for a pod that leaves; admission sees it anew."""
@@ -197,19 +204,19 @@ class Bounds:
             self._failing_ns.setdefault(owner.uid, self._rehearsal.virtual_now_ns)
 
     def stored_claim(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Return a volume claim as it would be stored, and count it.
+        """Return a claim of a pod as it would be stored, and count it.
 
         Raises
         ------
         UsageError
             The claim would be refused.
         """
-        claim = self._admission.stored(body)
-        why = self.fault("persistentvolumeclaims", claim)
+        claim, resource = self._admission.stored(body), kind_rules(body).resource
+        why = self.fault(resource.qualified, claim)
         if why:
             name = claim["metadata"]["name"]
-            raise UsageError(f"PersistentVolumeClaim {name} would be refused: {why}")
-        self.count("persistentvolumeclaims", claim)
+            raise UsageError(f"{resource.kind} {name} would be refused: {why}")
+        self.count(resource.qualified, claim)
         return claim
 
     def refused_of(self, owner_uid: str) -> list[Key]:

@@ -35,10 +35,20 @@ _NODES_AT_ONCE_MOST: Final = 64
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """One kind of pod in a mix: a pod, and how many of it there are in one mix."""
+    """One kind of pod in a mix: a pod, and how many of it there are in one mix.
+
+    Parameters
+    ----------
+    owner
+        The object that makes the pods, one in each mix; None for pods alone.
+    shelves
+        The resources of objects that come with the owner, with their groups: quotas count them.
+    """
 
     pod: Pod
     count: int = 1
+    owner: dict[str, Any] | None = None
+    shelves: tuple[str, ...] = ()
 
 
 def room_for(world: World, mix: Sequence[Kind], *, most: int) -> Room:
@@ -66,6 +76,8 @@ def room_in(scene: Scene, mix: Sequence[Kind], *, most: int) -> Room:
     mixes = 0
     while True:
         for kind in mix:
+            if not filling.takes_owner(kind):
+                return filling.room(mixes)
             left = filling.wanted(kind)
             while left:
                 if filling.placed >= most:
@@ -86,6 +98,7 @@ class _Filling:
 
     def __init__(self, scene: Scene) -> None:
         rehearsal = scene.rehearsal
+        self._scene = scene
         self._bounds = scene.bounds
         self._refused_because = ""
         self._rehearsal = rehearsal
@@ -102,6 +115,18 @@ class _Filling:
         if self._groups.group_of(kind.pod) is None:
             return kind.count
         return max(kind.count, self._groups.minimum_of(kind.pod))
+
+    def takes_owner(self, kind: Kind) -> bool:
+        """Whether its namespace takes the owner of a kind once more; it is counted then."""
+        if kind.owner is None:
+            return True
+        whys = (self._bounds.fault(shelf, kind.owner) for shelf in kind.shelves)
+        self._refused_because = next(filter(None, whys), "")
+        if self._refused_because:
+            return False
+        for shelf in kind.shelves:
+            self._bounds.count(shelf, kind.owner)
+        return True
 
     def place(self, kind: Kind, count: int) -> int:
         """Place one more pod, or a whole group of so many; return how many were placed."""
@@ -135,7 +160,7 @@ class _Filling:
         now = self._rehearsal.current(added)
         if now is not None and now.spec.node_name:
             return {now.spec.node_name: 1}, ""
-        return {}, self._rehearsal.reasons().get(added.uid, "it was not tried")
+        return {}, self._scene.reasons().get(added.uid, "it was not tried")
 
     def _one(self, like: Pod) -> Decision:
         """Decide about one more pod, and put it on its node."""

@@ -18,6 +18,7 @@ from moorage.api.pod import MIRROR, Pod
 from moorage.api.resources import ResourceType
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import UsageError
+from moorage.kinds.cluster.namespace import PERMANENT
 from moorage.what_if.admission import Admission
 from moorage.what_if.bounds import Bounds
 from moorage.what_if.budgets import Budgets
@@ -39,6 +40,7 @@ from moorage.what_if.kinds import is_read_plain, kind_of, readable, resources_of
 from moorage.what_if.lists import KINDS, Key, checked_node, checked_pod
 from moorage.what_if.owners.deletions import delete_namespace, delete_object
 from moorage.what_if.owners.workloads import Workloads
+from moorage.what_if.pod_claims import PodClaims
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.remaking import DAEMON_SET, OWNERS, SCALABLE, is_of_one_node
 from moorage.what_if.remaking import kind_of as kind_of_owner
@@ -69,9 +71,14 @@ class Scene(msgspec.Struct, frozen=True):
     workloads: Workloads
     budgets: Budgets
     bounds: Bounds
+    claims: PodClaims
     volumes: ClaimVolumes
     not_evicted: dict[str, NotEvicted] = msgspec.field(default_factory=dict)
     flags: dict[DrainFlag, list[str]] = msgspec.field(default_factory=dict)
+
+    def reasons(self) -> dict[str, str]:
+        """Return why pods have no node, by uid; a claim that is refused comes first."""
+        return {**self.rehearsal.reasons(), **self.volumes.refused, **self.claims.refused}
 
 
 @singledispatch
@@ -289,6 +296,8 @@ def _delete(change: Delete, on: Scene) -> None:
         on.workloads.check_size(kind.kind, key)
         on.workloads.delete_owner(kind.kind, key)
     elif (kind.group, kind.kind) == ("", "Namespace"):
+        if change.name in PERMANENT:
+            raise UsageError(f"the namespace {change.name} may not be deleted")
         delete_namespace(change.name, rehearsal=on.rehearsal, workloads=on.workloads)
     elif there:
         rehearsal, workloads = on.rehearsal, on.workloads

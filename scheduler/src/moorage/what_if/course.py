@@ -202,10 +202,10 @@ def scene_of(rehearsal: Rehearsal) -> Scene:
         with_policies=True,
     )
     bounds = Bounds(rehearsal, admission)
-    PodClaims(rehearsal, admission)
+    claims = PodClaims(rehearsal, bounds)
     volumes = ClaimVolumes(rehearsal, bounds)
     workloads = Workloads(rehearsal, admission, bounds)
-    return Scene(rehearsal, admission, workloads, Budgets(rehearsal), bounds, volumes)
+    return Scene(rehearsal, admission, workloads, Budgets(rehearsal), bounds, claims, volumes)
 
 
 class _Difference:
@@ -221,7 +221,7 @@ class _Difference:
             predecessor = rehearsal.predecessor_of(each.pod)
             if predecessor:
                 self._refused_after[predecessor] = each
-        self._reasons = rehearsal.reasons()
+        self._reasons = scene.reasons()
         self.starts: list[Start] = []
         self.moves: list[Move] = []
         self.lost: list[Loss] = []
@@ -296,8 +296,8 @@ class _Difference:
             self.leavers.add(_owner(old))
         failure = self._jobs.failures.get(_owner(old), "")
         unknown = unknown_owner(first.pod) or self._jobs.foreign_manager(old)
-        if new is None and (first.ended or (is_of_job(old) and not (failure or unknown))):
-            self.ended.append(old.full_name)
+        if new is None and not (first.lost or failure or unknown):
+            self.ended.append(old.full_name)  # its owner wants no other pod
         elif new is None:
             self.lost.append(Loss(old.full_name, node_name, by, unknown, failure))
         elif new.spec.node_name:

@@ -11,11 +11,12 @@ from typing import Any, Final
 import msgspec
 
 from moorage.api.claims import PodResourceClaimStatus
-from moorage.api.codec import decode, from_dict
+from moorage.api.codec import decode, from_dict, to_dict
 from moorage.api.devices import ResourceClaim, ResourceClaimConsumerReference
 from moorage.api.pod import Pod
-from moorage.api.resources import PODS
-from moorage.what_if.admission import Admission
+from moorage.api.resources import PODS, RESOURCE_CLAIMS
+from moorage.base.errors import UsageError
+from moorage.what_if.bounds import Bounds
 from moorage.what_if.lists import Key
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.workloads.claim_steps import claim_of, template_of, unmade
@@ -32,13 +33,19 @@ class PodClaims:
     ----------
     rehearsal
         Has the pods, the claims and the templates.
-    admission
-        Turns templates into claims.
+    bounds
+        Turns templates into claims, as namespaces allow.
+
+    Attributes
+    ----------
+    refused
+        Uid of a pod -> why its namespace refuses a claim from a template.
     """
 
-    def __init__(self, rehearsal: Rehearsal, admission: Admission) -> None:
+    def __init__(self, rehearsal: Rehearsal, bounds: Bounds) -> None:
         self._rehearsal = rehearsal
-        self._admission = admission
+        self._bounds = bounds
+        self.refused: dict[str, str] = {}
         for pod in rehearsal.objects.pending_pods:
             self._pod_changed(None, pod)
         rehearsal.changes.append(self._pod_changed)
@@ -69,12 +76,16 @@ class PodClaims:
             self._rehearsal.update_pod(msgspec.structs.replace(current, status=status))
 
     def _new_claim(self, pod: Pod, entry: str) -> str:
-        """Make the claim of an entry, and return its name; "" without its template."""
+        """Make the claim of an entry, and return its name, "" where none can be made."""
         templates = self._rehearsal.objects.manifests.get(_TEMPLATES, {})
         text = templates.get((pod.namespace, template_of(pod, entry)))
         if text is None:
             return ""
-        stored = self._admission.stored(claim_of(pod, entry, decode(Whole, text)))
+        try:
+            stored = self._bounds.stored_claim(claim_of(pod, entry, decode(Whole, text)))
+        except UsageError as refusal:
+            self.refused[pod.uid] = str(refusal)
+            return ""
         name = str(stored["metadata"]["name"])
         self._put_claim((pod.namespace, name), from_dict(ResourceClaim, stored))
         return name
@@ -101,6 +112,7 @@ class PodClaims:
             owner = claim.metadata.controller
             if owner is not None and owner.uid == pod.uid:
                 self._rehearsal.remove(_LISTER, key)
+                self._bounds.count(RESOURCE_CLAIMS.qualified, to_dict(claim), -1)
                 continue
             users = [each for each in claim.status.reserved_for if each.uid != pod.uid]
             allocation = claim.status.allocation if users else None

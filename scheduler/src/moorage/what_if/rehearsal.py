@@ -29,7 +29,7 @@ from moorage.what_if.carrying import CALL_SECONDS
 from moorage.what_if.deciding import Deciding
 from moorage.what_if.lists import Key
 from moorage.what_if.live_objects import LiveObjects, fresh
-from moorage.what_if.remaking import is_of_one_node, kind_of, may_return, unknown_owner
+from moorage.what_if.remaking import kind_of, may_return, unknown_owner
 from moorage.what_if.world import World
 
 # A pod of the sandbox is ready that long after its binding; a guess for other clusters.
@@ -64,8 +64,6 @@ class Eviction(msgspec.Struct, frozen=True):
         Uid of the pod that its owner made instead, "" for none.
     lost
         Whether nothing is known to make another: the pod has no owner, or an unknown one.
-    ended
-        Whether the pod ends with its node, as the pods of DaemonSets do.
     deleted
         Whether it was deleted by name, so that nothing says that it was disrupted.
     """
@@ -74,7 +72,6 @@ class Eviction(msgspec.Struct, frozen=True):
     by: Pod | None
     successor: str = ""
     lost: bool = False
-    ended: bool = False
     deleted: bool = False
 
 
@@ -386,11 +383,9 @@ class Rehearsal(LiveObjects):
             return
         self._note_progress()
         owner = current.metadata.controller
-        # Its node is gone already where it goes at once.
-        ended = is_of_one_node(current) and not self._returns(current, at_once=at_once)
         if returns and current.spec.node_name:
             lost = owner is None or bool(unknown_owner(current))
-            eviction = Eviction(current, by, lost=lost, ended=ended, deleted=deleted)
+            eviction = Eviction(current, by, lost=lost, deleted=deleted)
             self.evictions[pod.uid] = eviction
         seconds = self._delete(current, at_once=at_once)
         if not returns or owner is None or not self._returns(current, at_once=at_once):

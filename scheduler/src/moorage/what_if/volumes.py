@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import msgspec
 
-from moorage.api.codec import from_dict
+from moorage.api.codec import from_dict, to_dict
 from moorage.api.meta import ApiObject
 from moorage.api.pod import Pod
-from moorage.api.resources import PERSISTENT_VOLUMES
+from moorage.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
 from moorage.api.volume import BIND_COMPLETED, PersistentVolume, PersistentVolumeClaim
 from moorage.base.errors import UsageError
 from moorage.plugins.volumes.writes import with_claim
@@ -49,6 +49,8 @@ class ClaimVolumes:
 
     Attributes
     ----------
+    refused
+        Uid of a pod -> why its namespace refuses a claim of its ephemeral volumes.
     without_topology
         Claims whose volumes a driver makes, and nobody here knows on which nodes.
     """
@@ -56,6 +58,7 @@ class ClaimVolumes:
     def __init__(self, rehearsal: Rehearsal, bounds: Bounds) -> None:
         self._rehearsal = rehearsal
         self._bounds = bounds
+        self.refused: dict[str, str] = {}
         self.without_topology: dict[Key, None] = {}
         for pod in rehearsal.objects.pending_pods:
             self._pod_changed(None, pod)
@@ -81,7 +84,8 @@ class ClaimVolumes:
             assert isinstance(step, Create), "only claims are made for a pod"
             try:
                 claim = from_dict(PersistentVolumeClaim, self._bounds.stored_claim(step.body))
-            except UsageError:
+            except UsageError as refusal:
+                self.refused[pod.uid] = str(refusal)
                 return  # the pod waits for its claim, as in a cluster
             self._rehearsal.put_object(_CLAIMS, (claim.namespace, claim.name), claim)
 
@@ -91,6 +95,7 @@ class ClaimVolumes:
             owner = claim.metadata.controller
             if owner is not None and owner.uid == pod.uid:
                 self._rehearsal.remove(_CLAIMS, key)
+                self._bounds.count(PERSISTENT_VOLUME_CLAIMS.qualified, to_dict(claim), -1)
                 if claim.spec.volume_name:
                     self._rehearsal.remove(_VOLUMES, ("", claim.spec.volume_name))
 

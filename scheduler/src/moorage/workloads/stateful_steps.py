@@ -39,14 +39,15 @@ class Plan:
     Parameters
     ----------
     claims
-        Claims to create for the new pods, if they do not exist.
+        Name of a pod -> the claims that it needs, to create if they do not exist. A pod whose claim
+        cannot be created is not created either.
     create
         Pods to create.
     delete
         Pods to delete.
     """
 
-    claims: list[Json] = field(default_factory=list)
+    claims: dict[str, list[Json]] = field(default_factory=dict)
     create: list[Json] = field(default_factory=list)
     delete: list[Pod] = field(default_factory=list)
 
@@ -111,7 +112,7 @@ class _Planner:
             self._plan.delete.append(pod)
             return False
         if pod.status.phase == "Pending":
-            self._plan.claims += claims_of(self._set, ordinal)
+            self._plan.claims[pod.name] = claims_of(self._set, ordinal)
         return self._healthy(ordinal)
 
     def _create(self, ordinal: int) -> None:
@@ -122,7 +123,7 @@ class _Planner:
         )
         name = str(self._set.status.get("currentRevision") or "")
         revision = self._history.revision_named(name) if kept else self._history.update
-        self._plan.claims += claims_of(self._set, ordinal)
+        self._plan.claims[f"{self._set.name}-{ordinal}"] = claims_of(self._set, ordinal)
         self._plan.create.append(pod_of(self._set, ordinal, revision))
 
     def _condemn(self, ordinal: int, *, first_unhealthy: list[int]) -> bool:

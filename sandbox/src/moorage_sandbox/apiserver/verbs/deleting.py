@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import msgspec
 
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339, rfc3339
+from moorage.kinds.cluster.namespace import PERMANENT
 from moorage.kinds.kind import Obj, invalid, not_supported
 from moorage.kinds.status import (
     StatusError,
@@ -35,8 +36,6 @@ from moorage_sandbox.storage.record import Record
 
 PODS = "pods"
 NAMESPACES = "namespaces"
-# kube-apiserver's NamespaceLifecycle admission keeps these three.
-_IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 _POLICIES = frozenset({"", "Background", "Foreground", "Orphan"})
 _FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 # Kinds whose pods stay unless the caller says otherwise, for the sake of old clients
@@ -292,7 +291,7 @@ class Deleter:
     def _delete_namespace(
         self, served: Served, record: Record, obj: Obj, *, dry_run: bool
     ) -> Deleted:
-        if record.name in _IMMORTAL:
+        if record.name in PERMANENT:
             why = "this namespace may not be deleted"
             raise forbidden(served.kind.resource, record.name, why)
         meta = obj["metadata"]

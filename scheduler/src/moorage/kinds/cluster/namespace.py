@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from moorage.api import resources
 from moorage.api.names import dns_label_faults, qualified_name_faults
 from moorage.api.resources import ResourceType
@@ -10,6 +12,9 @@ from moorage.kinds.fields import defaults, rules, selectable
 from moorage.kinds.kind import Context, FieldError, invalid
 from moorage.kinds.served import Part, ServedKind
 from moorage.kinds.tree import Json, attach, items, text
+
+PERMANENT: Final = frozenset({"default", "kube-system", "kube-public"})
+"""Namespaces that admission keeps (kubernetes v1.36 admission/namespace/lifecycle)."""
 
 
 def _default_label(obj: Json) -> None:

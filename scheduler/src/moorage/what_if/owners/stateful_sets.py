@@ -7,6 +7,7 @@ from typing import Any, Final
 from moorage.api.codec import decode, from_dict
 from moorage.api.pod import Pod
 from moorage.api.volume import PersistentVolumeClaim
+from moorage.base.errors import UsageError
 from moorage.what_if.bounds import Bounds
 from moorage.what_if.lists import Key
 from moorage.what_if.rehearsal import Rehearsal
@@ -78,17 +79,26 @@ class StatefulSets:
             self._rehearsal.leave(pod, returns=False)
         # The pods of a set that is gone by now would be collected at once.
         if self._text(key) is not None:
-            if due.create:
-                for claim in due.claims:
-                    self._make_claim(claim)
             for body in due.create:
-                self._bounds.make(body)
+                try:
+                    for claim in due.claims[body["metadata"]["name"]]:
+                        self._make_claim(claim)
+                except UsageError as refusal:
+                    self._bounds.refuse_body(body, str(refusal))
+                else:
+                    self._bounds.make(body)
         self._at_work.discard(key)
         if key in self._changed:
             self.sync_soon(key)
 
     def _make_claim(self, body: dict[str, Any]) -> None:
-        """Make a volume claim that does not exist yet."""
+        """Make a volume claim that does not exist yet.
+
+        Raises
+        ------
+        UsageError
+            The claim would be refused.
+        """
         meta = body["metadata"]
         if (meta["namespace"], meta["name"]) in self._rehearsal.objects.lister(_CLAIMS):
             return
@@ -106,6 +116,30 @@ class StatefulSets:
             if owner is not None and owner.uid == uid and ordinal is not None:
                 by_ordinal[ordinal] = pod
         return by_ordinal
+
+
+def with_claims_of_its_own(spec: dict[str, Any], stateful_set: Whole) -> dict[str, Any]:
+    """Return the spec of a pod of a set with volumes that bring along a claim for that pod alone.
+
+    They stand for the claims that the set makes for each of its pods. So it can be counted how many
+    more pods there is room for, while nobody makes the set larger.
+    """
+    templates = stateful_set.spec.get("volumeClaimTemplates") or []
+    names = {each["metadata"]["name"] for each in templates}
+    own = [
+        {
+            "name": each["metadata"]["name"],
+            "ephemeral": {
+                "volumeClaimTemplate": {
+                    "metadata": {"labels": each["metadata"].get("labels") or {}},
+                    "spec": each["spec"],
+                }
+            },
+        }
+        for each in templates
+    ]
+    others = [each for each in spec.get("volumes") or [] if each["name"] not in names]
+    return {**spec, "volumes": [*own, *others]}
 
 
 def _history(stateful_set: Whole, pods: dict[int, Pod]) -> History:

@@ -19,7 +19,7 @@ from moorage.what_if.bounds import Bounds
 from moorage.what_if.lists import KINDS, Key
 from moorage.what_if.owners.jobs import Jobs
 from moorage.what_if.owners.protection import Protection
-from moorage.what_if.owners.stateful_sets import StatefulSets
+from moorage.what_if.owners.stateful_sets import StatefulSets, with_claims_of_its_own
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.remaking import group_of
 from moorage.workloads.daemon_steps import place
@@ -119,7 +119,10 @@ class Workloads:
             owner, kind = self._set_of(owner), "ReplicaSet"
         if kind == "DaemonSet":
             raise UsageError("a DaemonSet has one pod for each node; ask about another kind")
-        return self._admission.stored(self._bodies(kind, owner, 1)[0])
+        body = self._bodies(kind, owner, 1)[0]
+        if kind == "StatefulSet":
+            body["spec"] = with_claims_of_its_own(body["spec"], owner)
+        return self._admission.stored(body)
 
     # --- making and deleting --------------------------------------------------------------------
 
