@@ -34,6 +34,13 @@ COSCHEDULING: Final[tuple[Deviation, ...]] = (
         back="take the label off",
     ),
     Deviation(
+        subject="A group of 1.37 that fits without any eviction, if its members are placed "
+        "otherwise",
+        upstream="is nominated to these places with 0 victims, and waits for an event",
+        here="is placed there at once",
+        why="nothing would wake the group: no pod leaves",
+    ),
+    Deviation(
         subject="Two ElasticQuotas in one namespace",
         upstream="the first counts that the watch shows; a change of either one replaces it, and "
         "deleting either one leaves the namespace without a quota until its next pod",

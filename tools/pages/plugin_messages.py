@@ -262,6 +262,12 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
         "waiting for the preemption for this pod group to be finished": (
             "Wait: pods are being evicted for its group."
         ),
+        "ongoing preemption on nominated nodes": (
+            "Wait: pods are leaving the nodes to which members of its group are nominated."
+        ),
+        "found a placement for podgroup, preempting <> victims": (
+            "Wait: these pods are being evicted for its group."
+        ),
         "pod group for pod not found": (
             "Create the PodGroup that `spec.schedulingGroup` names, in the pod's namespace."
         ),

@@ -31,10 +31,10 @@ The versions are those in which Kubernetes serves the kind in this API version; 
 beta versions of it are not used. The exception is PodGroup: alpha in 1.36 (`v1alpha2`), beta and
 off by default in 1.37 (`v1beta1`, and alpha `v1alpha3`). The API server serves it only with its own
 feature gate, and moorage looks for it only with the gate GenericWorkload. moorage uses the newest
-version that the server serves, and asks again with each list and each new watch. It reads of
-1.37's groups what 1.36 has: `parentCompositePodGroupName` and `preemptionPolicy` have no effect,
-composite groups are not read, and groups are placed and preempt as in 1.36, also with
-`--emulated-version 1.37`. Their condition then is `PodGroupInitiallyScheduled`.
+version that the server serves, and asks again with each list and each new watch. Of 1.37's groups
+`parentCompositePodGroupName` and `preemptionPolicy` have no effect, and composite groups are not
+read. With `--emulated-version 1.37` groups are placed and preempt as in 1.37, and their condition
+is `PodGroupInitiallyScheduled`.
 
 DeviceTaintRule is stable in 1.37. 1.36 has it as `v1beta2`, off by default, and moorage reads that
 version where `v1` is not served. Both are read only with the gate DRADeviceTaintRules, which is on
@@ -78,6 +78,9 @@ otherwise:
 
 | Plugin | Decision of {V1_37} | Gate |
 |---|---|---|
+| DefaultPreemption | A PodDisruptionBudget with an empty selector protects every pod of its \
+namespace, a budget may protect a pod without labels, and a victim uses up no further budget after \
+the first that it breaks. | - |
 """
 _OTHERWISE = f"""
 ## Gates that differ
@@ -107,7 +110,7 @@ def _decisions() -> Iterator[str]:
     """Yield a row for each decision that differs between the two versions."""
     for gate in GATES:
         if gate.decision:
-            yield f"| {gate.plugin} | {gate.decision} | `{gate.name}` |\n"
+            yield f"| {gate.plugin} | {gate.decision} | `{gate.merged_into or gate.name}` |\n"
 
 
 def _differences() -> Iterator[str]:

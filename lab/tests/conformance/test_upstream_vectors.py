@@ -25,6 +25,10 @@ NUMBERS = {
     "events.events_test": 31,
     "gangscheduling.gangscheduling_test": 40,
     "groupcycle.algorithm_podgroup_test": 41,
+    "grouppreemption.manager_test": 10,
+    "grouppreemption.podgrouppreemption_test": 35,
+    "grouppreemption.types_test": 10,
+    "grouppreemption.util_test": 38,
     "imagelocality.image_locality_test": 7,
     "interpodaffinity.filtering_test": 44,
     "interpodaffinity.plugin_test": 25,
@@ -110,6 +114,11 @@ def test_every_vector_names_its_source_and_runs_as_1_37(path):
         pytest.param("members", {"nobody": "Error"}, id="another code of a member"),
         pytest.param("placementFeasible", ["Error"], id="another answer about a group"),
         pytest.param("order", ["nobody"], id="another order of members"),
+        pytest.param("victims", ["nobody"], id="another victim of a group"),
+        pytest.param("nominated", {"nobody": "nowhere"}, id="another nomination of a member"),
+        pytest.param("ranked", [["nobody"]], id="another rank of a victim"),
+        pytest.param("violating", [["nobody"]], id="another victim that a budget protects"),
+        pytest.param("priorities", {"nobody": 1}, id="another priority of a victim"),
     ],
 )
 def test_a_vector_that_expects_something_else_differs(tmp_path, point, other):

@@ -37,6 +37,7 @@ from moorage_lab.conformance.recordings import Json, Scenario
 from moorage_lab.conformance.sampling import run_sampled
 from moorage_lab.conformance.vectors.group_cycle import run_group_cycle
 from moorage_lab.conformance.vectors.group_members import run_members
+from moorage_lab.conformance.vectors.group_preemption import run_group_preemption
 from moorage_lab.conformance.vectors.queue_script import run_queue
 from moorage_lab.conformance.vectors.single_plugin import run_plugin, run_requests
 from moorage_lab.conformance.world import World, failed, plain, signed
@@ -60,6 +61,7 @@ _VECTOR_MODES: Final[Mapping[str, Callable[[Scenario, Registry], Json]]] = {
     "plugin": run_plugin,
     "change": lambda scenario, _registry: run_changes(scenario),
     "groupCycle": lambda scenario, _registry: run_group_cycle(scenario),
+    "groupPreemption": run_group_preemption,
     "members": lambda scenario, _registry: run_members(scenario),
     "queue": lambda scenario, _registry: run_queue(scenario),
     "requests": lambda scenario, _registry: run_requests(scenario),

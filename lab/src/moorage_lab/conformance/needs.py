@@ -24,6 +24,7 @@ BUILT_MODES: Final = frozenset(
         "plugin",
         "change",
         "groupCycle",
+        "groupPreemption",
         "members",
         "queue",
         "requests",

@@ -280,6 +280,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         The members of a group, in mode ``members``.
     group_cycle
         The plugins of a group's cycle, in mode ``groupCycle``.
+    places
+        The nodes of members without the pods that may be evicted, in mode ``groupPreemption``.
     raw
         The scenario as plain values, if whole objects are compared; not part of the recording.
     """
@@ -300,6 +302,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     queue: QueueScript | None = None
     members: GroupMembers | None = None
     group_cycle: GroupCycleScript | None = None
+    places: dict[str, str] = {}
     raw: Json = {}
 
 

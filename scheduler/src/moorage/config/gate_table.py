@@ -262,6 +262,10 @@ GATES: Final[tuple[Gate, ...]] = (
         _BOTH,
         GANG_SCHEDULING,
         merged_into=GENERIC_WORKLOAD,
+        plugin="DefaultPreemption",
+        decision="A group preempts once as a whole: its members are placed as if all pods of less "
+        "priority were gone, and then pods stay if every member keeps its place. A group that is "
+        "evicted as a whole is one victim, also for a single pod, and the group's priority counts.",
     ),
 )
 """Every gate in the reference of the conformance recordings, in the pages, or new in 1.37."""

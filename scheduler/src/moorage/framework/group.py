@@ -127,6 +127,13 @@ class GroupWhatIf(Protocol):
         """Try the whole group again as if these pods were gone; no pod is evicted."""
         ...
 
+    def put_back(self, pods: Sequence[PodInfo]) -> bool:
+        """Put pods back that `without` took away, if the group fits all the same.
+
+        In 1.36 the group is tried again. In 1.37 its members keep the places of `without`.
+        """
+        ...
+
 
 @runtime_checkable
 class GroupPostFilterPlugin(Plugin, Protocol):

@@ -12,13 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moorage.api.codec import from_dict
+from moorage.api.pod import Pod
+from moorage.config.gate_table import V1_36, V1_37
 from moorage.engine.groups import trying
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.framework.runner import PermitOutcome, run_permit
 from moorage.framework.status import Code, Status
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
-from moorage_sandbox.testing.builders import pod
+from moorage_sandbox.testing.builders import pod, pod_manifest
 from scheduler.tests.engine.groups.test_cycle import cluster, decide, members
 
 WHOLE = ("GenericWorkload", "GangScheduling", "WorkloadAwarePreemption")
@@ -103,6 +106,77 @@ def test_nominations_of_a_group_know_all_its_victims(gates: Sequence[str]):
         ("n1", victims),
         ("n0", victims),
     ]
+
+
+def test_1_37_nominates_members_that_were_not_tried_and_evicts_for_all():
+    snapshot, pods = cluster([2, 2]), members([2, 2])
+    put_low(snapshot, 0, [1, 1])
+    put_low(snapshot, 1, [2])
+    found = decide(snapshot, pods, 2, gates=WHOLE[:1], version=V1_37)
+    assert len(found.members) == 2
+    assert found.outcome is GroupOutcome.PREEMPTING
+    assert sorted(pod.name for pod in found.victims) == ["low-0-0", "low-0-1", "low-1-0"]
+    assert found.status.message == (
+        "minCount (2) cannot be satisfied: 0 scheduled, 1 remaining; "
+        "pod group preemption: found a placement for podgroup, preempting 3 victims"
+    )
+    nodes = {each.pod.name: each.nomination for each in found.outcomes(pods)}
+    assert {name: each and each.node_name for name, each in nodes.items()} == {
+        "p0": "n0",
+        "p1": "n1",
+    }
+
+
+def test_1_37_puts_pods_back_next_to_members_that_keep_their_places():
+    # Without any pods both members go to the larger node. In 1.36 the pods of the larger node may
+    # stay, because the members then fit elsewhere; in 1.37 the members stay where they were.
+    victims = {}
+    for version, gates in ((V1_36, WHOLE), (V1_37, WHOLE[:1])):
+        snapshot, pods = cluster([2, 4]), members([1, 1])
+        put_low(snapshot, 0, [1, 1])
+        put_low(snapshot, 1, [2, 2])
+        found = decide(snapshot, pods, 2, gates=gates, version=version)
+        victims[version] = sorted(pod.name for pod in found.victims)
+    assert victims[V1_37] == ["low-1-1"]
+
+
+def test_1_37_places_a_group_at_once_if_every_pod_may_stay():
+    group = {"schedulingGroup": {"podGroupName": "g"}}
+    here = {"nodeSelector": {"kubernetes.io/hostname": "n0"}}
+    pods = [PodInfo(pod("p0", cpu="1", **group)), PodInfo(pod("p1", cpu="3", **group, **here))]
+    snapshot = cluster([3, 8])
+    put_low(snapshot, 1, [7])
+    found = decide(snapshot, pods, 2, gates=WHOLE[:1], version=V1_37)
+    assert (found.outcome, found.victims) == (GroupOutcome.PLACED, ())
+
+
+def test_1_37_evicts_nothing_again_while_victims_leave_a_nominated_node():
+    snapshot, pods = cluster([1, 1]), members([1, 1])
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    leaving = pod_manifest("leaving", cpu="1", priority=-5, node_name="n0")
+    leaving["metadata"]["deletionTimestamp"] = "2100-01-01T00:00:00Z"
+    leaving["status"] = {"conditions": [condition]}
+    snapshot.table.add_pod(PodInfo(from_dict(Pod, leaving)), "n0")
+    put_low(snapshot, 1, [1])
+    snapshot.nominations = {"n0": [pods[0]]}
+    found = decide(snapshot, pods, 2, gates=WHOLE[:1], version=V1_37)
+    assert (found.outcome, found.all_victims) == (GroupOutcome.PREEMPTING, ())
+    assert found.status.message.endswith(
+        "; pod group preemption: ongoing preemption on nominated nodes"
+    )
+    assert [each.nomination for each in found.outcomes(pods)] == [None, None]
+
+
+@pytest.mark.parametrize("version", [V1_36, V1_37])
+def test_only_1_37_preempts_for_a_group_with_a_topology(version: str):
+    snapshot, pods = cluster([1, 1, 1]), members([1, 1])
+    for row in range(3):
+        put_low(snapshot, row, [1])
+    topology = {"schedulingConstraints": {"topology": [{"key": "zone"}]}}
+    gates = ("TopologyAwareWorkloadScheduling", *(WHOLE if version == V1_36 else WHOLE[:1]))
+    found = decide(snapshot, pods, 2, gates=gates, version=version, **topology)
+    victims = sorted(pod.name for pod in found.victims)
+    assert victims == ([] if version == V1_36 else ["low-0-0", "low-2-0"])
 
 
 @settings(max_examples=60, deadline=None)

@@ -19,7 +19,8 @@ from moorage.framework.group import CARRIED_OUT, GROUP_PHASE, ON_TRIAL
 from moorage.framework.handle import Handle
 from moorage.framework.status import Code, ReasonTable
 from moorage.plugins.gangs.gang_scheduling import GangScheduling
-from moorage.plugins.preemption.group import Unit, UnitBudgets
+from moorage.plugins.preemption.group import UnitBudgets
+from moorage.plugins.preemption.victims import Unit
 from moorage.snapshot.group_sources import ApiGroups
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_groups import PodGroups
@@ -102,7 +103,7 @@ class Told(UnitBudgets):
 
 
 def unit(*names: str) -> Unit:
-    return Unit(tuple(PodInfo(pod(name)) for name in names), 0, len(names) > 1)
+    return Unit(tuple(PodInfo(pod(name)) for name in names))
 
 
 @pytest.mark.parametrize(

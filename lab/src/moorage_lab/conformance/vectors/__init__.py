@@ -3,5 +3,6 @@
 - `single_plugin`: one plugin at a time.
 - `queue_script`: the scheduling queue, step by step.
 - `group_cycle`: the cycle of one group with made-up plugins.
+- `group_preemption`: preemption by one group, and the units of its victims.
 - `group_members`: the order of the members of a group.
 """

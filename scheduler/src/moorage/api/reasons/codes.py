@@ -210,7 +210,11 @@ _RULES: Final[tuple[tuple[str, ReasonCode], ...]] = (
     (r"match pod affinity rules", _C.POD_AFFINITY),
     (r"match pod anti-affinity rules", _C.ANTI_AFFINITY),
     (r"existing pods anti-affinity", _C.ANTI_AFFINITY_OF_OTHERS),
-    (r"waiting for the preemption|terminating pod on the nominated", _C.PREEMPTION),
+    (
+        r"waiting for the preemption|terminating pod on the nominated|^ongoing preemption"
+        r"|^found a placement for podgroup",
+        _C.PREEMPTION,
+    ),
     (r"extender", _C.EXTENDER),
 )
 _COMPILED: Final = tuple((re.compile(pattern), code) for pattern, code in _RULES)

@@ -90,12 +90,12 @@ class AskingGroupCycle:
         if isinstance(choice, GroupDecision):
             return choice
         if choice is None:
-            decision = await self._try(pods, Scope())
+            decision = await self._try(pods, self._groups.everywhere)
             return self._explained(self._groups.keep_places(pods, decision))
         while (placement := choice.next()) is not None:
             # Rows may have moved while the placement before this one was tried.
             within = self._now(key, placement.name, preferred=placement.preferred).within
-            decision = await self._try(pods, choice.scope(Scope(), within))
+            decision = await self._try(pods, choice.scope(self._groups.everywhere, within))
             if decision.outcome is GroupOutcome.BROKEN:
                 return decision
             choice.tried(decision)

@@ -16,35 +16,26 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-import msgspec
-
-from moorage.api.pod import Pod
-from moorage.config.gate_table import TOPOLOGY_AWARE, V1_36, WORKLOAD_PREEMPTION
+from moorage.config.gate_table import V1_36, WORKLOAD_PREEMPTION
 from moorage.engine.attempt import Preemption, Scope
 from moorage.engine.cycle import Cycle
-from moorage.engine.decision import Decision, Nomination
+from moorage.engine.decision import Decision
 from moorage.engine.groups.decision import (
     GroupDecision,
     GroupOutcome,
-    Member,
     SearchEnd,
 )
+from moorage.engine.groups.group_preemption import GroupPreemption
 from moorage.engine.groups.near_members import TogetherSearch, near_members
 from moorage.engine.groups.nominated_places import NominatedPlaces
 from moorage.engine.groups.orders import ORDERS, OtherOrders
 from moorage.engine.groups.placements import Placements, shared_rows
 from moorage.engine.groups.places_search import PlacesSearch
 from moorage.engine.groups.trying import MembersOnTrial, Steps
-from moorage.framework.containment import contained
-from moorage.framework.status import Status, unschedulable
+from moorage.framework.status import Status
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.view import NodeView
-
-NO_PLUGIN = "default preemption plugin is not registered, workload aware preemption is disabled"
-CONSTRAINED = (
-    "workload aware preemption is not supported for pod groups with scheduling constraints"
-)
 
 _WITHOUT_PLACES = frozenset({GroupOutcome.REJECTED, GroupOutcome.PREEMPTING})
 
@@ -70,18 +61,19 @@ class GroupCycle:
         self._profile = cycle.profile
         self._snapshot = cycle.snapshot
         self._groups = cycle.snapshot.groups
-        self._explain = explain
         gates = cycle.profile.handle.gates
         self._orders = cycle.profile.handle.group_orders
         self._complete = cycle.profile.handle.complete_groups
-        self._gate = gates(TOPOLOGY_AWARE)
         self.placements = Placements(cycle)
         self._places = PlacesSearch(cycle, self.placements)
         self._nominated = NominatedPlaces(cycle)
         self.preempts = gates(WORKLOAD_PREEMPTION)
         """Whether pods are evicted for a group as a whole."""
-        self._post_filters = cycle.profile.group_post_filters
-        self._of_1_37 = gates.version != V1_36
+        self._preemption = GroupPreemption(cycle, self)
+        # In 1.37 PostFilter is asked about the group as a whole, and about no member.
+        of_members = not self.preempts or gates.version == V1_36
+        self.everywhere = Scope(post_filter=of_members, explain=explain)
+        """The bounds of an attempt for a member that may go anywhere."""
 
     def decide_group(
         self, key: GroupKey, pods: Sequence[PodInfo], *, within: NodeView | None = None
@@ -112,14 +104,13 @@ class GroupCycle:
             scope = Scope(within=within, post_filter=False)
             decision = yield from self._in_placements(key, pods, scope)
             return (yield from self._in_other_orders(key, pods, decision, within=within))
-        decision = yield from self._in_placements(key, pods, Scope(explain=self._explain))
+        decision = yield from self._in_placements(key, pods, self.everywhere)
         decision = yield from self._in_other_orders(key, pods, decision)
         decision = yield from self._keeping_places(pods, decision)
         if decision.outcome is GroupOutcome.REJECTED and self._searches(key):
-            scope = Scope(explain=self._explain)
-            decision = yield from self._near_one_another(key, pods, decision, scope)
+            decision = yield from self._near_one_another(key, pods, decision, self.everywhere)
         if self.preempts and decision.outcome is GroupOutcome.REJECTED:
-            decision = self._preempted(key, pods, decision)
+            decision = self._preemption.preempted(key, pods, decision)
         return decision
 
     def would_fit(self, pods: Sequence[PodInfo], least: int) -> bool:
@@ -146,7 +137,7 @@ class GroupCycle:
         return False
 
     def decide_without(
-        self, key: GroupKey, pods: Sequence[PodInfo], uids: Collection[str]
+        self, key: GroupKey, pods: Sequence[PodInfo], uids: Collection[str] = ()
     ) -> GroupDecision:
         """Decide as if some pods on nodes were gone; no other pod is evicted for the group."""
         with self._snapshot.trial() as trial:
@@ -266,7 +257,8 @@ class GroupCycle:
                 others.append(pod)
             else:
                 yield decision
-        yield from map(self.cycle.decide, others)
+        for pod in others:
+            yield self.cycle.decide(pod, self.everywhere)
 
     # -- one try -------------------------------------------------------------------------------
 
@@ -299,43 +291,19 @@ class GroupCycle:
                 yield tried
             return tried.group_decision()
 
-    # -- making room for the whole group -------------------------------------------------------
+    def decide_at(self, pods: Sequence[PodInfo], places: Mapping[str, str]) -> GroupDecision:
+        """Decide with members on the nodes that are named for their uids, in that order.
 
-    def _preempted(
-        self, key: GroupKey, pods: Sequence[PodInfo], decision: GroupDecision
-    ) -> GroupDecision:
-        """Ask which pods must leave for the group as a whole, and amend the decision."""
-        terms = self._groups.source.terms_of(key)
-        victims: Sequence[Pod] = ()
-        if not self._post_filters:
-            status = unschedulable(NO_PLUGIN)
-        elif terms is not None and terms.topology_key and (self._gate or key.source):
-            status = unschedulable(CONSTRAINED)
-        else:
-            plugin = self._post_filters[0]
-            try:
-                victims, status = plugin.post_filter_group(terms, pods, _Without(self, pods))
-            except Exception as problem:
-                status = contained(plugin.name, "PostFilter", problem)
-        if status.ok:
-            decision = msgspec.structs.replace(
-                decision, outcome=GroupOutcome.PREEMPTING, victims=tuple(victims)
-            )
-            if self._of_1_37:
-                text = f"found a placement for podgroup, preempting {len(victims)} victims"
-                decision = _with_preemption(decision, text)
-            if not self._snapshot.nominated_everywhere:
-                return decision  # as kube-scheduler 1.36, for its recordings
-            # The members are nominated to the room: otherwise the pods that controllers make in
-            # place of the victims take it, and the group preempts again.
-            after = self.decide_without(key, pods, [victim.uid for victim in victims])
-            return msgspec.structs.replace(decision, members=_nominated(decision.members, after))
-        if not status.rejected:
-            return msgspec.structs.replace(decision, outcome=GroupOutcome.BROKEN, status=status)
-        if self._of_1_37:
-            return _with_preemption(decision, status.message)
-        reasons = (*decision.status.reasons, *status.reasons)
-        return msgspec.structs.replace(decision, status=unschedulable(*reasons))
+        Members without such a node come last, and may go anywhere.
+        """
+        rows = self._snapshot.table.rows_of
+        scopes = {
+            uid: Scope(within=self._snapshot.rows(rows([name])), post_filter=False)
+            for uid, name in places.items()
+        }
+        ranks = {uid: rank for rank, uid in enumerate(places)}
+        in_order = sorted(pods, key=lambda pod: ranks.get(pod.uid, len(ranks)))
+        return _decision(self._try(in_order, Scope(post_filter=False), scopes))
 
     def try_without(self, pods: Sequence[PodInfo], uids: Collection[str]) -> Status:
         """Try the group as if some pods on nodes were gone; no other pod is evicted for it."""
@@ -353,38 +321,3 @@ def _decision(steps: Steps) -> GroupDecision:
         except StopIteration as end:
             decision: GroupDecision = end.value
             return decision
-
-
-def _with_preemption(decision: GroupDecision, text: str) -> GroupDecision:
-    """Add to the message of a group what preemption came to, in the words of 1.37."""
-    message = f"{decision.status.message}; pod group preemption: {text}"
-    return msgspec.structs.replace(decision, status=unschedulable(message))
-
-
-def _nominated(members: Sequence[Member], after: GroupDecision) -> tuple[Member, ...]:
-    """Nominate the members of a rejected attempt to their places after the evictions."""
-    nodes = {each.decision.pod.uid: each.node_name for each in after.members if each.node_name}
-    nominated = []
-    for member in members:
-        decision = member.decision
-        node_name = nodes.get(decision.pod.uid, member.node_name)
-        if member.node_name:
-            nominated.append(msgspec.structs.replace(member, node_name=node_name))
-        elif node_name:
-            decision = msgspec.structs.replace(decision, nomination=Nomination(node_name))
-            nominated.append(msgspec.structs.replace(member, decision=decision))
-        else:
-            nominated.append(member)
-    return tuple(nominated)
-
-
-class _Without:
-    """`GroupWhatIf` of one attempt."""
-
-    def __init__(self, cycle: GroupCycle, pods: Sequence[PodInfo]) -> None:
-        self._cycle = cycle
-        self._pods = pods
-
-    def without(self, uids: Collection[str]) -> Status:
-        """Try the whole group again as if these pods were gone; nothing is evicted for it."""
-        return self._cycle.try_without(self._pods, uids)

@@ -146,6 +146,8 @@ class GroupDecision(msgspec.Struct, frozen=True):
         "" for a group that may go anywhere.
     search
         The complete search; None where the attempt made none.
+    waits
+        Whether the group only waits for victims of an earlier attempt: the nominations stand.
     """
 
     outcome: GroupOutcome
@@ -157,6 +159,12 @@ class GroupDecision(msgspec.Struct, frozen=True):
     detail: str = ""
     generator: str = ""
     search: SearchReport | None = None
+    waits: bool = False
+
+    @property
+    def places(self) -> dict[str, str]:
+        """The node of each member that has a place, by uid."""
+        return {each.decision.pod.uid: each.node_name for each in self.members if each.node_name}
 
     @property
     def all_victims(self) -> tuple[Pod, ...]:
@@ -195,7 +203,14 @@ class GroupDecision(msgspec.Struct, frozen=True):
         if member is None:
             diagnosis = None if not self.generator else self._restricted(Diagnosis(num_nodes=0))
             text = self.status.message
-            return MemberOutcome(pod=pod, status=self.status, diagnosis=diagnosis, message=text)
+            nomination = None if self.waits else CLEAR_NOMINATION
+            return MemberOutcome(
+                pod=pod,
+                status=self.status,
+                diagnosis=diagnosis,
+                message=text,
+                nomination=nomination,
+            )
         if not member.node_name:
             return self._own_failure(member)
         if self.outcome is GroupOutcome.PLACED:
@@ -225,6 +240,8 @@ class GroupDecision(msgspec.Struct, frozen=True):
 
     def _nomination(self, member: Member) -> Nomination | None:
         """Return the nomination of a member; its place may become free by others' victims."""
+        if self.waits:
+            return None
         if self.outcome is GroupOutcome.PREEMPTING and member.nominated_to:
             return Nomination(member.nominated_to, uids_of(self.all_victims))
         if self.outcome is GroupOutcome.REJECTED and member.decision.nomination is None:

@@ -4,7 +4,9 @@ Part of DefaultPreemption. Every node starts with the full budgets. Pods use up 
 the order of importance.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/defaultpreemption``,
-``filterPodsWithPDBViolation``.
+``filterPodsWithPDBViolation``; v1.37 ``pkg/scheduler/framework/preemption/util.go``. In 1.37 a
+budget with an empty selector protects every pod of its namespace, a pod without labels may be
+protected, and a pod uses up no further budget after the first that it breaks.
 """
 
 from __future__ import annotations
@@ -39,10 +41,14 @@ class Budgets:
     ----------
     lister
         The PodDisruptionBudgets.
+    of_1_37
+        Whether the rules are those of 1.37.
     """
 
-    def __init__(self, lister: Lister[PodDisruptionBudget]) -> None:
+    def __init__(self, lister: Lister[PodDisruptionBudget], *, of_1_37: bool = False) -> None:
         self._lister = lister
+        self.of_1_37 = of_1_37
+        self._up_to_first = of_1_37  # a pod uses up no further budget after the first it breaks
         self._generation = -1
         self._by_namespace: dict[str, list[_Budget]] = {}
         # By labels, which replicas share. Any change of a budget clears this cache.
@@ -94,17 +100,23 @@ class Budgets:
         spent: dict[int, int] = {}
         violating: list[int] = []
         for index, pod in enumerate(pods):
-            broken = False
-            for budget in self._matching(pod):
-                spent[budget.index] = spent.get(budget.index, 0) + 1
-                broken |= spent[budget.index] > budget.allowed
-            if broken:
+            if self._breaks(pod, spent):
                 violating.append(index)
         return violating
 
+    def _breaks(self, pod: PodInfo, spent: dict[int, int]) -> bool:
+        """Whether the eviction of one more pod breaks a budget; count it in `spent`."""
+        broken = False
+        for budget in self._matching(pod):
+            spent[budget.index] = spent.get(budget.index, 0) + 1
+            broken |= spent[budget.index] > budget.allowed
+            if broken and self._up_to_first:
+                break
+        return broken
+
     def _matching(self, pod: PodInfo) -> list[_Budget]:
         labels = pod.pod.metadata.labels
-        if not labels:
+        if not (labels or self.of_1_37):
             return []
         there = self._current().get(pod.namespace)
         if there is None:
@@ -124,21 +136,23 @@ class Budgets:
             self._by_labels = {}
             self._by_row = {}
             for index, budget in enumerate(self._lister.all()):
-                compiled = _compiled(index, budget)
+                compiled = self._compiled(index, budget)
                 if compiled is not None:
                     found = self._by_namespace.setdefault(budget.metadata.namespace, [])
                     found.append(compiled)
         return self._by_namespace
 
-
-def _compiled(index: int, budget: PodDisruptionBudget) -> _Budget | None:
-    """Compile a budget; return None when its selector is absent, empty or invalid."""
-    written = budget.spec.selector
-    if written is None or not (written.match_labels or written.match_expressions):
-        return None
-    try:
-        selector = compile_label_selector(written)
-    except ValueError:
-        return None
-    status = budget.status
-    return _Budget(index, selector, status.disruptions_allowed, frozenset(status.disrupted_pods))
+    def _compiled(self, index: int, budget: PodDisruptionBudget) -> _Budget | None:
+        """Compile a budget; return None when its selector selects no pod, or is invalid."""
+        written = budget.spec.selector
+        if written is None:
+            return None
+        if not (self.of_1_37 or written.match_labels or written.match_expressions):
+            return None
+        try:
+            selector = compile_label_selector(written)
+        except ValueError:
+            return None
+        status = budget.status
+        disrupted = frozenset(status.disrupted_pods)
+        return _Budget(index, selector, status.disruptions_allowed, disrupted)

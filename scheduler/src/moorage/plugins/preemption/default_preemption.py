@@ -4,7 +4,7 @@ PostFilter returns a node to nominate and its victims. ``service`` evicts the vi
 evictions are sent, PreEnqueue keeps the pod out of the queue.
 
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/defaultpreemption`` and
-``pkg/scheduler/framework/preemption``.
+``pkg/scheduler/framework/preemption``, and v1.37 for groups.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 from moorage.api.pod import Pod
 from moorage.base.errors import ConfigError
-from moorage.config.gate_table import TOPOLOGY_AWARE, WORKLOAD_PREEMPTION
+from moorage.config.gate_table import TOPOLOGY_AWARE, V1_36, WORKLOAD_PREEMPTION
 from moorage.config.plugin_args import DefaultPreemptionArgs, validate_default_preemption_args
 from moorage.framework.capabilities import Capabilities
 from moorage.framework.cycle_state import CycleState
@@ -32,12 +32,13 @@ from moorage.plugins.preemption.evaluator import (
     enough_candidates,
     gate_looked_at,
 )
-from moorage.plugins.preemption.group import UnitBudgets, find_victims
+from moorage.plugins.preemption.group import UnitBudgets, UnitRules, find_victims
 from moorage.snapshot.pod_groups import GroupTerms
 from moorage.snapshot.pod_info import PodInfo
 
 GROUP_MISSING: Final = "pod group for pod not found"
 IN_PLACEMENT: Final = "not eligible due to placement-based pod group scheduling limitation"
+ONGOING: Final = "ongoing preemption on nominated nodes"
 WHOLE_GROUPS: Final = "not eligible due to workload aware preemption enabled"
 _PREFIX: Final = "preemption: "
 
@@ -67,7 +68,10 @@ class DefaultPreemption:
         self._whole_groups = handle.gates(WORKLOAD_PREEMPTION)
         self._draws = handle.streams.stream("preemption/offset")
         self._evaluator = Evaluator(handle, prefix=_PREFIX)
-        self._unit_budgets = UnitBudgets(handle.snapshot.listers.pod_disruption_budgets)
+        self._of_1_37 = handle.gates.version != V1_36
+        self._unit_budgets = UnitBudgets(
+            handle.snapshot.listers.pod_disruption_budgets, of_1_37=self._of_1_37
+        )
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Reject the pod while victims of its preemption are still to be evicted."""
@@ -98,15 +102,32 @@ class DefaultPreemption:
         """Find the pods, or groups of pods, whose eviction makes room for a whole group."""
         if any(pod.pod.spec.preemption_policy == "Never" for pod in pods):
             return (), unschedulable(POLICY_NEVER)
+        priority = 0 if terms is None else terms.priority
+        if self._of_1_37 and self._waits_for_victims(priority, pods):
+            return (), Status(reasons=(ONGOING,))
         victims, status = find_victims(
             self._snapshot,
             self._unit_budgets,
             what_if,
-            priority=0 if terms is None else terms.priority,
+            priority=priority,
             now_ns=self._clock.now_ns(),
             leaves=lambda pod: self._evictions.will_leave(pod.pod),
         )
+        if status.ok and self._of_1_37:
+            text = f"found a placement for podgroup, preempting {len(victims)} victims"
+            status = Status(reasons=(text,))
         return [victim.pod for victim in victims], status
+
+    def _waits_for_victims(self, priority: int, pods: Sequence[PodInfo]) -> bool:
+        """Whether a victim of preemption is about to leave the nominated node of a member."""
+        rows = {self._snapshot.nominated_level(pod)[1] for pod in pods}
+        rules = UnitRules(self._snapshot.groups, self._of_1_37)
+        return any(
+            rules.priority_of(victim) < priority and self._evictions.is_leaving(victim.pod)
+            for row in rows
+            if row is not None
+            for victim in self._snapshot.pods(row)
+        )
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Register pod deletions for PreEnqueue only; other plugins decide which pods to queue."""

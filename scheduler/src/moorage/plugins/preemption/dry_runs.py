@@ -33,12 +33,14 @@ from moorage.plugins.preemption.sums import (
     put_back_ranks,
 )
 from moorage.plugins.preemption.victim_gangs import VictimGangs
+from moorage.plugins.preemption.victim_groups import LowerGroupPriority, VictimGroups
 from moorage.plugins.preemption.victims import (
     LowerPriority,
     Unit,
     VictimRules,
     dry_run,
     put_back_order,
+    ranked_units,
     started_ns,
 )
 from moorage.snapshot.importance import NOT_STARTED, Importance, RankedPods, start_ns
@@ -57,8 +59,9 @@ _NO_ROWS = np.empty(0, np.int64)
 class PreemptionInputs(msgspec.Struct):
     """Data that all searches share: the cluster, ranks, budgets, known outcomes and evictions.
 
-    `rows_for_candidates` holds the number of rows that the last search tried and the number of
-    candidates found. The ratio decides the size of a batch, never the outcome.
+    `groups_of_1_37` says that groups are victims as in 1.37. `rows_for_candidates` holds the number
+    of rows that the last search tried and the number of candidates found. The ratio decides the
+    size of a batch, never the outcome.
     """
 
     snapshot: Snapshot
@@ -66,6 +69,7 @@ class PreemptionInputs(msgspec.Struct):
     budgets: Budgets
     replicas: Replicas
     evictions: EvictionsUnderWay
+    groups_of_1_37: bool = False
     rows_for_candidates: tuple[int, int] = (1, 1)
     _twice: tuple[IntArray, IntArray] = (_NO_ROWS, _NO_ROWS)
 
@@ -149,8 +153,12 @@ class DryRuns:
         self._now_ns = now_ns
         self.independent = False
         self._by_priority = rules is None
-        self.rules = rules or LowerPriority(pod)
-        self._gangs: VictimGangs | None = None
+        of_groups = around.groups_of_1_37 and rules is None
+        lower = LowerGroupPriority(pod, around.snapshot) if of_groups else LowerPriority(pod)
+        self.rules = rules or lower
+        self._gangs: VictimGangs | VictimGroups | None = None
+        if around.groups_of_1_37:
+            self._gangs = VictimGroups(around.snapshot, self.rules)
         if what_if.evicts_whole_gangs:
             self._gangs = VictimGangs(
                 around.snapshot, pod, self.rules, now_ns=now_ns, leaves=around.leaves
@@ -285,7 +293,8 @@ class DryRuns:
         if not units:
             return self.rules.nobody(name)
         around, now_ns = self._around, self._now_ns
-        order = put_back_order(units, around.budgets, now_ns=now_ns, leaves=around.leaves)
+        ranked = ranked_units if self._gangs is None else self._gangs.ranked
+        order = put_back_order(ranked(units, now_ns), around.budgets, leaves=around.leaves)
         with self._what_if.on_row(row) as trial:
             tried = self.rules.trial_of(trial)
             return dry_run(tried, units, order, node_name=name, now_ns=now_ns)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod
+from moorage.config.gate_table import V1_36, WORKLOAD_PREEMPTION
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.handle import Handle
@@ -74,13 +75,15 @@ class Evaluator:
         self._clock = handle.clock
         self._evictions = handle.evictions
         self._prefix = prefix
-        budgets = Budgets(handle.snapshot.listers.pod_disruption_budgets)
+        of_1_37 = handle.gates.version != V1_36
+        budgets = Budgets(handle.snapshot.listers.pod_disruption_budgets, of_1_37=of_1_37)
         self.around = PreemptionInputs(
             handle.snapshot,
             Importance(handle.snapshot.table),
             budgets,
             Replicas(handle.snapshot, budgets),
             handle.evictions,
+            groups_of_1_37=of_1_37 and handle.gates(WORKLOAD_PREEMPTION),
         )
 
     def gate(self, pod: Pod) -> Status:

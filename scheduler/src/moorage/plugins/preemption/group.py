@@ -3,67 +3,109 @@
 Part of DefaultPreemption, used where the gate WorkloadAwarePreemption is on. A unit is a pod, or
 all pods of a group that is disrupted only as a whole. The pods of a unit are evicted together.
 
-Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/preemption/podgrouppreemption.go``;
-scheduling spec, preemption section 8.
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/preemption/podgrouppreemption.go``, and
+v1.37 the same with ``manager.go`` and ``util.go``; scheduling spec, preemption section 8.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import msgspec
 
+from moorage.api.policy import PodDisruptionBudget
 from moorage.framework.group import GroupWhatIf
-from moorage.framework.status import SUCCESS, Status, unresolvable
+from moorage.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from moorage.plugins.preemption.budgets import Budgets
-from moorage.plugins.preemption.victims import started_ns
+from moorage.plugins.preemption.victims import Unit, started_ns
+from moorage.snapshot.listers import Lister
+from moorage.snapshot.pod_groups import GroupKey, PodGroups
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 
 NO_VICTIMS: Final = "No preemption victims found for incoming preemptor"
 
 
-class Unit(msgspec.Struct, frozen=True):
-    """Pods that are evicted together.
+class UnitRules(msgspec.Struct, frozen=True):
+    """How pods on nodes form units, and which unit is more important, in one version.
 
     Parameters
     ----------
-    pods
-        The pods, in the order in which they were found.
-    priority
-        Priority of the group, or of the single pod.
-    grouped
-        Whether the pods belong to a group, even if the unit is a single pod.
+    groups
+        The groups of the pods.
+    of_1_37
+        Whether the rules are those of 1.37. There the priority of a group counts for members that
+        are evicted one by one, too, and the earliest start of all pods of a unit counts.
     """
 
-    pods: tuple[PodInfo, ...]
-    priority: int
-    grouped: bool
+    groups: PodGroups
+    of_1_37: bool
+
+    def units_of(self, pods: Iterable[PodInfo]) -> list[Unit]:
+        """Return pods as units with priorities; a unit stands where its first pod stands."""
+        units: list[Unit] = []
+        whole: dict[GroupKey, list[PodInfo]] = {}
+        places: dict[GroupKey, int] = {}
+        for pod in pods:
+            key = self.groups.key_of(pod.pod)
+            terms = None if key is None else self.groups.source.terms_of(key)
+            if key is not None and terms is not None and terms.evicted_whole:
+                if key not in whole:
+                    whole[key], places[key] = [], len(units)
+                    units.append(Unit((), key, whole=True, priority=terms.priority))
+                whole[key].append(pod)
+            else:
+                units.append(Unit((pod,), key, priority=self.priority_of(pod)))
+        for key, at in places.items():
+            units[at] = msgspec.structs.replace(units[at], pods=tuple(whole[key]))
+        return units
+
+    def priority_of(self, pod: PodInfo) -> int:
+        """Return the priority of a pod as a victim."""
+        key = self.groups.key_of(pod.pod) if self.of_1_37 else None
+        terms = None if key is None or key.source else self.groups.source.terms_of(key)
+        return pod.priority if terms is None else terms.priority
+
+    def ranked(self, units: Sequence[Unit], now_ns: int) -> list[Unit]:
+        """Sort units with priorities, the most important first; equal units keep their order.
+
+        The start of a unit of 1.36 is the start of its first pod: upstream ignores the other pods.
+        """
+
+        def key(unit: Unit) -> tuple[int, bool, int, int, str]:
+            starts = [started_ns(pod, now_ns) for pod in unit.pods]
+            start = min(starts) if self.of_1_37 else starts[0]
+            name = unit.pods[0].uid if self.of_1_37 and start != now_ns else ""
+            grouped = unit.gang is not None
+            return (-(unit.priority or 0), not grouped, -len(unit.pods) * grouped, start, name)
+
+        return sorted(units, key=key)
 
 
 class UnitBudgets(Budgets):
     """Disruption budgets that are used up by units instead of by pods."""
 
+    def __init__(self, lister: Lister[PodDisruptionBudget], *, of_1_37: bool = False) -> None:
+        super().__init__(lister, of_1_37=of_1_37)
+        self._up_to_first = True
+
     def split_units(self, units: Sequence[Unit]) -> tuple[list[Unit], list[Unit]]:
         """Split units into budget violations and others; both lists keep the given order.
 
-        A unit uses up no more budget after its first violation.
+        In 1.36 a unit uses up no more budget after its first violation.
         """
         spent: dict[int, int] = {}
         violating: list[Unit] = []
         others: list[Unit] = []
         for unit in units:
-            broken = any(self._breaks(pod, spent) for pod in unit.pods)
+            broken = False
+            for pod in unit.pods:
+                broken |= self._breaks(pod, spent)
+                if broken and not self.of_1_37:
+                    break
             (violating if broken else others).append(unit)
         return violating, others
-
-    def _breaks(self, pod: PodInfo, spent: dict[int, int]) -> bool:
-        for budget in self._matching(pod):
-            spent[budget.index] = spent.get(budget.index, 0) + 1
-            if spent[budget.index] > budget.allowed:
-                return True
-        return False
 
 
 def find_victims(
@@ -90,60 +132,17 @@ def find_victims(
     leaves
         Whether a pod is about to leave its node anyway.
     """
-    lower = [unit for unit in units_of(snapshot) if unit.priority < priority]
+    rules = UnitRules(snapshot.groups, budgets.of_1_37)
+    pods = (pod for row in snapshot.search_order().tolist() for pod in snapshot.pods(row))
+    lower = [unit for unit in rules.units_of(pods) if (unit.priority or 0) < priority]
     if not lower:
-        return [], unresolvable(NO_VICTIMS)
-    lower.sort(key=lambda unit: _importance(unit, now_ns))
-    gone = {pod.uid for unit in lower for pod in unit.pods}
-    status = what_if.without(gone)
+        return [], unschedulable(NO_VICTIMS) if rules.of_1_37 else unresolvable(NO_VICTIMS)
+    lower = rules.ranked(lower, now_ns)
+    status = what_if.without({pod.uid for unit in lower for pod in unit.pods})
     if not status.ok:
         return [], status
     violating, others = budgets.split_units(lower)
     # No pod is evicted in place of one that leaves anyway, so those may stay last.
     order = sorted([*violating, *others], key=lambda unit: all(map(leaves, unit.pods)))
-    kept = _reprieved(order, gone, what_if)
-    victims = [unit for unit in lower if id(unit) not in kept]
-    return [pod for unit in victims for pod in unit.pods], SUCCESS
-
-
-def _reprieved(units: Sequence[Unit], gone: set[str], what_if: GroupWhatIf) -> Collection[int]:
-    """Return ids of the units that can stay, tried in this order; remove them from `gone`."""
-    reprieved: set[int] = set()
-    for unit in units:
-        back = {pod.uid for pod in unit.pods}
-        if what_if.without(gone - back).ok:
-            gone -= back
-            reprieved.add(id(unit))
-    return reprieved
-
-
-def units_of(snapshot: Snapshot) -> list[Unit]:
-    """Return all pods on nodes as units, in the order of the nodes."""
-    groups = snapshot.groups
-    units: list[Unit | tuple[str, str, str]] = []
-    whole: dict[tuple[str, str, str], list[PodInfo]] = {}
-    priorities: dict[tuple[str, str, str], int] = {}
-    for row in snapshot.search_order().tolist():
-        for pod in snapshot.pods(row):
-            key = groups.key_of(pod.pod)
-            terms = None if key is None else groups.source.terms_of(key)
-            if key is None or terms is None or not terms.evicted_whole:
-                units.append(Unit((pod,), pod.priority, key is not None))
-            elif key in whole:
-                whole[key].append(pod)
-            else:
-                whole[key], priorities[key] = [pod], terms.priority
-                units.append(key)
-    return [
-        each if isinstance(each, Unit) else Unit(tuple(whole[each]), priorities[each], True)
-        for each in units
-    ]
-
-
-def _importance(unit: Unit, now_ns: int) -> tuple[int, int, int, int]:
-    """Return a sort key: the most important unit sorts first, equal units keep their order.
-
-    The start of a unit is the start of its first pod: upstream ignores the other pods.
-    """
-    size = len(unit.pods) if unit.grouped else 0
-    return (-unit.priority, not unit.grouped, -size, started_ns(unit.pods[0], now_ns))
+    kept = {id(unit) for unit in order if what_if.put_back(unit.pods)}
+    return [pod for unit in lower if id(unit) not in kept for pod in unit.pods], SUCCESS

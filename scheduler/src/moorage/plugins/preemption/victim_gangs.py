@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from moorage.framework.status import Status, unresolvable
-from moorage.plugins.preemption.victims import Unit, VictimRules, by_importance
+from moorage.plugins.preemption.victims import Unit, VictimRules, by_importance, ranked_units
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -78,6 +78,10 @@ class VictimGangs:
         if staying and not by_pod:
             return unresolvable(GANGS_STAY)
         return list({id(unit): unit for unit in by_pod}.values())
+
+    def ranked(self, units: Sequence[Unit], now_ns: int) -> list[Unit]:
+        """Sort the most important unit first."""
+        return ranked_units(units, now_ns)
 
     def _gang_of(self, pod: PodInfo) -> GroupKey | None:
         """Return the gang of a pod that stays as long as it is not evicted."""

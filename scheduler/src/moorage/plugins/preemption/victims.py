@@ -40,11 +40,14 @@ class Unit(msgspec.Struct, frozen=True):
         The gang of the pods; None for a pod on its own.
     whole
         Whether the rest of the gang cannot stay either.
+    priority
+        Its priority where that of the group counts; None for that of its most important pod.
     """
 
     pods: tuple[PodInfo, ...]
     gang: GroupKey | None = None
     whole: bool = False
+    priority: int | None = None
 
 
 class VictimRules(Protocol):
@@ -152,14 +155,12 @@ class PutBackOrder(msgspec.Struct, frozen=True):
 
 
 def put_back_order(
-    units: Sequence[Unit],
+    ranked: Sequence[Unit],
     budgets: Budgets,
     *,
-    now_ns: int,
     leaves: Callable[[PodInfo], bool],
 ) -> PutBackOrder:
-    """Return the order in which units of a node, in the node's order, are put back."""
-    ranked = ranked_units(units, now_ns)
+    """Return the order in which units of a node, the most important first, are put back."""
     violating, _ = budgets.split([pod for unit in ranked for pod in unit.pods])
     protected = frozenset(pod.uid for pod in violating)
     order = sorted(
