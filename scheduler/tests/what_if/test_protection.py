@@ -119,3 +119,13 @@ def test_a_resource_claim_stays_as_long_as_it_is_reserved(changes: list[Change],
         [Delete("ResourceClaim", "default", "gpu"), *changes, Apply(new)],
     )
     assert [why in each for each in _reasons(course)] == [True], course.newly_pending
+
+
+def test_a_claim_that_is_being_deleted_at_the_start_goes_with_its_last_user() -> None:
+    """Then a StatefulSet, or a person, may make another of that name."""
+    going = {**_CLAIM["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    user = _with_volume(pod_of("web", 0, "n1", cpu="100m"))
+    world = world_of(_VOLUME, {**_CLAIM, "metadata": going}, replica_set("web", 1), user)
+    new = Apply(_with_volume(bare("new", cpu="100m")))
+    course = try_steps(world, [Delete("ReplicaSet", "default", "web"), new])
+    assert ["not found" in each for each in _reasons(course)] == [True]

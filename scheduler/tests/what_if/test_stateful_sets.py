@@ -232,4 +232,5 @@ def test_capacity_counts_pods_with_the_claims_that_their_set_makes(
     body = CapacityBody(mix=(larger,), whole=True) if whole else CapacityBody(like="sts/db")
     room = room_in(scene, capacity_kinds(body, scene), most=100)
     assert (room.pods, room.fit) == (pods, pods // 3 if whole else pods)
-    assert ("exceeded quota" in room.message) == bool(hard)
+    nodes = "0/3 nodes are available: 3 Insufficient cpu."
+    assert "exceeded quota" in room.message if hard else room.message == nodes

@@ -160,7 +160,10 @@ class _Filling:
         now = self._rehearsal.current(added)
         if now is not None and now.spec.node_name:
             return {now.spec.node_name: 1}, ""
-        return {}, self._scene.reasons().get(added.uid, "it was not tried")
+        refusal = self._scene.refused_claims.get(added.uid, "")
+        if not refusal:
+            self._last = self._core.cycles[added.spec.scheduler_name].decide(PodInfo(now or added))
+        return {}, refusal
 
     def _one(self, like: Pod) -> Decision:
         """Decide about one more pod, and put it on its node."""

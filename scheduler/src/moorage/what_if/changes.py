@@ -76,9 +76,14 @@ class Scene(msgspec.Struct, frozen=True):
     not_evicted: dict[str, NotEvicted] = msgspec.field(default_factory=dict)
     flags: dict[DrainFlag, list[str]] = msgspec.field(default_factory=dict)
 
+    @property
+    def refused_claims(self) -> dict[str, str]:
+        """Why the namespace of a pod refuses a claim that the pod needs, by the uid of the pod."""
+        return {**self.volumes.refused, **self.claims.refused}
+
     def reasons(self) -> dict[str, str]:
         """Return why pods have no node, by uid; a claim that is refused comes first."""
-        return {**self.rehearsal.reasons(), **self.volumes.refused, **self.claims.refused}
+        return {**self.rehearsal.reasons(), **self.refused_claims}
 
 
 @singledispatch

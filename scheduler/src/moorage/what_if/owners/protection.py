@@ -24,6 +24,11 @@ Place: TypeAlias = tuple[str, str, Key]
 """API group, kind and key of an object."""
 
 _CLAIMS: Final = "persistent_volume_claims"
+_PROTECTED: Final = (
+    ("", "PersistentVolumeClaim"),
+    ("", "PersistentVolume"),
+    ("resource.k8s.io", "ResourceClaim"),
+)
 
 
 class Protection:
@@ -40,7 +45,13 @@ class Protection:
     def __init__(self, rehearsal: Rehearsal, remove: Callable[[str, str, Key], None]) -> None:
         self._rehearsal = rehearsal
         self._remove = remove
-        self._going: dict[Place, None] = {}
+        # What is being deleted already goes with its last user, too.
+        self._going: dict[Place, None] = {
+            (*kind, key): None
+            for kind in _PROTECTED
+            for key, obj in rehearsal.objects.lister(KINDS[kind].lister).items()
+            if obj.metadata.deletion_timestamp and self._in_use(obj)
+        }
         rehearsal.changes.append(self._pod_changed)
 
     def delete_object(self, group: str, kind: str, key: Key) -> bool:
