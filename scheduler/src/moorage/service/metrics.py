@@ -13,6 +13,7 @@ from moorage.framework.containment import Containment
 from moorage.framework.plugin_metrics import Labels, PluginMetrics
 from moorage.framework.profile import Profile
 from moorage.observe.access import AccessFacts
+from moorage.observe.attempts import AttemptFacts
 from moorage.observe.calls import CallFacts
 from moorage.observe.catalogue import BUCKETS, METRICS
 from moorage.observe.event_names import event_names
@@ -87,10 +88,7 @@ def exposition_of(
             for gate in gates_of_version(gates.version)
         ],
         "moorage_failed_attempts_total": attempts.failures.items,
-        "moorage_slow_decisions_total": lambda: [((), float(attempts.slow_decisions))],
-        "moorage_latest_slow_decision_seconds": lambda: (
-            [] if (latest := attempts.latest_slow_decision) is None else [(latest[:1], latest[1])]
-        ),
+        **_slow_decision_sources(attempts),
         "moorage_plugin_failures_total": containment.failures.items,
         "moorage_pod_groups_waiting": lambda: [((), float(len(_group_waits(scheduler))))],
         "moorage_pod_group_longest_wait_seconds": lambda: [
@@ -151,6 +149,15 @@ def _plugin_sources(scheduler: Scheduler, version: str) -> dict[str, Source]:
             *facts.points.durations.items(),
         ],
         f"{_S}permit_wait_duration_seconds": facts.points.waits.items,
+    }
+
+
+def _slow_decision_sources(attempts: AttemptFacts) -> dict[str, Source]:
+    return {
+        "moorage_slow_decisions_total": lambda: [((), float(attempts.slow_decisions))],
+        "moorage_latest_slow_decision_seconds": lambda: (
+            [] if (latest := attempts.latest_slow_decision) is None else [(latest[:1], latest[1])]
+        ),
     }
 
 
