@@ -65,6 +65,13 @@ NOMINATIONS: Final[tuple[Deviation, ...]] = (
         why="the room of the other members went to other pods, and the group evicted again",
     ),
     Deviation(
+        subject="A group of 1.37 that is tried while its victims leave a nominated node",
+        upstream="waits until all of them have left, also if another member has lost its node",
+        here="keeps its nominations as long as every member would fit there without the pods that "
+        "leave; otherwise the group is decided about anew at once",
+        why="a group that has lost a place would wait for room that it cannot use",
+    ),
+    Deviation(
         subject="Nominations of a pod group that preempts as a whole",
         upstream="v1.36 nominates no member (kubernetes#138967, in 1.37)",
         here="each member is nominated to its place after the evictions",

@@ -151,7 +151,9 @@ def test_1_37_places_a_group_at_once_if_every_pod_may_stay():
 
 
 def test_1_37_evicts_nothing_again_while_victims_leave_a_nominated_node():
+    """As upstream; where nominations hold room, the group keeps them or is decided about anew."""
     snapshot, pods = cluster([1, 1]), members([1, 1])
+    snapshot.nominated_everywhere = False
     condition = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
     leaving = pod_manifest("leaving", cpu="1", priority=-5, node_name="n0")
     leaving["metadata"]["deletionTimestamp"] = "2100-01-01T00:00:00Z"

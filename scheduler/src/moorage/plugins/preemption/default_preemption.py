@@ -119,7 +119,13 @@ class DefaultPreemption:
         return [victim.pod for victim in victims], status
 
     def _waits_for_victims(self, priority: int, pods: Sequence[PodInfo]) -> bool:
-        """Whether a victim of preemption is about to leave the nominated node of a member."""
+        """Whether a victim of preemption is about to leave the nominated node of a member.
+
+        Where nominations hold room, the cycle of the group keeps such places by itself. A group
+        that is rejected all the same has lost a place, and does not wait for the others.
+        """
+        if self._snapshot.nominated_everywhere:
+            return False
         rows = {self._snapshot.nominated_level(pod)[1] for pod in pods}
         rules = UnitRules(self._snapshot.groups, self._of_1_37)
         return any(
