@@ -45,7 +45,7 @@ def _said(course: ChangeComparison) -> dict[str, Any]:
         "lost": [f"{each.pod} {each.node} {each.evicted_by}".strip() for each in course.lost],
         "newly": [f"{each.was} {each.evicted_by}".strip() for each in course.newly_pending],
         "still": [each.pod for each in course.still_pending],
-        "ended": list(course.ended),
+        "ended": [each.pod for each in course.ended],
     }
     return {name: lines for name, lines in found.items() if lines}
 
@@ -310,7 +310,7 @@ def test_an_object_is_deleted_with_the_pods_that_it_owns() -> None:
         {"apiVersion": "v1", "kind": "Service", "name": "q", "uid": "uid-q"}
     ]
     course = try_steps(world_of(queue, owned), [Delete("Service", "default", "q")])
-    assert course.ended == ("default/a",)
+    assert [each.pod for each in course.ended] == ["default/a"]
     with pytest.raises(UsageError, match="no CronJob is read here"):
         try_steps(world_of(), [Delete("CronJob", "default", "nightly")])
 

@@ -121,7 +121,7 @@ def test_a_job_that_has_succeeded_once_makes_no_more_pods() -> None:
     """Without completions, the first success means that the work is done."""
     job = {**_job(completions=None), "status": {"succeeded": 1}}
     course = _course(job, Drain("n1"))
-    assert course.ended == ("default/train-0",)
+    assert [each.pod for each in course.ended] == ["default/train-0"]
     assert not course.worse
 
 
@@ -143,7 +143,7 @@ def test_nobody_knows_what_another_controller_does_for_a_job(change: Change) -> 
     """A Job that another controller manages gets no pods from the Job controller."""
     course = _course(_job(managedBy="example.com/queue"), change)
     owner = "Job train (managed by example.com/queue)"
-    assert [each.owner for each in course.lost] == [owner]
+    assert [each.unknown_owner for each in course.lost] == [owner]
     assert course.worse == (f"1 pod may be lost: {owner} is not known to make another",)
 
 

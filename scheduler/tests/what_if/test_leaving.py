@@ -53,8 +53,8 @@ def _daemon(node_name: str, **fields: Any) -> Manifest:
 def _fates(course: ChangeComparison) -> dict[str, list[str]]:
     found = {
         "moves": [f"{each.pod} {each.from_node} {each.to_node}" for each in course.moves],
-        "lost": [f"{each.pod} {each.owner}".strip() for each in course.lost],
-        "ended": list(course.ended),
+        "lost": [f"{each.pod} {each.unknown_owner}".strip() for each in course.lost],
+        "ended": [each.pod for each in course.ended],
         "waits": [each.was for each in course.newly_pending],
         "not_evicted": [each.pod for each in course.not_evicted],
     }
@@ -132,7 +132,9 @@ def test_an_unknown_owner_is_named() -> None:
     """The sentence says that nobody knows, instead of that the pod is lost."""
     pod = _owned("p", "n1", _owner("v1", "ConfigMap", "samples"), cpu="1")
     course = try_steps(world_of(pod), [Drain("n1")])
-    assert course.lost == (Loss("default/p", "n1", owner="ConfigMap samples"),)
+    assert course.lost == (
+        Loss("default/p", "n1", unknown_owner="ConfigMap samples", owner="configmap/samples"),
+    )
     assert course.worse == ("1 pod may be lost: ConfigMap samples is not known to make another",)
 
 
@@ -193,8 +195,8 @@ def test_a_drain_that_never_ends_says_why() -> None:
     course = try_steps(world, [Drain("n1")])
     why = "the disruption budget pdb needs 2 healthy pods and has 2"
     assert course.not_evicted == (
-        NotEvicted("default/web-0", "n1", why),
-        NotEvicted("default/web-1", "n1", why),
+        NotEvicted("default/web-0", "n1", why, "replicaset/web"),
+        NotEvicted("default/web-1", "n1", why, "replicaset/web"),
     )
     assert course.worse == ("2 pods not evicted: kubectl drain would wait",)
 

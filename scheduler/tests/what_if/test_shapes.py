@@ -11,13 +11,14 @@ import pytest
 from moorage.api.node import Node
 from moorage.base.clock import ManualClock
 from moorage.cli.capacity.text import report
+from moorage.cli.rows.text import Shown
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
 from moorage.plugins.from_outside import with_plugins
 from moorage.what_if.answers import capacity
 from moorage.what_if.limits import Limits
 from moorage.what_if.rehearsal import Rehearsal
-from moorage.what_if.shapes import SHAPES_MOST, shapes_to_try
+from moorage.what_if.shapes import SHAPES_MOST, differences, shapes_to_try
 from moorage.what_if.wire import Capacity, CapacityBody
 from moorage.what_if.world import World
 from moorage_sandbox.testing.builders import Manifest, node
@@ -148,6 +149,34 @@ def test_only_the_most_common_shapes_are_tried_and_the_others_are_named() -> Non
     assert found.limit == f"{SHAPES_MOST} shapes of nodes are tried, those of the most nodes"
 
 
+def test_shapes_of_one_size_say_what_differs() -> None:
+    """Pods that are spread over zones make three shapes of the same size."""
+    waiting = [
+        bare(f"w{each}", cpu="65", labels={"app": "w"}, topologySpreadConstraints=[SPREAD])
+        for each in range(2)
+    ]
+    found = answered(world(*waiting))
+    assert [need.differs for need in found.needs] == [{ZONE: f"z{each}"} for each in range(3)]
+    assert [(row.pods, row.reason) for row in found.waiting] == [(2, "InsufficientCPU")]
+    fields = {"room": None, "needs": found.needs, "leftOut": (), "limit": "", "source": ""}
+    text = report({**fields, "waiting": found.waiting}, Shown())
+    assert "nodes like n00 (cpu=4, memory=8Gi, zone=z0) place none:" in text.splitlines()
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_difference_is_a_label_a_taint_or_an_amount() -> None:
+    plain: Manifest = {"metadata": {"labels": {}}, "status": {"allocatable": {"cpu": "4"}}}
+    taint = {"key": "gpu", "value": "", "effect": "NoSchedule"}
+    amounts = {"cpu": "4", "nvidia.com/gpu": "8"}
+    with_gpus = {**plain, "spec": {"taints": [taint]}, "status": {"allocatable": amounts}}
+    larger = {**plain, "status": {"allocatable": {"cpu": "8"}}}
+    assert differences([plain, larger, with_gpus]) == [
+        {"nvidia.com/gpu": "", "taint gpu:NoSchedule": ""},
+        {},
+        {"nvidia.com/gpu": "8", "taint gpu:NoSchedule": "yes"},
+    ]
+
+
 class Rushing(ManualClock):
     """A clock that goes on by a second with each look."""
 
@@ -172,8 +201,9 @@ def test_what_was_left_out_is_shown() -> None:
         "leftOut": tuple(f"n{each}" for each in range(7)),
         "limit": "the limit of 120 s was reached",
         "source": "",
+        "waiting": (),
     }
-    assert report(found) == (
+    assert report(found, None) == (
         "7 shapes of nodes were left out, because the limit of 120 s was reached: "
         "like n0, n1, n2, n3, n4 and 2 more\n"
         "`--shape` tries a shape of your own.\n"

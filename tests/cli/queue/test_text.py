@@ -106,7 +106,7 @@ PODS  OWNER                  QUEUE     OLDEST  REASON
    1  default/pod/member     permit    1m6s    WaitingForGroup
       group default/g: 3 of 4
    1  default/pod/bound      binding   1m6s
-      group default/g: not tried yet
+      group default/g
 
 PLACED  GROUP      MINIMUM  WAITING  GATED  AT PERMIT
      3  default/g  4        1        0      3

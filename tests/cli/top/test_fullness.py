@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from moorage_sandbox.cli.top.fullness import By, fullness
+from moorage.api.meta import OwnerReference
+from moorage.api.pod import Pod
+from moorage.cli.rows.text import Shown
+from moorage_sandbox.cli.top.fullness import Kind, fullness
 from moorage_sandbox.cli.top.text import plain, tables
 from moorage_sandbox.testing.builders import node, pod
 
@@ -23,37 +27,76 @@ pods: 3 Pending
 """
 
 
+ALL = Shown("none")
+
+
 @pytest.mark.parametrize(
-    ("by", "rows"),
+    ("kind", "shown", "rows"),
     [
         pytest.param(
             "nodes",
+            None,
             """\
 NODE   PODS   CPU   %      MEMORY   %
 n1     1      0.5   12%    2.0Gi    25%
 n2     1      2     100%   1.0Gi    12%""",
-            id="by node, with the share of the node",
+            id="wide: by node, with the share of the node",
         ),
         pytest.param(
             "pods",
+            None,
             """\
 POD         CPU   MEMORY
 default/a   0.5   2.0Gi
 other/b     2     1.0Gi""",
-            id="by pod, only bound ones",
+            id="wide: by pod, only bound ones",
+        ),
+        pytest.param(
+            "pods",
+            ALL,
+            """\
+PODS  OWNER          CPU  MEMORY
+   1  default/pod/a  0.5  2.0Gi
+   1  other/pod/b    2    1.0Gi""",
+            id="pod by pod",
         ),
         pytest.param(
             "namespaces",
+            Shown(),
             """\
-NAMESPACE   PODS   CPU   MEMORY
-default     1      0.5   2.0Gi
-other       1      2     1.0Gi""",
+PODS  OWNER    CPU  MEMORY
+   1  default  0.5  2.0Gi
+   1  other    2    1.0Gi""",
             id="by namespace",
+        ),
+        pytest.param(
+            "nodes",
+            Shown(limit=1),
+            """\
+NODES  NODE  PODS  CPU  %    MEMORY  %
+    1  n1    1     0.5  12%  2.0Gi   25%
+1 more rows are not shown; --limit shows more""",
+            id="no more rows than were asked for",
         ),
     ],
 )
-def test_the_tables(by: By, rows: str) -> None:
-    assert tables(fullness(NODES, PODS, (), by), by) == TOTALS + rows
+def test_the_tables(kind: Kind, shown: Shown | None, rows: str) -> None:
+    assert tables(fullness(NODES, PODS, (), kind), kind, shown) == TOTALS + rows
+
+
+def _owned(each: Pod) -> Pod:
+    owner = OwnerReference(kind="ReplicaSet", name="web", controller=True)
+    metadata = msgspec.structs.replace(each.metadata, owner_references=[owner])
+    return msgspec.structs.replace(each, metadata=metadata)
+
+
+def test_nodes_that_are_equally_full_and_pods_of_one_owner_are_one_row() -> None:
+    nodes = [node(f"n{number}", cpu="4") for number in range(3)]
+    pods = [_owned(pod(f"p{n}", cpu="1", node_name=f"n{n}")) for n in range(3)]
+    found = tables(fullness(nodes, pods, ("cpu",), "nodes"), "nodes", Shown())
+    assert found.splitlines()[-1].split() == ["3", "n0,", "…", "1", "1", "25%"]
+    found = tables(fullness(nodes, pods, ("cpu",), "pods"), "pods", Shown())
+    assert found.splitlines()[-1].split() == ["3", "default/replicaset/web", "3"]
 
 
 def test_the_plain_values_of_one_resource() -> None:
@@ -90,7 +133,7 @@ def test_the_plain_values_of_one_resource() -> None:
 
 
 def test_an_empty_cluster() -> None:
-    assert tables(fullness([], [], ("nvidia.com/gpu",), "nodes"), "nodes") == (
+    assert tables(fullness([], [], ("nvidia.com/gpu",), "nodes"), "nodes", None) == (
         "RESOURCE         USED   USED%   FREE   LARGEST FREE   STRANDED\n"
         "nvidia.com/gpu   0      -       0      0              0\n"
         "pods: none\n\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args
 
 import click
 
@@ -87,6 +87,53 @@ def output_option(*more: Form, text: bool = True) -> Callable[[F], F]:
         default="text" if text else "yaml",
         show_default=True,
         help=" ".join(["What to print.", *(_MEANINGS[f] for f in forms if f in _MEANINGS)]),
+    )
+
+
+def by_option(*without: str) -> Callable[[F], F]:
+    """Add ``--by``, for `moorage.service.questions.folding.folds`.
+
+    Parameters
+    ----------
+    without
+        Values that mean nothing for this command.
+
+    Returns
+    -------
+    Callable
+        The decorator. The command gets the value as ``by``.
+    """
+    from moorage.service.questions.folding.folds import By  # most commands go without
+
+    return click.option(
+        "--by",
+        type=click.Choice([each for each in get_args(By) if each not in without]),
+        default="owner",
+        show_default=True,
+        help="What makes pods one row; owner: equal owner, group and reason. Text only.",
+    )
+
+
+def rows_option(rows: int) -> Callable[[F], F]:
+    """Add ``--limit`` to a command with tables of rows.
+
+    Parameters
+    ----------
+    rows
+        Most rows of a table, unless the user says otherwise.
+
+    Returns
+    -------
+    Callable
+        The decorator. The command gets the number as ``limit``.
+    """
+    return click.option(
+        "--limit",
+        type=click.IntRange(min=1),
+        default=rows,
+        show_default=True,
+        metavar="N",
+        help="Most rows of each table. Text only; the other forms have all.",
     )
 
 

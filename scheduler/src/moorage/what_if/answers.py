@@ -12,7 +12,8 @@ from moorage.api.codec import from_dict
 from moorage.api.pod import Pod
 from moorage.api.resources import REPLICA_SETS, by_name
 from moorage.base.errors import LimitReachedError, UsageError
-from moorage.what_if.capacity import Kind, need_of, room_in
+from moorage.service.questions.folding.folds import Fold
+from moorage.what_if.capacity import Kind, need_of, room_in, waiting_rows
 from moorage.what_if.changes import Scene, readable_node
 from moorage.what_if.consequences import ChangeComparison
 from moorage.what_if.course import Tried, scene_of, tried
@@ -23,7 +24,7 @@ from moorage.what_if.owners.stateful_sets import with_claims_of_its_own
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.remaking import OWNERS
 from moorage.what_if.room import Need, Room
-from moorage.what_if.shapes import Shape, shapes_to_try
+from moorage.what_if.shapes import Shape, differences, shapes_to_try
 from moorage.what_if.wire import PODS_MOST, Capacity, CapacityBody, Manifest, WhatIfBody
 from moorage.workloads.jobs.job_steps import Tally, wanted_active
 from moorage.workloads.objects import Whole
@@ -95,7 +96,7 @@ def capacity(
         wanted = tuple((each.like, _shape(each.manifest)) for each in body.shapes)
         work = partial(_needs, wanted, limits, progress)
         needs = msgspec.json.decode(branch(work), type=_Needs)
-    return Capacity(room, needs.needs, needs.left_out, needs.limit)
+    return Capacity(room, needs.needs, needs.left_out, needs.limit, needs.waiting)
 
 
 class _Needs(msgspec.Struct, frozen=True):
@@ -104,6 +105,7 @@ class _Needs(msgspec.Struct, frozen=True):
     needs: tuple[Need, ...] = ()
     left_out: tuple[str, ...] = ()
     limit: str = ""
+    waiting: tuple[Fold, ...] = ()
 
 
 def _needs(
@@ -115,6 +117,7 @@ def _needs(
     rehearsal.settle()
     found = shapes_to_try(rehearsal)
     shapes = [*wanted, *found.tried]
+    differing = differences([manifest for _, manifest in shapes], found.labels)
     limit = f"{len(found.tried)} shapes of nodes are tried, those of the most nodes"
     limit, left_out, needs = limit * bool(found.left_out), found.left_out, list[Need]()
     for number, shape in enumerate(shapes):
@@ -130,8 +133,9 @@ def _needs(
             break
         if need is None:
             return msgspec.json.encode(_Needs())  # no pod waits
-        needs.append(need)
-    return msgspec.json.encode(_Needs(tuple(needs), tuple(left_out), limit))
+        needs.append(msgspec.structs.replace(need, differs=differing[number]))
+    waiting = waiting_rows(rehearsal)
+    return msgspec.json.encode(_Needs(tuple(needs), tuple(left_out), limit, waiting))
 
 
 def _need_in_fork(shape: Shape, rehearsal: Rehearsal, limits: Limits) -> Need | None:

@@ -15,11 +15,13 @@ from moorage.api.codec import to_dict
 from moorage.api.meta import ObjectMeta
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.api.reasons.codes import code_of_message
 from moorage.base.errors import LimitReachedError, UsageError
 from moorage.base.ids import new_uid
 from moorage.engine.decision import Decision
+from moorage.service.questions.folding.folds import Fold, fold
 from moorage.snapshot.pod_info import PodInfo
-from moorage.what_if.changes import Scene
+from moorage.what_if.changes import Scene, owner_and_group
 from moorage.what_if.course import scene_of
 from moorage.what_if.group_filling import GroupFilling
 from moorage.what_if.live_objects import fresh
@@ -241,9 +243,41 @@ def need_of(rehearsal: Rehearsal, shape: tuple[str, Mapping[str, Any]]) -> Need 
             nodes, left = added, now
     if left and added == _NODES_MOST:
         limit = f"no more than {_NODES_MOST} nodes are tried"
-    reason = rehearsal.reasons().get(left[0].uid, "") if left else ""
     amounts = {k: str(v) for k, v in (manifest["status"].get("allocatable") or {}).items()}
-    return Need(like, amounts, nodes, len(first) - len(left), len(left), reason, limit)
+    return Need(
+        like,
+        amounts,
+        nodes,
+        len(first) - len(left),
+        len(left),
+        reason=rehearsal.reasons().get(left[0].uid, "") if left else "",
+        limit=limit,
+        waiting=_rows(left, rehearsal),
+    )
+
+
+def waiting_rows(rehearsal: Rehearsal) -> tuple[Fold, ...]:
+    """Return the pods that wait, those of equal owner, group and reason as one row."""
+    return _rows(_waiting(rehearsal), rehearsal)
+
+
+def _rows(pods: Sequence[Pod], rehearsal: Rehearsal) -> tuple[Fold, ...]:
+    reasons, rows = rehearsal.reasons(), list[Fold]()
+    for pod in pods:
+        owner, group = owner_and_group(pod, rehearsal)
+        message = reasons.get(pod.uid, "")
+        rows.append(
+            Fold(
+                namespace=pod.namespace,
+                owner=owner,
+                group=group,
+                reason=code_of_message(message),
+                names=(pod.metadata.name,),
+                priority=pod.priority,
+                message=message,
+            )
+        )
+    return tuple(fold(rows))
 
 
 def _nodes_at_once(rehearsal: Rehearsal, waiting: Sequence[Pod]) -> int:

@@ -179,6 +179,12 @@ def _drain(change: Drain, on: Scene) -> None:
             due_ns += round(CALL_SECONDS * NS_PER_SECOND)
 
 
+def owner_and_group(pod: Pod, rehearsal: Rehearsal) -> tuple[str, str]:
+    """Return the owner of a pod as ``kind/name``, and its group; "" for none."""
+    group = rehearsal.filled.core.snapshot.groups.key_of(pod)
+    return pod.metadata.owner_title, "" if group is None else group.full_name
+
+
 def _evict(pod: Pod, on: Scene) -> None:
     """Evict a pod as soon as its budget allows it."""
     current = on.rehearsal.current(pod)
@@ -190,7 +196,10 @@ def _evict(pod: Pod, on: Scene) -> None:
         on.not_evicted.pop(pod.uid, None)
         on.rehearsal.leave(current)
         return
-    on.not_evicted[pod.uid] = NotEvicted(current.full_name, current.spec.node_name, why)
+    owner, group = owner_and_group(current, on.rehearsal)
+    on.not_evicted[pod.uid] = NotEvicted(
+        current.full_name, current.spec.node_name, why, owner, group
+    )
     on.rehearsal.call_at(on.rehearsal.virtual_now_ns + _DRAIN_RETRY_NS, partial(_evict, pod, on))
 
 

@@ -12,11 +12,25 @@ from moorage.what_if.fullness import UseChange
 
 
 class Start(msgspec.Struct, frozen=True):
-    """A pod that gets a node; `is_new` if the change made the pod."""
+    """A pod that gets a node.
+
+    Parameters
+    ----------
+    pod, node
+        The pod, and its node.
+    is_new
+        Whether the change made the pod.
+    owner
+        The pod's owner as ``kind/name``; "" for none.
+    group
+        ``namespace/name`` of the pod's group; "" for none.
+    """
 
     pod: SubjectPod
     node: NodeName
     is_new: bool = False
+    owner: str = ""
+    group: str = ""
 
 
 class Move(msgspec.Struct, frozen=True, rename="camel"):
@@ -30,6 +44,8 @@ class Move(msgspec.Struct, frozen=True, rename="camel"):
         The new pod and its node.
     evicted_by
         The preemptor, "" where the change itself made the pod leave.
+    owner, group
+        As of `Start`.
     """
 
     pod: SubjectPod
@@ -37,6 +53,8 @@ class Move(msgspec.Struct, frozen=True, rename="camel"):
     successor: PodName
     to_node: NodeName
     evicted_by: PodName = ""
+    owner: str = ""
+    group: str = ""
 
 
 class Waiting(msgspec.Struct, frozen=True, rename="camel"):
@@ -53,12 +71,16 @@ class Waiting(msgspec.Struct, frozen=True, rename="camel"):
         replaces, and its node: ``default/web-1 on node-3``.
     evicted_by
         The preemptor of the pod that it replaces, "" for none.
+    owner, group
+        As of `Start`.
     """
 
     pod: SubjectPod
     reason: Prose
     was: Prose
     evicted_by: PodName = ""
+    owner: str = ""
+    group: str = ""
 
 
 class Loss(msgspec.Struct, frozen=True, rename="camel"):
@@ -70,26 +92,58 @@ class Loss(msgspec.Struct, frozen=True, rename="camel"):
         The pod, and the node it was on.
     evicted_by
         The preemptor, "" where the change itself made the pod leave.
-    owner
+    unknown_owner
         The controller of the pod, such as ``ConfigMap samples``, where nobody knows whether it
-        makes pods again; "" for a pod without a controller, and for a pod of a Job.
+        makes pods again; "" for other pods.
     job_failure
         Which Job has failed, and why, so that it makes no other pod; "" for other pods.
+    owner, group
+        As of `Start`.
     """
 
     pod: SubjectPod
     node: NodeName
     evicted_by: PodName = ""
-    owner: str = ""
+    unknown_owner: str = ""
     job_failure: Prose = ""
+    owner: str = ""
+    group: str = ""
+
+
+class End(msgspec.Struct, frozen=True):
+    """A pod that ends as it is wanted: the change deletes it, or its node is not wanted any more.
+
+    Parameters
+    ----------
+    pod
+        The pod.
+    owner, group
+        As of `Start`.
+    """
+
+    pod: SubjectPod
+    owner: str = ""
+    group: str = ""
 
 
 class NotEvicted(msgspec.Struct, frozen=True):
-    """A pod that a drain does not evict, because its disruption budget never allows it."""
+    """A pod that a drain does not evict, because its disruption budget never allows it.
+
+    Parameters
+    ----------
+    pod, node
+        The pod and its node.
+    reason
+        The budget, and why it never allows it.
+    owner, group
+        As of `Start`.
+    """
 
     pod: SubjectPod
     node: NodeName
     reason: Prose
+    owner: str = ""
+    group: str = ""
 
 
 DrainFlag: TypeAlias = Literal["--ignore-daemonsets", "--force", "--delete-emptydir-data"]
@@ -142,7 +196,7 @@ class ChangeComparison(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     lost: tuple[Loss, ...]
     newly_pending: tuple[Waiting, ...]
     still_pending: tuple[Waiting, ...]
-    ended: tuple[PodName, ...]
+    ended: tuple[End, ...]
     is_quiet: bool
     nodes: tuple[UseChange, ...] = ()
     zones: tuple[UseChange, ...] = ()
@@ -160,7 +214,7 @@ class ChangeComparison(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
         texts = []
         failures = Counter(each.job_failure for each in self.lost if each.job_failure)
         texts += [f"{_pods(count)} lost: {why}" for why, count in sorted(failures.items())]
-        unknown = [each.owner for each in self.lost if each.owner]
+        unknown = [each.unknown_owner for each in self.lost if each.unknown_owner]
         ownerless = len(self.lost) - failures.total() - len(unknown)
         if ownerless:
             texts.append(f"{_pods(ownerless)} lost: no owner makes another")

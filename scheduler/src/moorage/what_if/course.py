@@ -20,8 +20,16 @@ from moorage.what_if.agenda import orders_to_try
 from moorage.what_if.bounds import Bounds, Refused
 from moorage.what_if.budgets import Budgets
 from moorage.what_if.change import Apply, Change
-from moorage.what_if.changes import Scene, apply_change
-from moorage.what_if.consequences import ChangeComparison, FlagNeed, Loss, Move, Start, Waiting
+from moorage.what_if.changes import Scene, apply_change, owner_and_group
+from moorage.what_if.consequences import (
+    ChangeComparison,
+    End,
+    FlagNeed,
+    Loss,
+    Move,
+    Start,
+    Waiting,
+)
 from moorage.what_if.fullness import Fullness, node_changes, zone_changes
 from moorage.what_if.lists import Key, is_finished
 from moorage.what_if.owners.workloads import Workloads
@@ -128,9 +136,9 @@ def tried(rehearsal: Rehearsal, steps: Sequence[Step], *, order: int = 0) -> Tri
     if not rehearsal.bound and not rehearsal.evictions:
         rehearsal.rewind_draws()
     anyway = tuple(
-        Start(f"{key[0]}/{key[1]}", rehearsal.bound[uid])
+        _start(pod, rehearsal)
         for uid, (key, _old) in rehearsal.touched.items()
-        if uid in rehearsal.bound and rehearsal.version(key, uid) is not None
+        if uid in rehearsal.bound and (pod := rehearsal.version(key, uid)) is not None
     )
     rehearsal.mark()
     before = Fullness(rehearsal.filled.core.snapshot)
@@ -227,7 +235,7 @@ class _Difference:
         self.lost: list[Loss] = []
         self.newly: list[Waiting] = []
         self.still: list[Waiting] = []
-        self.ended: list[str] = []
+        self.ended: list[End] = []
         self.fates: Counter[str] = Counter()
         # The owners of the pods that the change itself made leave.
         self.leavers: set[str] = set()
@@ -249,9 +257,9 @@ class _Difference:
                 continue
             self.fates[f"{_owner(each.pod)} waits"] += 1
             if each.pod.key in refused_before:
-                self.still.append(Waiting(each.pod.full_name, _not_made(each), "pending"))
+                self.still.append(self._not_made(each, "pending"))
             else:
-                self.newly.append(Waiting(each.pod.full_name, _not_made(each), "new"))
+                self.newly.append(self._not_made(each, "new"))
         for pod in rehearsal.objects.pending_pods:
             if pod.uid not in touched:
                 self.still.append(self._waiting(pod, "pending"))
@@ -269,12 +277,12 @@ class _Difference:
             if old.uid in self._rehearsal.evictions:
                 self._left(old)
             else:
-                self.ended.append(old.full_name)
+                self.ended.append(self._end(old))
         elif old.spec.node_name:
             return
         elif now.spec.node_name:
             self.fates[f"{_owner(old)} starts"] += 1
-            self.starts.append(Start(now.full_name, now.spec.node_name))
+            self.starts.append(_start(now, self._rehearsal))
         else:
             self.still.append(self._waiting(now, "pending"))
 
@@ -287,8 +295,7 @@ class _Difference:
         refused = self._refused_after.get(self._last(old.uid))
         if refused is not None:
             self.fates[f"{_owner(old)} waits"] += 1
-            was = f"{old.full_name} on {node_name}"
-            self.newly.append(Waiting(refused.pod.full_name, _not_made(refused), was, by))
+            self.newly.append(self._not_made(refused, f"{old.full_name} on {node_name}", by))
             return
         fate = "is lost" if new is None else "moves" if new.spec.node_name else "waits"
         self.fates[f"{_owner(old)} {fate}"] += 1
@@ -297,19 +304,20 @@ class _Difference:
         failure = self._jobs.failures.get(_owner(old), "")
         unknown = unknown_owner(first.pod) or self._jobs.foreign_manager(old)
         if new is None and not (first.lost or failure or unknown):
-            self.ended.append(old.full_name)  # its owner wants no other pod
+            self.ended.append(self._end(old))  # its owner wants no other pod
         elif new is None:
-            self.lost.append(Loss(old.full_name, node_name, by, unknown, failure))
+            names = owner_and_group(old, self._rehearsal)
+            self.lost.append(Loss(old.full_name, node_name, by, unknown, failure, *names))
         elif new.spec.node_name:
-            to_node = new.spec.node_name
-            self.moves.append(Move(old.full_name, node_name, new.full_name, to_node, by))
+            to_node, names = new.spec.node_name, owner_and_group(new, self._rehearsal)
+            self.moves.append(Move(old.full_name, node_name, new.full_name, to_node, by, *names))
         else:
             self.newly.append(self._waiting(new, f"{old.full_name} on {node_name}", by))
 
     def _new(self, pod: Pod) -> None:
         self.fates[f"{_owner(pod)} {'starts' if pod.spec.node_name else 'waits'}"] += 1
         if pod.spec.node_name:
-            self.starts.append(Start(pod.full_name, pod.spec.node_name, is_new=True))
+            self.starts.append(_start(pod, self._rehearsal, is_new=True))
         else:
             self.newly.append(self._waiting(pod, "new"))
 
@@ -319,7 +327,17 @@ class _Difference:
             reason = f"{_FOREIGN} {name}"
         else:
             reason = self._reasons.get(pod.uid, "it was not tried yet")
-        return Waiting(pod.full_name, reason, was, evicted_by)
+        names = owner_and_group(pod, self._rehearsal)
+        return Waiting(pod.full_name, reason, was, evicted_by, *names)
+
+    def _not_made(self, refused: Refused, was: str, evicted_by: str = "") -> Waiting:
+        """Return a pod that its owner cannot make."""
+        reason = f"its namespace refuses the pod, so it is not made: {refused.reason}"
+        names = owner_and_group(refused.pod, self._rehearsal)
+        return Waiting(refused.pod.full_name, reason, was, evicted_by, *names)
+
+    def _end(self, pod: Pod) -> End:
+        return End(pod.full_name, *owner_and_group(pod, self._rehearsal))
 
     def _last(self, uid: str) -> str:
         """Return the uid of the last pod in a row of successors."""
@@ -341,5 +359,6 @@ def _owner(pod: Pod) -> str:
     return pod.full_name if owner is None else owner.uid
 
 
-def _not_made(refused: Refused) -> str:
-    return f"its namespace refuses the pod, so it is not made: {refused.reason}"
+def _start(pod: Pod, rehearsal: Rehearsal, *, is_new: bool = False) -> Start:
+    owner, group = owner_and_group(pod, rehearsal)
+    return Start(pod.full_name, pod.spec.node_name, is_new, owner, group)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from moorage.api.mentions import NodeName, Prose
+from moorage.service.questions.folding.folds import Fold
 
 
 class Room(msgspec.Struct, frozen=True, rename="camel"):
@@ -57,6 +58,11 @@ class Need(msgspec.Struct, frozen=True, rename="camel"):
         Why the others wait, "" where none does.
     limit
         The limit at which no further node was tried, "" where none was reached.
+    differs
+        Labels, taints and amounts in which the shape differs from another one of the same cpu and
+        memory; "" for one that the shape does not have.
+    waiting
+        The pods that still wait, those of equal owner, group and reason as one row.
     """
 
     like: Prose
@@ -66,3 +72,5 @@ class Need(msgspec.Struct, frozen=True, rename="camel"):
     left: int
     reason: Prose = ""
     limit: str = ""
+    differs: dict[str, str] = {}
+    waiting: tuple[Fold, ...] = ()

@@ -6,7 +6,7 @@ same, and have the same taints and the same labels, as far as a label is asked a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import msgspec
@@ -20,6 +20,7 @@ from moorage.what_if.rehearsal import Rehearsal
 HOSTNAME: Final = "kubernetes.io/hostname"
 SHAPES_MOST: Final = 20
 """So many shapes are tried, those of the most nodes: a guess, more than a table should have."""
+_SIZE: Final = ("cpu", "memory")
 # A zone or a region has several label keys, and volumes are read by any of them.
 _FAMILIES: Final = frozenset({"zone", "region"})
 
@@ -28,19 +29,32 @@ Shape = tuple[str, Mapping[str, Any]]
 
 
 class Shapes(msgspec.Struct, frozen=True):
-    """The shapes to try, the smallest first, and the first nodes of those that are left out."""
+    """The shapes to try, the smallest first.
+
+    Parameters
+    ----------
+    tried
+        The shapes.
+    left_out
+        The first nodes of those that are left out.
+    labels
+        The label keys that make a difference; None for all of them.
+    """
 
     tried: list[tuple[str, dict[str, Any]]]
     left_out: list[str]
+    labels: frozenset[str] | None
 
 
 def shapes_to_try(rehearsal: Rehearsal) -> Shapes:
     """Return the shapes of a cluster's nodes, at most `SHAPES_MOST`: those of the most nodes."""
-    grouped = _grouped(rehearsal.objects, labels_in_question(rehearsal))
+    labels = labels_in_question(rehearsal)
+    grouped = _grouped(rehearsal.objects, labels)
     common = sorted(grouped, key=lambda nodes: (-len(nodes), _size(nodes[0])))
     tried = sorted((nodes[0] for nodes in common[:SHAPES_MOST]), key=_size)
     left_out = sorted((nodes[0] for nodes in common[SHAPES_MOST:]), key=_size)
-    return Shapes([(n.name, _manifest(n)) for n in tried], [node.name for node in left_out])
+    shapes = [(node.name, _manifest(node)) for node in tried]
+    return Shapes(shapes, [node.name for node in left_out], labels)
 
 
 def shapes_of(objects: Objects, labels: Collection[str] | None = None) -> list[Shape]:
@@ -53,6 +67,51 @@ def shapes_of(objects: Objects, labels: Collection[str] | None = None) -> list[S
     """
     first = sorted((nodes[0] for nodes in _grouped(objects, labels)), key=_size)
     return [(node.name, _manifest(node)) for node in first]
+
+
+def differences(
+    manifests: Sequence[Mapping[str, Any]], labels: Collection[str] | None = None
+) -> list[dict[str, str]]:
+    """Return in what each shape differs from those of the same cpu and memory.
+
+    Parameters
+    ----------
+    manifests
+        The shapes.
+    labels
+        The label keys that make a difference; None for all of them.
+
+    Returns
+    -------
+    list of dict
+        For each shape, labels, taints and amounts by their names; "" for one that only others have.
+    """
+    facts = [_facts(each, labels) for each in manifests]
+    alike: dict[tuple[str, ...], list[int]] = {}
+    for number, each in enumerate(facts):
+        alike.setdefault(tuple(each.get(name, "") for name in _SIZE), []).append(number)
+    differing: list[dict[str, str]] = [{} for _ in facts]
+    for numbers in alike.values():
+        for name in sorted({name for number in numbers for name in facts[number]}):
+            values = [facts[number].get(name, "") for number in numbers]
+            if len(set(values)) > 1:
+                for number, value in zip(numbers, values, strict=True):
+                    differing[number][name] = value
+    return differing
+
+
+def _facts(manifest: Mapping[str, Any], labels: Collection[str] | None) -> dict[str, str]:
+    metadata, spec = manifest.get("metadata") or {}, manifest.get("spec") or {}
+    facts = {
+        key: str(value)
+        for key, value in (metadata.get("labels") or {}).items()
+        if labels is None or key in labels
+    }
+    for each in spec.get("taints") or []:
+        # A key may have a taint of each effect.
+        facts[f"taint {each['key']}:{each['effect']}"] = each.get("value") or "yes"
+    allocatable = manifest["status"].get("allocatable") or {}
+    return facts | {name: str(amount) for name, amount in allocatable.items()}
 
 
 def labels_in_question(rehearsal: Rehearsal) -> frozenset[str] | None:
@@ -135,5 +194,5 @@ def _manifest(node: Node) -> dict[str, Any]:
 
 def _size(node: Node) -> tuple[int, int, str]:
     offered = node.status.allocatable
-    cpu, memory = (parse_quantity(offered.get(each, 0)) for each in ("cpu", "memory"))
+    cpu, memory = (parse_quantity(offered.get(each, 0)) for each in _SIZE)
     return cpu, memory, node.name

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 
 from moorage.api.mentions import Prose
+from moorage.service.questions.folding.folds import Fold
 from moorage.service.questions.question import Answer
 from moorage.what_if.change import Change
 from moorage.what_if.consequences import ChangeComparison
@@ -71,8 +72,8 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
         seen = {each.pod for each in self.course.lost}
         lost = tuple(
             each
-            if each.pod in seen or not each.owner
-            else msgspec.structs.replace(each, owner=_OTHER_OWNERS)
+            if each.pod in seen or not each.unknown_owner
+            else msgspec.structs.replace(each, unknown_owner=_OTHER_OWNERS)
             for each in whole.course.lost
         )
         worse = msgspec.structs.replace(whole.course, lost=lost).worse
@@ -142,12 +143,16 @@ class Capacity(msgspec.Struct, frozen=True, rename="camel"):
         The first node of each shape that was not tried, the smallest first.
     limit
         The limit because of which shapes were left out; "" where none was.
+    waiting
+        The pods that wait, those of equal owner, group and reason as one row; empty if that was not
+        asked.
     """
 
     room: Room | None = None
     needs: tuple[Need, ...] = ()
     left_out: tuple[Prose, ...] = ()
     limit: str = ""
+    waiting: tuple[Fold, ...] = ()
 
 
 class CapacityAnswer(Answer, frozen=True, kw_only=True, rename="camel"):

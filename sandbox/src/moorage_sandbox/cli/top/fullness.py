@@ -13,7 +13,7 @@ from moorage.api.pod import Pod
 from moorage.api.quantity import parse_quantity
 from moorage.api.requests import pod_requests
 
-By = Literal["nodes", "pods", "namespaces"]
+Kind = Literal["nodes", "pods", "namespaces"]
 
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 _BASIC: Final = ("cpu", "memory")
@@ -52,12 +52,25 @@ class Total(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A node, a pod or a namespace: its bound pods, what they request, and a node's amounts."""
+    """A node, a pod or a namespace.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    pods, used
+        Its bound pods, and what they request.
+    allocatable
+        What a node offers.
+    owner
+        The owner of a pod, as ``kind/name``; "" for none.
+    """
 
     name: str
     pods: int
     used: Amounts
     allocatable: Amounts = {}
+    owner: str = ""
 
 
 class Fullness(msgspec.Struct, frozen=True):
@@ -70,7 +83,7 @@ class Fullness(msgspec.Struct, frozen=True):
 
 
 def fullness(
-    nodes: Sequence[Node], pods: Sequence[Pod], resources: Sequence[str], by: By
+    nodes: Sequence[Node], pods: Sequence[Pod], resources: Sequence[str], kind: Kind
 ) -> Fullness:
     """Count requests of bound pods that have not finished, as NodeResourcesFit counts them.
 
@@ -78,8 +91,8 @@ def fullness(
     ----------
     resources
         What to count; empty for cpu, memory, and the extended resources of nodes.
-    by
-        The kind of the rows.
+    kind
+        What the rows are.
     """
     bound = [
         (pod, pod_requests(pod, use_status=True, pod_level=True) | {"pods": 10**9})
@@ -93,9 +106,13 @@ def fullness(
     offered = sorted({name for row in on_nodes for name in row.allocatable if "/" in name})
     shown = tuple(resources) or (*_BASIC, *offered)
     rows = on_nodes
-    if by == "pods":
-        rows = _rows([(pod.full_name, requests) for pod, requests in bound], {})
-    elif by == "namespaces":
+    if kind == "pods":
+        owners = {pod.full_name: pod.metadata.owner_title for pod, _ in bound}
+        rows = [
+            msgspec.structs.replace(row, owner=owners[row.name])
+            for row in _rows([(pod.full_name, requests) for pod, requests in bound], {})
+        ]
+    elif kind == "namespaces":
         rows = _rows([(pod.namespace, requests) for pod, requests in bound], {})
     return Fullness(
         totals=tuple(_total(name, on_nodes) for name in shown),

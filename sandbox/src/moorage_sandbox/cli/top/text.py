@@ -9,13 +9,23 @@ import msgspec
 
 from moorage.cli.amounts import amount, percent
 from moorage.cli.render import Columns
-from moorage_sandbox.cli.top.fullness import Amounts, By, Fullness, Row
+from moorage.cli.rows.text import Shown, alike_lines, request_lines
+from moorage.service.questions.folding.folds import Fold
+from moorage_sandbox.cli.top.fullness import Amounts, Fullness, Kind, Row
 
 _NANO: Final = 10**9
 
 
-def tables(fullness: Fullness, by: By) -> str:
-    """Return totals, pods by phase, and a row for each node, pod or namespace."""
+def tables(fullness: Fullness, kind: Kind, shown: Shown | None) -> str:
+    """Return totals, pods by phase, and rows of nodes, pods or namespaces.
+
+    Parameters
+    ----------
+    kind
+        What the rows are.
+    shown
+        What becomes one row, and how much is shown; None for every row by itself, in full.
+    """
     summary = Columns(["RESOURCE", "USED", "USED%", "FREE", "LARGEST FREE", "STRANDED"])
     lines = summary.lines(
         [
@@ -30,11 +40,33 @@ def tables(fullness: Fullness, by: By) -> str:
     )
     phases = ", ".join(f"{count} {phase}" for phase, count in fullness.phases.items())
     resources = [total.resource for total in fullness.totals]
-    headings = [by[:-1], "pods"] if by != "pods" else ["pod"]
-    for name in resources:
-        headings += [name, "%"] if by == "nodes" else [name]
-    rows = Columns(headings).lines([_cells(row, resources, by) for row in fullness.rows])
+    if shown is None:
+        rows = _all_rows(fullness, kind, resources)
+    elif kind == "nodes":
+        headings = ["nodes", *_headings(kind, resources)]
+        cells = [_cells(row, resources, kind) for row in fullness.rows]
+        rows = alike_lines(headings, cells, shown)
+    else:
+        rows = request_lines([_fold(row, kind) for row in fullness.rows], resources, shown)
     return "\n".join([*lines, f"pods: {phases or 'none'}", "", *rows])
+
+
+def _all_rows(fullness: Fullness, kind: Kind, resources: Sequence[str]) -> list[str]:
+    cells = [_cells(row, resources, kind) for row in fullness.rows]
+    return Columns(_headings(kind, resources)).lines(cells)
+
+
+def _headings(kind: Kind, resources: Sequence[str]) -> list[str]:
+    headings = [kind[:-1], "pods"] if kind != "pods" else ["pod"]
+    for name in resources:
+        headings += [name, "%"] if kind == "nodes" else [name]
+    return headings
+
+
+def _fold(row: Row, kind: Kind) -> Fold:
+    namespace, _, name = row.name.partition("/")
+    names = (name,) if kind == "pods" else ()
+    return Fold(pods=row.pods, namespace=namespace, owner=row.owner, names=names, requests=row.used)
 
 
 def plain(fullness: Fullness, autoscale: str = "") -> dict[str, Any]:
@@ -72,11 +104,11 @@ def _plain(amounts: Amounts) -> dict[str, float]:
     return {name: nano / _NANO for name, nano in sorted(amounts.items())}
 
 
-def _cells(row: Row, resources: Sequence[str], by: By) -> list[str]:
-    cells = [row.name] if by == "pods" else [row.name, str(row.pods)]
+def _cells(row: Row, resources: Sequence[str], kind: Kind) -> list[str]:
+    cells = [row.name] if kind == "pods" else [row.name, str(row.pods)]
     for name in resources:
         used = row.used.get(name, 0)
         cells.append(amount(name, used))
-        if by == "nodes":
+        if kind == "nodes":
             cells.append(percent(used, row.allocatable.get(name, 0)))
     return cells

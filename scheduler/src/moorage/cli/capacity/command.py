@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from moorage.cli.options import output_option
+from moorage.cli.options import by_option, output_option, rows_option
 from moorage.cli.what_if.options import source_options
 
 if TYPE_CHECKING:
     from moorage.cli.render import Form
+    from moorage.service.questions.folding.folds import By
 
 _EPILOG = """
 \b
@@ -50,7 +51,9 @@ Only free room counts: nothing is evicted. Pods that wait now take their room fi
     metavar="NUMBER",
     help="Count no further than so many pods.",
 )
-@output_option()
+@by_option("none")
+@rows_option(20)
+@output_option("wide")
 @source_options
 def capacity(
     *,
@@ -59,6 +62,8 @@ def capacity(
     mix: str,
     shapes: tuple[str, ...],
     most: int,
+    by: By,
+    limit: int,
     output: Form,
     **flags: Any,
 ) -> None:
@@ -67,6 +72,7 @@ def capacity(
     from moorage.cli.capacity.answer import answer_capacity, body_of, title_of
     from moorage.cli.capacity.text import report
     from moorage.cli.render import show
+    from moorage.cli.rows.text import Shown, terminal_width
     from moorage.cli.what_if.source import source_of
 
     if sum(map(bool, (like, pod_file, mix))) > 1:
@@ -82,6 +88,8 @@ def capacity(
         "needs": answer.needs,
         "leftOut": answer.left_out,
         "limit": answer.limit,
+        "waiting": answer.waiting,
         "source": source_text,
     }
-    show(output, fields, text=lambda: report(fields))
+    shown = None if output == "wide" else Shown(by, limit, terminal_width())
+    show(output, fields, text=lambda: report(fields, shown))

@@ -5,23 +5,40 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from moorage.cli.rows.text import Shown, folded_rows, wrapped
+from moorage.service.questions.folding.folds import Fold
 from moorage.what_if.room import Need, Room
 
+_INDENT: Final = "  "
+_SIZE: Final = ("cpu", "memory")
+_NO_END: Final = 10_000
+"""A width, characters, at which no message is cut."""
 # Names of nodes in one line.
 _NAMES_MOST: Final = 5
 
 
-def report(answer: Mapping[str, Any]) -> str:
-    """Return how many pods fit, what binds, and which nodes would place what waits."""
+def report(answer: Mapping[str, Any], shown: Shown | None) -> str:
+    """Return how many pods fit, what binds, and which nodes would place what waits.
+
+    Parameters
+    ----------
+    shown
+        How pods become rows; None for sentences and messages in full.
+    """
     parts: list[str] = []
     if answer["room"] is not None:
-        parts += _room(answer["asked"], answer["room"])
+        parts += _sentences(_room(answer["asked"], answer["room"]), shown)
     if answer["needs"]:
-        parts += ["", *_needs(answer["needs"])] if parts else _needs(answer["needs"])
+        parts += [""] * bool(parts) + _needs(answer["needs"], answer["waiting"], shown)
     parts = parts or ["No pod waits."] * (not answer["leftOut"])
     if answer["leftOut"]:
-        parts += [""] * bool(parts) + _left_out(answer["leftOut"], answer["limit"])
-    return "\n".join([*parts, "", answer["source"]] if answer["source"] else parts)
+        parts += [""] * bool(parts)
+        parts += _sentences(_left_out(answer["leftOut"], answer["limit"]), shown)
+    return "\n".join([*parts, "", *wrapped(answer["source"], shown)] if answer["source"] else parts)
+
+
+def _sentences(sentences: Sequence[str], shown: Shown | None) -> list[str]:
+    return [line for each in sentences for line in wrapped(each, shown)]
 
 
 def _room(question: str, room: Room) -> list[str]:
@@ -46,28 +63,42 @@ def _room(question: str, room: Room) -> list[str]:
     return parts
 
 
-def _needs(needs: Sequence[Need]) -> list[str]:
-    waiting = needs[0].placed + needs[0].left
-    parts = [f"Pods that wait: {waiting}"]
+def _needs(needs: Sequence[Need], waiting: Sequence[Fold], shown: Shown | None) -> list[str]:
+    parts = [f"Pods that wait: {needs[0].placed + needs[0].left}"]
+    parts += _rows(waiting, shown)
     for need in needs:
-        size = ", ".join(
-            f"{name}={need.allocatable[name]}"
-            for name in ("cpu", "memory")
-            if name in need.allocatable
-        )
-        shape = f"like {need.like} ({size})" if need.like in size or "=" not in need.like else size
+        shape = _shape(need)
         nodes = "1 more node" if need.nodes == 1 else f"{need.nodes} more nodes"
         placing = "places" if need.nodes == 1 else "place"
         if not need.left:
-            parts.append(f"  {nodes} {shape} {placing} all of them")
+            text = f"{nodes} {shape} {placing} all of them"
         elif need.placed:
-            ended = need.limit or f"further ones place none, because {need.reason}"
-            parts.append(f"  {nodes} {shape} {placing} {need.placed}; {ended}")
+            ended = need.limit or "further ones place none of the others"
+            text = f"{nodes} {shape} {placing} {need.placed}; {ended}"
         elif need.limit:
-            parts.append(f"  nodes {shape} placed none; {need.limit}")
+            text = f"nodes {shape} placed none; {need.limit}"
         else:
-            parts.append(f"  nodes {shape} place none, because {need.reason}")
+            text = f"nodes {shape} place none"
+        parts += ["", *wrapped(f"{text}{':' * bool(need.waiting)}", shown)]
+        parts += _rows(need.waiting, shown)
     return parts
+
+
+def _rows(rows: Sequence[Fold], shown: Shown | None) -> list[str]:
+    return folded_rows(rows, shown or Shown(limit=len(rows), width=_NO_END), indent=_INDENT)
+
+
+def _shape(need: Need) -> str:
+    """Return a shape in words, with what it does not share with shapes of its size."""
+    size = [f"{name}={need.allocatable[name]}" for name in _SIZE if name in need.allocatable]
+    differs = [
+        f"{name.rpartition('/')[2]}={value}" if value else f"no {name.rpartition('/')[2]}"
+        for name, value in need.differs.items()
+    ]
+    size_text = ", ".join(size)
+    if need.like in size_text or "=" not in need.like:
+        return f"like {need.like} ({', '.join([*size, *differs])})"
+    return ", ".join([size_text, *differs])
 
 
 def _left_out(names: Sequence[str], limit: str) -> list[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moorage.cli.options import kubeconfig_option, output_option
+from moorage.cli.options import by_option, kubeconfig_option, output_option
 from moorage.cli.question_target import QuestionTarget, scheduler_options
 
 if TYPE_CHECKING:
@@ -46,13 +46,7 @@ of a row are, with … where some are elsewhere:
 @click.command(epilog=_EPILOG)
 @click.option("-n", "--namespace", default="", metavar="NAME", help="Only pods of this namespace.")
 @click.option("-w", "--watch", is_flag=True, help="Show it anew every second, until Ctrl-C.")
-@click.option(
-    "--by",
-    type=click.Choice(["owner", "group", "reason", "namespace", "none"]),
-    default="owner",
-    show_default=True,
-    help="What makes pods one row; owner: equal owner, group and reason. Text only.",
-)
+@by_option()
 @click.option(
     "--sort",
     type=click.Choice(["pods", "age", "priority"]),

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from moorage.cli.options import output_option
+from moorage.cli.options import by_option, output_option, rows_option
 from moorage.cli.what_if.options import source_options
 
 if TYPE_CHECKING:
     from moorage.cli.render import Form
+    from moorage.service.questions.folding.folds import By
 
 _EPILOG = """
 \b
@@ -21,6 +22,7 @@ Examples:
   moorage what-if --add 3xcpu=16,memory=64Gi --scale deployment/web=100
   moorage what-if --apply job.yaml --from prod.json
   moorage what-if -f scenario.yaml -o json
+  moorage what-if --drain node-03 --by reason
   moorage what-if --drain node-03 --scheduler kube-system/moorage-0
 
 \b
@@ -67,7 +69,9 @@ def _many(name: str, metavar: str, text: str) -> Callable[[F], F]:
     metavar="FILE",
     help="A scenario: steps in order, before the changes of other options.",
 )
-@output_option()
+@by_option()
+@rows_option(20)
+@output_option("wide")
 @source_options
 @click.pass_context
 def what_if(
@@ -75,6 +79,8 @@ def what_if(
     /,
     *,
     scenario: Path | None,
+    by: By,
+    limit: int,
     output: Form,
     **flags: Any,
 ) -> None:
@@ -86,6 +92,7 @@ def what_if(
     back as their owners make them.
     """
     from moorage.cli.render import show
+    from moorage.cli.rows.text import Shown, terminal_width
     from moorage.cli.what_if.parsing import Reading, flag_changes, scenario_changes
     from moorage.cli.what_if.source import source_of
     from moorage.cli.what_if.text import plain, report
@@ -96,10 +103,11 @@ def what_if(
     steps = [] if scenario is None else scenario_changes(scenario, reading)
     steps += flag_changes(flags, reading)
     result = tried(source, steps)
+    shown = None if output == "wide" else Shown(by, limit, terminal_width())
     show(
         output,
         plain(result.course, result.source, worse=result.worse),
-        text=lambda: report(result.course, result.source, worse=result.worse),
+        text=lambda: report(result.course, result.source, worse=result.worse, shown=shown),
     )
     if result.worse:
         ctx.exit(1)

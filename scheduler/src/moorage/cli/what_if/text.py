@@ -9,12 +9,14 @@ import msgspec
 
 from moorage.cli.amounts import amount, percent
 from moorage.cli.render import Columns
-from moorage.what_if.consequences import ChangeComparison, Waiting
+from moorage.cli.rows.text import Shown, alike_lines, folded_rows, wrapped
+from moorage.cli.what_if.sections import Section, sections_of
+from moorage.service.questions.folding.folds import Fold
+from moorage.what_if.consequences import ChangeComparison
 from moorage.what_if.fullness import Use, UseChange
 
-_LINES_MOST: Final = 20
-_ROWS_MOST: Final = 100
 _NANO: Final = 10**9
+_INDENT: Final = "  "
 _ANYWHERE: Final = "Get volumes that a driver makes, taken to be usable on every node"
 _JOB_PODS: Final = (
     "Are taken not to end, though pods that wait may start when these pods of Jobs do"
@@ -31,110 +33,80 @@ def plain(course: ChangeComparison, source: str, *, worse: Sequence[str]) -> dic
     return {**found, "worse": list(worse), "source": source}
 
 
-def report(course: ChangeComparison, source: str, *, worse: Sequence[str]) -> str:
-    """Return a course as text; the last line says where it comes from, unless that is empty."""
+def report(
+    course: ChangeComparison, source: str, *, worse: Sequence[str], shown: Shown | None
+) -> str:
+    """Return a course as text; the last line says where it comes from, unless that is empty.
+
+    Parameters
+    ----------
+    worse
+        A sentence for each deterioration.
+    shown
+        How pods become rows; None for every pod with all that is known of it.
+    """
     parts: list[str] = []
-    if course.anyway:
-        lines = [f"{each.pod} -> {each.node}" for each in course.anyway]
-        parts += _section("Start without the change, too", lines)
-    lines = [f"{each.pod} -> {each.node}" for each in course.starts]
-    parts += _section("Start", lines)
-    lines = [
-        f"{each.pod}: {each.from_node} -> {each.to_node}, as {_short(each.successor)}"
-        for each in course.moves
-        if not each.evicted_by
-    ]
-    parts += _section("Move", lines)
-    lines = [
-        f"{each.pod} on {each.from_node}, for {each.evicted_by}; "
-        f"comes back on {each.to_node} as {_short(each.successor)}"
-        for each in course.moves
-        if each.evicted_by
-    ]
-    lines += [
-        f"{each.was}, for {each.evicted_by}; no node takes the pod that its owner makes"
-        for each in course.newly_pending
-        if each.evicted_by
-    ]
-    parts += _section("Are evicted", lines)
-    lines = [
-        f"{each.pod} on {each.node}" + (f", evicted for {each.evicted_by}" * bool(each.evicted_by))
-        for each in course.lost
-        if not (each.owner or each.job_failure)
-    ]
-    parts += _section("Are lost, for they have no owner", lines)
-    lines = [f"{each.pod} on {each.node}" for each in course.lost if each.job_failure]
-    parts += _section("Are lost, for their Job fails", lines)
-    lines = [f"{each.pod} on {each.node}: {each.owner}" for each in course.lost if each.owner]
-    parts += _section("May be lost, for nobody knows whether their owner makes others", lines)
-    parts += _section("End", list(course.ended))
-    lines = [f"{each.pod} on {each.node}, because {each.reason}" for each in course.not_evicted]
-    parts += _section("Are not evicted, kubectl drain would wait", lines)
-    parts += _waiting("Have no node any more, or none at first", course.newly_pending)
-    parts += _waiting("Wait as before", course.still_pending)
+    for section in sections_of(course):
+        parts += _section(section, shown)
     if not parts:
         parts = ["No pod starts, moves or waits because of the change.", ""]
     for need in course.drain_flags:
-        parts += _section(f"kubectl drain needs {need.flag} for", list(need.pods))
+        parts += _names(f"kubectl drain needs {need.flag} for", need.pods, shown)
     if course.order_matters:
-        parts += [_ORDER, ""]
-    parts += _section(_ANYWHERE, list(course.volumes_anywhere))
-    parts += _section(_JOB_PODS, list(course.job_pods))
+        parts += [*wrapped(_ORDER, shown), ""]
+    parts += _names(_ANYWHERE, course.volumes_anywhere, shown)
+    parts += _names(_JOB_PODS, course.job_pods, shown)
     if not course.is_quiet:
         parts += ["It does not come to rest: pods are tried again and again.", ""]
-    parts += _fullness(course)
-    parts.append(f"Worse: {'; '.join(worse)}" if worse else "Nothing gets worse.")
-    return "\n".join([*parts, "", source] if source else parts)
+    parts += _fullness(course, shown)
+    parts += wrapped(f"Worse: {'; '.join(worse)}" if worse else "Nothing gets worse.", shown)
+    return "\n".join([*parts, "", *wrapped(source, shown)] if source else parts)
 
 
-def _section(title: str, lines: Sequence[str]) -> list[str]:
-    if not lines:
+def _section(section: Section, shown: Shown | None) -> list[str]:
+    if not section.rows:
         return []
-    shown = [f"  {line}" for line in lines[:_LINES_MOST]]
-    if len(lines) > _LINES_MOST:
-        shown.append(f"  and {len(lines) - _LINES_MOST} more; -o json has all")
-    return [f"{title} ({len(lines)}):", *shown, ""]
+    if shown is None:
+        headings = ("pod", section.place, "owner", "group", "reason", "message")
+        lines = Columns(headings).lines(_wide_cells(each) for each in section.rows)
+        lines = [f"{_INDENT}{line}" for line in lines]
+    else:
+        lines = folded_rows(section.rows, shown, indent=_INDENT, place=section.place)
+    return [f"{section.title} ({len(section.rows)}):", *lines, ""]
 
 
-def _waiting(title: str, pods: Sequence[Waiting]) -> list[str]:
-    """Return pods that wait, those with one reason together."""
-    by_reason: dict[str, list[Waiting]] = {}
-    for each in pods:
-        by_reason.setdefault(each.reason, []).append(each)
-    lines = []
-    for reason, alike in by_reason.items():
-        named = [f"{each.pod} ({_origin(each)})" for each in alike[:_LINES_MOST]]
-        if len(alike) > _LINES_MOST:
-            named.append(f"and {len(alike) - _LINES_MOST} more")
-        lines += [*named, f"  because {reason}"]
-    if not lines:
+def _wide_cells(row: Fold) -> list[str]:
+    cells = (*row.queues, "")[:1]
+    more = (*cells, row.owner, row.group, row.reason, row.message)
+    return [f"{row.namespace}/{row.names[0]}", *(cell or "<none>" for cell in more)]
+
+
+def _names(title: str, names: Sequence[str], shown: Shown | None) -> list[str]:
+    if not names:
         return []
-    return [f"{title} ({len(pods)}):", *(f"  {line}" for line in lines), ""]
-
-
-def _origin(each: Waiting) -> str:
-    return each.was if each.was in ("new", "pending") else f"was {each.was}"
-
-
-def _short(pod: str) -> str:
-    return pod.partition("/")[2]
+    limit = len(names) if shown is None else shown.limit
+    lines = [f"{_INDENT}{name}" for name in names[:limit]]
+    if names[limit:]:
+        lines.append(f"{_INDENT}{len(names) - limit} more are not shown; --limit shows more")
+    return [f"{title} ({len(names)}):", *lines, ""]
 
 
 # --- how full it is -------------------------------------------------------------------------------
 
 
-def _fullness(course: ChangeComparison) -> list[str]:
+def _fullness(course: ChangeComparison, shown: Shown | None) -> list[str]:
     """Return tables of the nodes and zones whose use changes, before and after."""
     tables: list[str] = []
     for heading, changes in (("node", course.nodes), ("zone", course.zones)):
         if not changes:
             continue
-        named = {name: None for each in changes for name in _resources(each)}
-        columns = Columns([heading, "pods", *named])
-        rows = [_cells(each, named) for each in changes[:_ROWS_MOST]]
-        tables += columns.lines(rows)
-        if len(changes) > _ROWS_MOST:
-            tables.append(f"and {len(changes) - _ROWS_MOST} more; -o json has all")
+        resources = {name: None for each in changes for name in _resources(each)}
+        rows = [_cells(each, resources) for each in changes]
+        if shown is None:
+            tables += Columns([heading, "pods", *resources]).lines(rows)
+        else:
+            headings = [f"{heading}s", heading, "pods", *resources]
+            tables += alike_lines(headings, rows, shown)
         tables.append("")
     return tables
 

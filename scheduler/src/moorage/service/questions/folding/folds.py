@@ -1,11 +1,12 @@
-"""Folds waiting pods: rows of equal owner, group and reason become one, with a count.
+"""Folds pods: rows of equal owner, group and reason become one, with a count.
 
-The one function for every place that lists waiting pods: the queue's answer over HTTP, the commands
-and the page. A row of one pod and a fold of many have one type, so a fold can be folded again.
+The one function for every place that lists pods: the queue's answer over HTTP, the commands and the
+page. A row of one pod and a fold of many have one type, so a fold can be folded again.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import ClassVar, Final, Literal, TypeAlias, assert_never
 
@@ -20,7 +21,7 @@ _NAMES_MOST: Final = 10
 
 
 class Fold(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Pods that wait alike.
+    """Pods that are alike: they wait, start or run alike.
 
     Parameters
     ----------
@@ -37,13 +38,15 @@ class Fold(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     names
         The names of the first of them.
     queues
-        How many of them wait in each place.
+        How many of them are in each place: a queue where they wait, or a node.
     oldest
         Since when the first of them waits, RFC 3339; "" where that is not known.
     priority
         The highest of their priorities.
     message
         What is said of the one that waits longest.
+    requests
+        What they request together, in nano units, by resource; empty where that is not asked.
     """
 
     counted_as: ClassVar[str] = "row"
@@ -60,6 +63,7 @@ class Fold(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     oldest: str = ""
     priority: int = 0
     message: Prose = ""
+    requests: dict[str, int] = {}
 
 
 class Folded(msgspec.Struct, frozen=True):
@@ -89,17 +93,16 @@ def fold(
         Pods one by one, or folds.
     by
         What makes rows alike. owner: the owner, the group and the reason; group: the group, and the
-        reason of pods without one; none: rows stay as they are.
+        reason of pods without one; none: every row by itself, named by its pod.
     within_namespaces
         Whether rows of several namespaces stay apart, whatever `by` says.
     sort
         What comes first: the pods that wait longest, of the highest priority, or the most pods.
     """
-    alike: dict[tuple[str, ...], list[Fold]] = {}
-    for number, row in enumerate(rows):
-        key = (str(number),) if by == "none" else _key(row, by)
-        alike.setdefault((row.namespace, *key) if within_namespaces else key, []).append(row)
-    folds = [each[0] if len(each) == 1 else _joined(each) for each in alike.values()]
+    if by == "none":
+        folds = [msgspec.structs.replace(row, owner="") for row in rows]
+    else:
+        folds = _folds(rows, by, within_namespaces=within_namespaces)
     match sort:
         case "age":
             folds.sort(key=lambda each: each.oldest or "~")
@@ -110,6 +113,14 @@ def fold(
         case _:
             assert_never(sort)
     return folds
+
+
+def _folds(rows: Iterable[Fold], by: By, *, within_namespaces: bool) -> list[Fold]:
+    alike: dict[tuple[str, ...], list[Fold]] = {}
+    for row in rows:
+        key = _key(row, by)
+        alike.setdefault((row.namespace, *key) if within_namespaces else key, []).append(row)
+    return [each[0] if len(each) == 1 else _joined(each) for each in alike.values()]
 
 
 def first_folds(folds: list[Fold], limit: int) -> Folded:
@@ -134,12 +145,11 @@ def _key(row: Fold, by: By) -> tuple[str, ...]:
 
 def _joined(rows: list[Fold]) -> Fold:
     first = min(rows, key=lambda each: each.oldest or "~")
-    queues: dict[str, int] = {}
-    names: list[str] = []
+    queues, requests, names = Counter[str](), Counter[str](), list[str]()
     for row in rows:
         names += row.names[: _NAMES_MOST - len(names)]
-        for queue, pods in row.queues.items():
-            queues[queue] = queues.get(queue, 0) + pods
+        queues.update(row.queues)
+        requests.update(row.requests)
     return Fold(
         pods=sum(row.pods for row in rows),
         namespace=_same([row.namespace for row in rows]),
@@ -147,10 +157,11 @@ def _joined(rows: list[Fold]) -> Fold:
         group=_same([row.group for row in rows]),
         reason=_same([row.reason for row in rows]),
         names=tuple(names),
-        queues=queues,
+        queues=dict(queues),
         oldest=first.oldest,
         priority=max(row.priority for row in rows),
         message=first.message,
+        requests=dict(requests),
     )
 
 
