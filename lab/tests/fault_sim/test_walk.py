@@ -70,14 +70,14 @@ def test_a_scene_that_is_not_there_is_refused() -> None:
 
 
 _WALKS = [(name, act) for name in SCENES for act in WALK_ACTS]
-_PARTS = 4
+_PARTS = 8
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("number", range(len(_WALKS)), ids=["-".join(each) for each in _WALKS])
 def test_every_invariant_holds_after_a_step_at_each_await(number: int) -> None:
-    """Each walk plays a quarter of its awaits, another than the next one."""
+    """Each walk plays an eighth of its awaits, another than the next one."""
     name, act = _WALKS[number]
     walk = Walk(scene(name, 1), act, each=1)
     breaches = {

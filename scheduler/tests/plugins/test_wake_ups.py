@@ -44,7 +44,7 @@ from moorage_lab.conformance.world import build_snapshot
 from scheduler.tests.plugins.builders import make
 from scheduler.tests.plugins.wake_up_worlds import Objects, World
 
-RUNS = int(os.environ.get("WAKE_UP_RUNS", "1500"))
+RUNS = int(os.environ.get("WAKE_UP_RUNS", "500"))
 FIRST = int(os.environ.get("WAKE_UP_SEED", "0"))
 PARTS = 5
 SLOW_RUNS = 10_000

@@ -13,6 +13,7 @@ import pytest
 
 from moorage.base.clock import ManualClock
 from moorage.framework.containment import RAISED, WRONG_ANSWER
+from moorage.plugin import SKIP
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 from moorage_sandbox.testing.plugins import with_plugins
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
@@ -29,7 +30,7 @@ FIXED = {
     "reserve": True,
     "permit": True,
     "pre_bind": True,
-    "bind": None,
+    "bind": SKIP,
     "post_bind": None,
 }
 
@@ -38,35 +39,23 @@ class OopsError(Exception):
     pass
 
 
-def breaking(method: str, answer: Any) -> type[Any]:
-    """A plugin that breaks at a method for the pod called bad, by an answer or by raising it."""
+def breaking(method: str, answer: Any, *, name: str = "Mine", bad: str = "bad") -> type[Any]:
+    """A plugin that breaks at a method for one pod, by an answer or by raising it."""
 
     def pod_of(args: tuple[Any, ...]) -> Any:
         return next(arg for arg in args if hasattr(arg, "name") and hasattr(arg, "namespace"))
 
     def call(self: object, *args: Any) -> Any:
-        if pod_of(args).name != "bad":
+        if pod_of(args).name != bad:
             return FIXED[method]
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    members: dict[str, Any] = {"name": "Mine", method: call}
+    members: dict[str, Any] = {"name": name, method: call}
     if method == "reserve":
         members["unreserve"] = lambda self, state, pod, node_name: None
-    if method == "bind":
-        members["bind"] = _binding(call)
-    return type("Mine", (), members)
-
-
-def _binding(call: Any) -> Any:
-    def bind(self: object, state: object, pod: Any, node_name: str) -> Any:
-        from moorage.plugin import SKIP
-
-        broken = call(self, state, pod, node_name)
-        return SKIP if pod.name != "bad" else broken
-
-    return bind
+    return type(name, (), members)
 
 
 @pytest.mark.parametrize(

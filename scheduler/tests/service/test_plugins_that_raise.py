@@ -38,12 +38,12 @@ SLOW_TO_SHOW = ("a long chain of causes",)
 
 
 def raising(method: str, kind: str) -> type[Any]:
-    """A plugin that raises for the pod called bad, and for no other."""
+    """A plugin of the method's name that raises for the pod called so, and for no other."""
 
     class Raises(Exception):  # noqa: N818 - stands for what is raised
         pass
 
-    plain = breaking(method, Raises())
+    plain = breaking(method, Raises(), name=method, bad=_pod(method))
     inner, raise_it = getattr(plain, method), KINDS[kind][0]
 
     def call(self: object, *args: Any) -> Any:
@@ -52,33 +52,44 @@ def raising(method: str, kind: str) -> type[Any]:
         except Raises:
             return raise_it()
 
-    return type("Mine", (plain,), {"name": "Mine", method: call})
+    return type(method, (plain,), {"name": method, method: call})
 
 
-@pytest.mark.parametrize("method", METHODS)
+def _pod(method: str) -> str:
+    return method.replace("_", "-")
+
+
 @pytest.mark.parametrize("kind", [each for each in KINDS if each not in SLOW_TO_SHOW])
-def test_one_attempt_fails_and_names_the_plugin(kind: str, method: str) -> None:
+def test_one_attempt_fails_and_names_the_plugin(kind: str) -> None:
     clock = ManualClock()
     containment = Containment(is_cancelled=being_cancelled)
-    config, registry = with_plugins([raising(method, kind)], containment=containment)
+    plugins = [raising(method, kind) for method in METHODS]
+    config, registry = with_plugins(plugins, containment=containment)
     nodes = [node_manifest("n1"), node_manifest("n2")]
 
     async def main() -> None:
         async with VirtualCluster(clock, nodes=nodes, config=config, registry=registry) as cluster:
-            await cluster.create_objects(pod_manifest("bad"), pod_manifest("good"))
+            await cluster.create_objects(*(pod_manifest(_pod(each)) for each in METHODS))
+            await cluster.create_objects(pod_manifest("good"))
             await cluster.until(lambda: cluster.node_of("good") != "")
-            await cluster.until(lambda: cluster.condition_of("bad")[1] == "SchedulerError")
+            await cluster.until(
+                lambda: (
+                    {cluster.condition_of(_pod(each))[1] for each in METHODS} == {"SchedulerError"}
+                )
+            )
             await cluster.create_objects(pod_manifest("later"))
             await cluster.until(lambda: cluster.node_of("later") != "")
-            assert cluster.node_of("bad") == ""
+            bound = {name for name, node in cluster.placements().items() if node}
+            assert bound == {"default/good", "default/later"}
             assert cluster.scheduler.decides
             recorder = cluster.scheduler.core.recorder
             assert recorder is not None
             broken = {each.key[1]: each.failure.broken_by for each in recorder.ring}
-            assert broken == {"bad": "Mine", "good": "", "later": ""}
+            of_methods = {_pod(method): method for method in METHODS}
+            assert broken == of_methods | {"good": "", "later": ""}
 
     run_virtual(main(), clock)
-    assert {each[0] for each in containment.failures} == {"Mine"}
+    assert {each[0] for each in containment.failures} == set(METHODS)
 
 
 class CancelsTheLoop:

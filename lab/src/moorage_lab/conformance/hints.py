@@ -75,12 +75,16 @@ _SAID: Final = {"TaintToleration": "taint"}
 _OF_RESOURCES: Final = re.compile("Insufficient (.+)|Too many (pods)")
 
 Change = tuple[Any, Any]
+_Registrations = Sequence[tuple[str, EventRegistration]]
+_Registered = Mapping[str, _Registrations]
+"""The events that the plugins of each profile registered."""
 
 
 def run_hints(scenario: Scenario, world: World, registry: Registry) -> Json:
     """Judge every event of a scenario by itself, against the same cluster."""
     admission = _Admission(scenario, registry)
-    return {"events": [_event(event, world, admission) for event in scenario.events]}
+    registered = {name: [*_registered(each)] for name, each in world.profiles.items()}
+    return {"events": [_event(event, world, registered, admission) for event in scenario.events]}
 
 
 def run_changes(scenario: Scenario) -> Json:
@@ -98,12 +102,14 @@ def _row(event: str, pods: Mapping[str, Json], always: Sequence[str]) -> Json:
     return row | ({"always": sorted(always)} if always else {})
 
 
-def _event(event: ObjectEvent, world: World, admission: _Admission) -> Json:
+def _event(
+    event: ObjectEvent, world: World, registered: _Registered, admission: _Admission
+) -> Json:
     change = change_of(event)
     incoming = list(_cluster_events(event, change))
     row: Json = {
         "clusterEvents": [_name(each) for each in incoming],
-        "hints": [_hints(each, change, world) for each in incoming],
+        "hints": [_hints(each, change, world, registered) for each in incoming],
     }
     node = change[1]
     if isinstance(node, Node):
@@ -148,26 +154,28 @@ def _pod_resource(pod: Pod, action: Action) -> str:
     return Resource.ASSIGNED_POD if assigned else Resource.UNSCHEDULABLE_POD
 
 
-def _hints(incoming: ClusterEvent, change: Change, world: World) -> Json:
+def _hints(incoming: ClusterEvent, change: Change, world: World, registered: _Registered) -> Json:
     pods: dict[str, Json] = {}
     always: set[str] = set()
     for info in world.pending:
         profile = world.profile(info.pod)
         if profile is not None:
-            pods[info.key] = _answers(profile, incoming, change, info)
-    for profile in world.profiles.values():
+            pods[info.key] = _answers(registered[profile.name], incoming, change, info)
+    for registrations in registered.values():
         always |= {
             name
-            for name, registration in _registered(profile)
+            for name, registration in registrations
             if registration.hint is None and matches(registration.event, incoming)
         }
     return _row(_name(incoming), pods, [*always])
 
 
-def _answers(profile: Profile, incoming: ClusterEvent, change: Change, info: PodInfo) -> Json:
+def _answers(
+    registrations: _Registrations, incoming: ClusterEvent, change: Change, info: PodInfo
+) -> Json:
     return {
         name: "Queue" if registration.hint(info.pod, *change) else "Skip"
-        for name, registration in _registered(profile)
+        for name, registration in registrations
         if registration.hint is not None and matches(registration.event, incoming)
     }
 

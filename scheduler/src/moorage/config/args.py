@@ -8,6 +8,7 @@ folder `scheduler_plugins`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -44,9 +45,13 @@ def default_args(plugin: str) -> Args | None:
     None for a plugin without arguments, and for one with an argument that has no default.
     """
     kind = _KINDS.get(plugin)
-    if kind is None or any(field.required for field in msgspec.structs.fields(kind.type)):
-        return None
-    return _with_defaults(kind.type())
+    return None if kind is None or _requires_some(kind.type) else _with_defaults(kind.type())
+
+
+@cache
+def _requires_some(args: type[Args]) -> bool:
+    """Whether an argument has no default; kept, as each profile asks about every plugin."""
+    return any(field.required for field in msgspec.structs.fields(args))
 
 
 def example_args(plugin: str) -> Args | None:

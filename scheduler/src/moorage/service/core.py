@@ -97,17 +97,20 @@ class Maker(msgspec.Struct, frozen=True, kw_only=True):
     def make(
         self,
         config: LoadedConfiguration,
+        specs: Sequence[ProfileSpec],
+        *,
         registry: Registry,
         extenders: Sequence[Extender],
-        *,
         before: Mapping[str, Profile] | None = None,
     ) -> Deciding:
         """Return the profiles of a configuration and their cycles.
 
         Parameters
         ----------
-        config, registry, extenders
-            The configuration, the known plugins, and the opened extenders.
+        config, specs
+            The configuration, and its profiles as `expand_profiles` gives them.
+        registry, extenders
+            The known plugins, and the opened extenders.
         before
             The profiles in force, whose unchanged plugins are kept; None at the start.
 
@@ -116,7 +119,6 @@ class Maker(msgspec.Struct, frozen=True, kw_only=True):
         ConfigError
             A profile cannot be built; every fault is listed.
         """
-        specs = expand_profiles(config.scheduler, registry, gates=config.gates)
         profiles: dict[str, Profile] = {}
         for spec in specs:
             name = spec.scheduler_name
@@ -286,8 +288,8 @@ def build_core(
         gates=config.gates,
     )
     maker = _maker(shared, tie_break, reuse=reuse, noted=around.recorder is not None)
-    plugin_facts, deciding = maker.facts, maker.make(config, registry, around.extenders)
-    queue_facts = QueueFacts(plugin_facts)
+    deciding = maker.make(config, specs, registry=registry, extenders=around.extenders)
+    plugin_facts, queue_facts = maker.facts, QueueFacts(maker.facts)
     queue = build_queue(
         config,
         deciding.profiles,

@@ -123,7 +123,9 @@ class Reload:
         core, opened = self._core, self._extenders.extenders
         if config.scheduler.extenders != self.config.scheduler.extenders:
             opened = self._extenders.opened(config.scheduler.extenders)
-        deciding = core.maker.make(config, registry, opened, before=core.profiles)
+        deciding = core.maker.make(
+            config, specs, registry=registry, extenders=opened, before=core.profiles
+        )
         faults = list(self._more_kinds(deciding))
         if faults:
             raise ConfigError(faults)
