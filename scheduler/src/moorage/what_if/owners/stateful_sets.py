@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from moorage.api.codec import decode, from_dict
@@ -79,32 +80,29 @@ class StatefulSets:
             self._rehearsal.leave(pod, returns=False)
         # The pods of a set that is gone by now would be collected at once.
         if self._text(key) is not None:
+            refusals = {name: self._make_claims(claims) for name, claims in due.claims.items()}
             for body in due.create:
-                try:
-                    for claim in due.claims[body["metadata"]["name"]]:
-                        self._make_claim(claim)
-                except UsageError as refusal:
-                    self._bounds.refuse_body(body, str(refusal))
+                refusal = refusals[body["metadata"]["name"]]
+                if refusal:
+                    self._bounds.refuse_body(body, refusal)
                 else:
                     self._bounds.make(body)
         self._at_work.discard(key)
         if key in self._changed:
             self.sync_soon(key)
 
-    def _make_claim(self, body: dict[str, Any]) -> None:
-        """Make a volume claim that does not exist yet.
-
-        Raises
-        ------
-        UsageError
-            The claim would be refused.
-        """
-        meta = body["metadata"]
-        if (meta["namespace"], meta["name"]) in self._rehearsal.objects.lister(_CLAIMS):
-            return
-        claim = self._bounds.stored_claim(body)
-        key = (meta["namespace"], meta["name"])
-        self._rehearsal.put_object(_CLAIMS, key, from_dict(PersistentVolumeClaim, claim))
+    def _make_claims(self, bodies: Sequence[dict[str, Any]]) -> str:
+        """Make the volume claims of a pod that do not exist yet; return why one is refused."""
+        for body in bodies:
+            key = (body["metadata"]["namespace"], body["metadata"]["name"])
+            if key in self._rehearsal.objects.lister(_CLAIMS):
+                continue
+            try:
+                claim = self._bounds.stored_claim(body)
+            except UsageError as refusal:
+                return str(refusal)
+            self._rehearsal.put_object(_CLAIMS, key, from_dict(PersistentVolumeClaim, claim))
+        return ""
 
     def _text(self, key: Key) -> bytes | None:
         return self._rehearsal.objects.manifests.get(("apps", "StatefulSet"), {}).get(key)
