@@ -27,7 +27,7 @@ from scheduler.tests.explain.planted import PLANTED, names_first, planted
 from scheduler.tests.explain.running import Started, apply, binds, live
 from tests.scenarios.over_https import OverHttps, run_scenario
 
-MANY = int(os.environ.get("PLANTED", str(20 * len(PLANTED))))
+MANY = int(os.environ.get("PLANTED", str(6 * len(PLANTED))))
 ENOUGH = 0.99
 _DEFAULT = "default-scheduler"
 OVER_HTTPS = (
