@@ -7,7 +7,7 @@ import contextlib
 import resource
 import shlex
 import signal
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -20,15 +20,13 @@ from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.errors import (
     ConflictError,
-    DecodeError,
     MoorageError,
     NotFoundError,
     UsageError,
 )
 from moorage.base.rng import Streams
-from moorage.client.reflector import Reflector
 from moorage.client.writes import Client
-from moorage_lab.bench.server_run import create_all
+from moorage_lab.bench.server_run import BoundPods, create_all, some_at_once, watch_pods
 from moorage_lab.bench.workload import CreateNodes, CreatePods, Workload
 
 _FLAGS: Final = (
@@ -41,7 +39,6 @@ _FLAGS: Final = (
 _STALL_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.2
 _END_SECONDS: Final = 30.0
-_IN_FLIGHT: Final = 32
 
 
 class Drained(msgspec.Struct, frozen=True):
@@ -144,15 +141,16 @@ class Backlog:
             await create_all(self._client, PODS, op)
         words = [*shlex.split(command), f"--kubeconfig={kubeconfig}", *_FLAGS]
         before = _cpu_of_children()
-        async with self._watched() as bound:
-            started_ns = self._clock.monotonic_ns()
+        bound, clock = _TimedPods(self._clock), self._clock
+        async with watch_pods(self._client.transport, bound, clock=clock, streams=self._streams):
+            started_ns = clock.monotonic_ns()
             async with _process(name, words) as process:
                 await self._all_placed(bound, name, process)
         count = sum(op.count for op in self._pods)
         first_ns, last_ns = bound.first_ns or started_ns, bound.last_ns or started_ns
         return Drained(
             scheduler=name,
-            placed=len(bound.names),
+            placed=len(bound.nodes),
             pods=count,
             seconds=(last_ns - first_ns) / NS_PER_SECOND,
             start_seconds=(first_ns - started_ns) / NS_PER_SECOND,
@@ -160,34 +158,16 @@ class Backlog:
         )
 
     async def _all_placed(
-        self, bound: _Bound, name: str, process: asyncio.subprocess.Process
+        self, bound: BoundPods, name: str, process: asyncio.subprocess.Process
     ) -> None:
         """Return once all pods have a node, or none has got one for a minute."""
         count, placed, quiet = sum(op.count for op in self._pods), 0, 0.0
-        while len(bound.names) < count and quiet < _STALL_SECONDS:
+        while len(bound.nodes) < count and quiet < _STALL_SECONDS:
             if process.returncode is not None:
                 raise MoorageError(f"{name} ended with {process.returncode}; its output is above")
             await aio.sleep(_LOOK_SECONDS)
-            quiet = quiet + _LOOK_SECONDS if len(bound.names) == placed else 0.0
-            placed = len(bound.names)
-
-    @asynccontextmanager
-    async def _watched(self) -> AsyncIterator[_Bound]:
-        bound, tasks = _Bound(self._clock), aio.TaskOwner()
-        reflector: Reflector[Pod] = Reflector(
-            self._client.transport,
-            PODS,
-            Pod,
-            handler=bound,
-            clock=self._clock,
-            rng=self._streams.stream("compare/reflector"),
-        )
-        tasks.spawn(reflector.run(), name="watch pods")
-        try:
-            await reflector.synced.wait()
-            yield bound
-        finally:
-            await tasks.cancel_all()
+            quiet = quiet + _LOOK_SECONDS if len(bound.nodes) == placed else 0.0
+            placed = len(bound.nodes)
 
     async def _names(self, kind: ResourceType) -> list[tuple[str, str]]:
         listed: Any = await self._client.list(kind)
@@ -195,45 +175,29 @@ class Backlog:
         return [(each.get("namespace", ""), each["name"]) for each in metadata]
 
     async def _delete_all(self, kind: ResourceType) -> None:
-        names: Iterator[tuple[str, str]] = iter(await self._names(kind))
+        async def delete(key: tuple[str, str]) -> None:
+            namespace, name = key
+            with contextlib.suppress(NotFoundError):
+                await self._client.delete(kind, name, namespace=namespace, grace_seconds=0)
 
-        async def deleter() -> None:
-            for namespace, name in names:
-                with contextlib.suppress(NotFoundError):
-                    await self._client.delete(kind, name, namespace=namespace, grace_seconds=0)
-
-        async with asyncio.TaskGroup() as group:
-            for _ in range(_IN_FLIGHT):
-                group.create_task(deleter())
+        await some_at_once(await self._names(kind), delete)
 
 
-class _Bound:
+class _TimedPods(BoundPods):
     """The pods that have a node, and when the first and the last got it."""
 
     def __init__(self, clock: Clock) -> None:
+        super().__init__()
         self._clock = clock
-        self.names: dict[str, None] = {}
         self.first_ns = 0
         self.last_ns = 0
 
     def on_add(self, pod: Pod) -> None:
-        if pod.spec.node_name and pod.name not in self.names:
-            self.names[pod.name] = None
+        count = len(self.nodes)
+        super().on_add(pod)
+        if len(self.nodes) > count:
             self.last_ns = self._clock.monotonic_ns()
             self.first_ns = self.first_ns or self.last_ns
-
-    def on_update(self, old: Pod, new: Pod) -> None:
-        del old
-        self.on_add(new)
-
-    def on_delete(self, pod: Pod, *, missed: bool) -> None:
-        del pod, missed
-
-    def on_synced(self) -> None:
-        pass
-
-    def on_undecodable(self, key: tuple[str, str], error: DecodeError) -> None:
-        raise MoorageError(f"pod {key[1]} cannot be read: {error}")
 
 
 @asynccontextmanager

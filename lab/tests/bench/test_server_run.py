@@ -44,11 +44,11 @@ async def test_a_scheduler_that_ends_is_noticed_at_once(
     child = Child("scheduler", [], log=tmp_path / "log")
     await child.start()
     with pytest.raises(MoorageError, match="scheduler ended with 1:\nno such flag"):
-        await server_run._all_bound(server_run._Bound(), 1, (child,))
+        await server_run._all_bound(server_run.BoundPods(), 1, (child,))
 
 
 async def test_a_scheduler_that_places_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_run, "_CHECK_SECONDS", 0.01)
     monkeypatch.setattr(server_run, "_STALL_SECONDS", 0.03)
     with pytest.raises(MoorageError, match="no pod got a node for 0 s; 7 still wait"):
-        await server_run._all_bound(server_run._Bound(), 7, ())
+        await server_run._all_bound(server_run.BoundPods(), 7, ())

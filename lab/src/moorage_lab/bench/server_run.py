@@ -8,9 +8,10 @@ three share the machine, so the number is what a user sees, not what the schedul
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from moorage.api.pod import Pod
 from moorage.api.resources import NODES, PODS, ResourceType
@@ -19,6 +20,7 @@ from moorage.base.clock import Clock
 from moorage.base.errors import DecodeError, MoorageError
 from moorage.base.rng import Streams
 from moorage.client.reflector import Reflector
+from moorage.client.transport import Transport
 from moorage.client.writes import Client
 from moorage_lab.bench.processes import Child, Harness, open_harness
 from moorage_lab.bench.report import Result, make_result, peak_memory_mib
@@ -26,37 +28,51 @@ from moorage_lab.bench.timing import Stopwatch
 from moorage_lab.bench.workload import CreateNodes, CreatePods, Workload
 
 Progress = Callable[[str], None]
+T = TypeVar("T")
 
 OWN_CPU = "scheduler's own cpu"
 """Name of the scheduler's processor time without that of processes which it has started."""
 _STALL_SECONDS = 60.0
 _CHECK_SECONDS = 0.5  # a process that ended is noticed within this time
-_IN_FLIGHT = 32  # concurrent creations
+_IN_FLIGHT = 32  # concurrent calls
 
 
-class _Bound:
-    """The pods that have a node, as seen by the watch."""
+class BoundPods:
+    """The pods that have a node, as seen by the watch.
+
+    Attributes
+    ----------
+    nodes
+        The node of each, by the name of the pod.
+    changed
+        Set when there is another one.
+    """
 
     def __init__(self) -> None:
         self.nodes: dict[str, str] = {}
         self.changed = asyncio.Event()
 
     def on_add(self, pod: Pod) -> None:
+        """Take in a pod that appeared or changed."""
         if pod.spec.node_name:
             self.nodes[pod.name] = pod.spec.node_name
             self.changed.set()
 
     def on_update(self, old: Pod, new: Pod) -> None:
+        """Take in a newer version."""
         del old
         self.on_add(new)
 
     def on_delete(self, pod: Pod, *, missed: bool) -> None:
+        """Do nothing: what was bound counts."""
         del pod, missed
 
     def on_synced(self) -> None:
+        """Take in that everything has been listed."""
         self.changed.set()
 
     def on_undecodable(self, key: tuple[str, str], error: DecodeError) -> None:
+        """Refuse to measure with a pod that cannot be read."""
         raise MoorageError(f"pod {key[1]} cannot be read: {error}")
 
 
@@ -141,23 +157,11 @@ class ServerRun:
         scheduler = harness.scheduler(*flags)
         transport = harness.open_transport()
         client = Client(transport, rng=self._streams.stream("bench/client"))
-        bound, tasks = _Bound(), aio.TaskOwner()
-        try:
-            await self._create_nodes(client)
-            await scheduler.start()
-            reflector: Reflector[Pod] = Reflector(
-                transport,
-                PODS,
-                Pod,
-                handler=bound,
-                clock=self._clock,
-                rng=self._streams.stream("bench/reflector"),
-            )
-            tasks.spawn(reflector.run(), name="watch pods")
-            await reflector.synced.wait()
+        bound = BoundPods()
+        await self._create_nodes(client)
+        await scheduler.start()
+        async with watch_pods(transport, bound, clock=self._clock, streams=self._streams):
             return await self._pods(client, bound, harness.server, scheduler)
-        finally:
-            await tasks.cancel_all()
 
     async def _create_nodes(self, client: Client) -> None:
         for op in self._workload.ops:
@@ -165,7 +169,9 @@ class ServerRun:
                 self._progress(f"CreateNodes {op.count}")
                 await create_all(client, NODES, op)
 
-    async def _pods(self, client: Client, bound: _Bound, server: Child, scheduler: Child) -> Result:
+    async def _pods(
+        self, client: Client, bound: BoundPods, server: Child, scheduler: Child
+    ) -> Result:
         result: Result | None = None
         for op in self._workload.ops:
             if not isinstance(op, CreatePods):
@@ -211,6 +217,28 @@ class ServerRun:
         return None if self._companion is None else group.create_task(self._companion.during())
 
 
+@asynccontextmanager
+async def watch_pods(
+    transport: Transport, bound: BoundPods, *, clock: Clock, streams: Streams
+) -> AsyncIterator[None]:
+    """Watch the pods of a server; what is inside begins once they have been listed."""
+    tasks = aio.TaskOwner()
+    reflector: Reflector[Pod] = Reflector(
+        transport,
+        PODS,
+        Pod,
+        handler=bound,
+        clock=clock,
+        rng=streams.stream("bench/reflector"),
+    )
+    tasks.spawn(reflector.run(), name="watch pods")
+    try:
+        await reflector.synced.wait()
+        yield
+    finally:
+        await tasks.cancel_all()
+
+
 async def create_all(client: Client, resource: ResourceType, op: CreateNodes | CreatePods) -> None:
     """Create the objects of an operation, some at once, each in the namespace it names.
 
@@ -219,20 +247,29 @@ async def create_all(client: Client, resource: ResourceType, op: CreateNodes | C
     MoorageError
         The API server does not create one of them.
     """
-    indexes = iter(range(op.count))
 
-    async def creator() -> None:
-        for index in indexes:
-            made = op.template(index)
-            namespace = made["metadata"].get("namespace", "")
-            await client.create(resource, made, namespace=namespace)
+    async def create(index: int) -> None:
+        made = op.template(index)
+        namespace = made["metadata"].get("namespace", "")
+        await client.create(resource, made, namespace=namespace)
+
+    await some_at_once(range(op.count), create)
+
+
+async def some_at_once(items: Iterable[T], work: Callable[[T], Awaitable[None]]) -> None:
+    """Do some work for each item, for a bounded number of items at a time."""
+    rest = iter(items)
+
+    async def worker() -> None:
+        for each in rest:
+            await work(each)
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(min(_IN_FLIGHT, op.count)):
-            group.create_task(creator())
+        for _ in range(_IN_FLIGHT):
+            group.create_task(worker())
 
 
-async def _all_bound(bound: _Bound, count: int, children: tuple[Child, ...]) -> None:
+async def _all_bound(bound: BoundPods, count: int, children: tuple[Child, ...]) -> None:
     have, stalled_seconds = len(bound.nodes), 0.0
     while len(bound.nodes) < count:
         for child in children:
