@@ -19,10 +19,10 @@ from moorage.base.errors import TransportError
 from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call, LineStream, Transport
 from moorage.config.own import LoadedConfiguration
+from moorage.controllers.cluster import ClusterControllers
 from moorage_sandbox.apiserver.rbac.attributes import attributes_of
 from moorage_sandbox.apiserver.wire.requests import Request, User
 from moorage_sandbox.cluster.in_process import InProcessTransport
-from moorage_sandbox.controllers.cluster import ClusterControllers
 from moorage_sandbox.controllers.volumes import VolumeControllers
 from moorage_sandbox.controllers.workloads import WorkloadControllers
 from moorage_sandbox.testing.builders import Manifest

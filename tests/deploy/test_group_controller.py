@@ -13,6 +13,7 @@ from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.client.writes import Client
+from moorage.controllers.cluster import ClusterControllers
 from moorage.controllers.groups import GroupControllers
 from moorage.kinds.custom.shipped import shipped_definitions
 from moorage_sandbox.apiserver.wire.requests import User
@@ -60,9 +61,11 @@ def play(installed: Objects, *, streams_lists: bool) -> set[Right]:
             install_roles(cluster, installed)
             asking.inner = InProcessTransport(cluster.server, user=USER)
             client = Client(asking, rng=Streams(1).stream("client"))
-            made, tasks = GroupControllers(client, clock=clock, streams=Streams(1)), TaskOwner()
+            parts = (GroupControllers,)
+            made = ClusterControllers(client, clock=clock, streams=Streams(1), parts=parts)
+            tasks = TaskOwner()
             tasks.spawn(made.run(), name="group controllers")
-            await made.ready.wait()
+            await made.ready()
             await scenario(cluster)
             await tasks.cancel_all()
 

@@ -14,8 +14,8 @@ from moorage.base.rng import Streams
 from moorage.client.transport import Transport
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
+from moorage.controllers.cluster import ClusterControllers
 from moorage.framework.registry import Registry
-from moorage_sandbox.controllers.cluster import ClusterControllers
 from moorage_sandbox.controllers.workloads import WorkloadControllers
 from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster

@@ -8,9 +8,9 @@ from typing import Any
 from moorage.api.resources import PODS, ResourceType
 from moorage.base.clock import ManualClock
 from moorage.client.transport import Transport
+from moorage.controllers.cluster import MakePart
 from moorage_sandbox.cluster.assembly import CONTROLLERS, in_process
 from moorage_sandbox.cluster.in_process import Handling
-from moorage_sandbox.controllers.cluster import MakePart
 from moorage_sandbox.controllers.volumes import VolumeControllers
 from moorage_sandbox.controllers.workloads import WorkloadControllers
 from moorage_sandbox.testing.builders import node_manifest

@@ -9,7 +9,7 @@ from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
-from moorage_sandbox.controllers.cluster import ClusterControllers
+from moorage.controllers.cluster import ClusterControllers
 from moorage_sandbox.controllers.workloads import WorkloadControllers
 from moorage_sandbox.testing.builders import node_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster

@@ -22,7 +22,7 @@ from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
 from moorage.base.errors import ApiError
 from moorage.base.rng import Streams
-from moorage_sandbox.controllers.cluster import ClusterControllers
+from moorage.controllers.cluster import ClusterControllers
 from moorage_sandbox.controllers.volumes import VolumeControllers
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster

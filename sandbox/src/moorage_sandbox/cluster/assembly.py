@@ -35,6 +35,7 @@ from moorage.client.transport import Transport
 from moorage.client.writes import Client
 from moorage.config.emulation import DEFAULT_VERSION
 from moorage.config.gate_table import V1_37
+from moorage.controllers.cluster import ClusterControllers, MakePart
 from moorage.kinds.custom.shipped import SHIPPED
 from moorage.nodeshapes.annotations import asks_for_agent
 from moorage.nodeshapes.templates import NodeTemplate
@@ -43,7 +44,7 @@ from moorage_sandbox.apiserver.served_kinds import served_kinds
 from moorage_sandbox.apiserver.server import ApiServer
 from moorage_sandbox.apiserver.world import GIT_VERSION, GIT_VERSION_1_37
 from moorage_sandbox.cluster.in_process import Handling, InProcessTransport
-from moorage_sandbox.controllers.cluster import ALL, ClusterControllers, MakePart
+from moorage_sandbox.controllers.cluster import ALL
 from moorage_sandbox.nodeagent.agents import NodeAgents
 from moorage_sandbox.storage.journal.journal import Journal
 from moorage_sandbox.storage.persistence import Persistence

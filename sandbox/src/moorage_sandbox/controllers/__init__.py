@@ -5,7 +5,7 @@ only through `moorage.client`, so it works against any. Pure functions decide th
 (`moorage.workloads`, and ``autoscaler_metrics`` and ``owner_graph`` here). The other modules watch
 and write, on the base that `moorage.controllers` gives every controller:
 
-- ``cluster`` runs all of them over one watch of each kind.
+- ``cluster`` lists the parts, which share one watch of each kind.
 - ``workloads`` has the controllers of workloads, nodes and namespaces: ``deployment``,
   ``replica_set``, ``stateful_set``, ``daemon_set``, ``job``, ``autoscaler``, ``node_life``,
   ``accounts``, ``endpoints``, and the garbage collector (``garbage``). Each of them has a queue of

@@ -25,6 +25,7 @@ from moorage.base.rng import Streams
 from moorage.client.requests import MERGE_PATCH, Selection, patch_body
 from moorage.client.transport import Transport
 from moorage.config.own import LoadedConfiguration
+from moorage.controllers.cluster import MakePart
 from moorage.framework.registry import Registry
 from moorage.nodeshapes.annotations import PLAYED
 from moorage.nodeshapes.templates import complete
@@ -41,7 +42,6 @@ from moorage_sandbox.cluster.assembly import (
     open_server,
 )
 from moorage_sandbox.cluster.schedulers import scheduler_over
-from moorage_sandbox.controllers.cluster import MakePart
 from moorage_sandbox.testing.builders import Manifest
 
 _LOOK_SECONDS = 0.01

@@ -6,6 +6,7 @@ controllers of kube-controller-manager are in the sandbox, on the same base.
 
 - ``controller`` is the base: a queue of keys (``work_queue``) and workers that empty it, over one
   watch of each kind (``views``), with a limit of Events for each object (``event_budget``).
-- ``pod_groups`` and ``elastic_quotas`` keep the status of scheduler-plugins' kinds. ``groups`` runs
-  both, for ``moorage group-controller``.
+- ``cluster`` runs the controllers of a program, part by part.
+- ``pod_groups`` and ``elastic_quotas`` keep the status of scheduler-plugins' kinds. ``groups`` is
+  the part with both, for ``moorage group-controller``.
 """

@@ -36,6 +36,7 @@ def group_controller(*, kubeconfig: str, context: str, verbose: int) -> None:
     from moorage.client.http_transport import open_transport
     from moorage.client.kubeconfig import find_access
     from moorage.client.writes import Client
+    from moorage.controllers.cluster import ClusterControllers
     from moorage.controllers.groups import GroupControllers
 
     start_logging(verbose)
@@ -49,7 +50,8 @@ def group_controller(*, kubeconfig: str, context: str, verbose: int) -> None:
             client = Client(transport, rng=streams.stream("client"))
             server = without_user(access.server)
             click.echo(f"keeping the status of PodGroups and ElasticQuotas of {server}")
-            await GroupControllers(client, clock=clock, streams=streams).run()
+            parts = (GroupControllers,)
+            await ClusterControllers(client, clock=clock, streams=streams, parts=parts).run()
         finally:
             await transport.close()
 

@@ -45,7 +45,7 @@ class Protection:
     def __init__(self, rehearsal: Rehearsal, remove: Callable[[str, str, Key], None]) -> None:
         self._rehearsal = rehearsal
         self._remove = remove
-        # What is being deleted already goes with its last user, too.
+        # An object that is being deleted at the start goes with its last user, too.
         self._going: dict[Place, None] = {
             (*kind, key): None
             for kind in _PROTECTED
