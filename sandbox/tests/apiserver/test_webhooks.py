@@ -296,6 +296,42 @@ async def test_selectors_scope_and_conditions_choose_the_writes():
     assert len(programs.requests) == 1
 
 
+async def test_conditions_that_cannot_be_evaluated_are_named_when_stored_and_at_each_write():
+    programs = Programs(a=allow)
+    cluster = cluster_with(programs)
+    asked = "authorizer.group('').resource('pods').check('get').allowed()"
+    unknown = [{"name": "c", "expression": asked}]
+    for policy, status in (("Ignore", 201), ("Fail", 403)):
+        chosen = configuration(hook(matchConditions=unknown, failurePolicy=policy))
+        warning = dict((await cluster.reply("POST", VALIDATING, chosen)).headers)["Warning"]
+        assert "webhooks[0].matchConditions[0].expression: stored and not evaluated" in warning
+        reply = await cluster.reply("POST", CONFIG_MAPS, config_map())
+        assert reply.status == status
+        if policy == "Ignore":
+            warning = dict(reply.headers)["Warning"]
+            assert 'hooks: webhook \\"a.example.com\\" was not called' in warning
+        await cluster.ok("DELETE", f"{VALIDATING}/hooks")
+        await cluster.call("DELETE", f"{CONFIG_MAPS}/settings")
+    assert programs.requests == []
+
+
+async def test_a_condition_that_fails_is_named_where_its_webhook_is_left_out():
+    cluster = cluster_with(Programs())
+    odd = [{"name": "c", "expression": "object.nope.nope == 1"}]
+    chosen = configuration(hook(matchConditions=odd, failurePolicy="Ignore"))
+    await cluster.ok("POST", MUTATING, chosen)
+    reply = await cluster.reply("POST", CONFIG_MAPS, config_map())
+    assert reply.status == 201
+    assert "was not called: expression 'object.nope.nope == 1'" in dict(reply.headers)["Warning"]
+
+
+async def test_an_empty_warning_of_a_webhook_is_no_warning():
+    cluster = cluster_with(Programs(a=lambda request: {"allowed": True, "warnings": ["", "one"]}))
+    await cluster.ok("POST", VALIDATING, configuration(hook()))
+    reply = await cluster.reply("POST", CONFIG_MAPS, config_map())
+    assert [value for key, value in reply.headers if key == "Warning"] == ['299 - "one"']
+
+
 async def test_a_rule_for_another_version_counts_unless_the_match_is_exact():
     two = {"op": "add", "path": "/spec/minReplicas", "value": 2}
     programs = Programs(a=lambda request: patch(two))

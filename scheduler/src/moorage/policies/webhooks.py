@@ -98,6 +98,21 @@ def _webhooks(obj: Any, where: str) -> list[FieldError]:
     return errors
 
 
+def _warn_of_conditions(obj: Obj) -> list[str]:
+    """Name the match conditions that this server cannot evaluate: their webhook is not called."""
+    warnings = []
+    for index, webhook in enumerate(objects(obj, "webhooks")):
+        for place, entry in enumerate(objects(webhook, "matchConditions")):
+            why = "this server has no CEL"
+            if is_installed():
+                program = compiled((), text(entry, "expression"), "bool")
+                why = program.missing if isinstance(program, Refusal) else ""
+            if why:
+                where = f"webhooks[{index}].matchConditions[{place}].expression"
+                warnings.append(f"{where}: stored and not evaluated: {why}")
+    return warnings
+
+
 def _configuration(resource: ResourceType, **more: Any) -> ServedKind:
     """Return a kind of webhook configuration, with more defaults of a webhook."""
     values = {
@@ -121,6 +136,7 @@ def _configuration(resource: ResourceType, **more: Any) -> ServedKind:
         defaults=defaults(unset={f"webhooks[].{key}": value for key, value in values.items()}),
         counts_generations=True,
         rules=_webhooks,
+        warn=_warn_of_conditions,
         acted_on_by="admission",
     )
 

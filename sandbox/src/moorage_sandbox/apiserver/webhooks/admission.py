@@ -240,9 +240,29 @@ class Webhooks:
             called = self._world.catalog.get(api_version, resource.plural) or served
         if hook.conditions.match_conditions:
             seen = _as_called(subject, served, called)
-            if not _meets_conditions(hook, seen, called.kind.resource):
+            if not self._meets_conditions(hook, seen, called.kind.resource):
                 return None
         return called
+
+    def _meets_conditions(self, hook: Hook, subject: Subject, called: ResourceType) -> bool:
+        """Whether the match conditions of a webhook hold.
+
+        Raises
+        ------
+        StatusError
+            403: that is not known, and the webhook has to be asked.
+        """
+        result = _conditions_hold(hook, subject, called)
+        if isinstance(result, bool):
+            return result
+        if not hook.fails_open:
+            resource = subject.write.resource
+            why = f'webhook "{hook.name}": {result.message}'
+            raise forbidden(resource, subject.name, why)
+        self._notes.add_warning(
+            f'{hook.configuration}: webhook "{hook.name}" was not called: {result.message}'
+        )
+        return False
 
     def _response(self, visit: _Visit) -> Response:
         """Return what a webhook says about a write that it allows.
@@ -274,7 +294,7 @@ class Webhooks:
         response = read_response(answer, version, mutating=visit.kind == MUTATIONS)
         notes = sorted((response.audit_annotations or {}).items())
         self._notes.add_annotations(hook.name, notes)
-        for warning in response.warnings or ():
+        for warning in filter(None, response.warnings or ()):
             self._notes.add_warning(warning)
         if not response.allowed:
             raise rejection(hook.name, response.status)
@@ -345,28 +365,12 @@ def _converted(obj: Obj | None, served: Served, wanted: Served) -> Obj | None:
     return wanted.from_stored(served.to_stored(copy.deepcopy(obj)))
 
 
-def _meets_conditions(hook: Hook, subject: Subject, called: ResourceType) -> bool:
-    """Whether the match conditions of a webhook hold.
-
-    Raises
-    ------
-    StatusError
-        403: that is not known, and the webhook has to be asked.
-    """
-    result = _conditions_hold(hook, subject, called)
-    if isinstance(result, bool):
-        return result
-    if hook.fails_open:
-        return False
-    resource = subject.write.resource
-    raise forbidden(resource, subject.name, f'webhook "{hook.name}": {result.message}')
-
-
 def _conditions_hold(hook: Hook, subject: Subject, called: ResourceType) -> bool | Failed:
     if not is_installed():
         return Failed("its match conditions cannot be evaluated: this server has no CEL")
     if absent := missing(hook.conditions):
-        return Failed(f"its match conditions cannot be evaluated: {absent[0]}")
+        why = absent[0].removeprefix("spec.")
+        return Failed(f"its match conditions cannot be evaluated: {why}")
     write = subject.write
     request = review_of(subject, called, "v1")["request"]
     values = {
