@@ -255,6 +255,64 @@ class TestFinalize:
         await cluster.ok("PUT", f"{NAMESPACES}/n/finalize", found)
         assert (await cluster.call("GET", f"{NAMESPACES}/n"))[0] == 404
 
+    async def test_the_conditions_of_an_empty_namespace_say_that_its_content_is_gone(self):
+        cluster = Cluster()
+        made = {"metadata": {"name": "n"}, "spec": {"finalizers": ["example.com/wait"]}}
+        await cluster.ok("POST", NAMESPACES, made)
+        found = await cluster.ok("DELETE", f"{NAMESPACES}/n")
+        found = await cluster.ok("GET", f"{NAMESPACES}/n")
+        assert found["spec"]["finalizers"] == ["example.com/wait"]
+        conditions = {each["type"]: each for each in found["status"]["conditions"]}
+        assert {each["status"] for each in conditions.values()} == {"False"}
+        assert len(conditions) == 5
+        remaining = conditions["NamespaceContentRemaining"]
+        assert (remaining["reason"], remaining["message"]) == (
+            "ContentRemoved",
+            "All content successfully removed",
+        )
+
+    async def test_only_finalize_changes_the_finalizers_of_a_namespace(self):
+        cluster = Cluster()
+        await cluster.ok("POST", NAMESPACES, {"metadata": {"name": "n"}})
+        none = {"spec": {"finalizers": []}, "metadata": {"labels": {"a": "b"}}}
+        found = await cluster.ok("PATCH", f"{NAMESPACES}/n", none, content_type=MERGE)
+        assert found["spec"]["finalizers"] == ["kubernetes"]
+        assert found["metadata"]["labels"]["a"] == "b"
+        await cluster.ok("PUT", f"{NAMESPACES}/n", {"metadata": {"name": "n"}})
+        found = await cluster.ok("GET", f"{NAMESPACES}/n")
+        assert found["spec"]["finalizers"] == ["kubernetes"]
+
+    async def test_a_finalizer_of_a_namespace_is_standard_or_qualified(self):
+        cluster = Cluster()
+        odd = {"metadata": {"name": "default"}, "spec": {"finalizers": ["kubernetes", "odd"]}}
+        status, answer = await cluster.call("PUT", f"{NAMESPACES}/default/finalize", odd)
+        assert (status, answer["message"]) == (
+            422,
+            'Namespace "default" is invalid: spec.finalizers[1]: Invalid value: "odd": name is '
+            "neither a standard finalizer name nor is it fully qualified",
+        )
+
+    @pytest.mark.parametrize(
+        ("deleted", "phase", "fault"),
+        [
+            (False, "Terminating", "may only be 'Active' if `deletionTimestamp` is empty"),
+            (True, "Active", "may only be 'Terminating' if `deletionTimestamp` is not empty"),
+        ],
+    )
+    async def test_the_phase_of_a_namespace_says_whether_it_is_deleted(self, deleted, phase, fault):
+        cluster = Cluster()
+        held = {"metadata": {"name": "n", "finalizers": ["example.com/wait"]}}
+        await cluster.ok("POST", NAMESPACES, held)
+        if deleted:
+            await cluster.ok("DELETE", f"{NAMESPACES}/n")
+        change = {"status": {"phase": phase}}
+        path = f"{NAMESPACES}/n/status"
+        status, answer = await cluster.call("PATCH", path, change, content_type=MERGE)
+        assert (status, answer["message"]) == (
+            422,
+            f'Namespace "n" is invalid: status.Phase: Invalid value: "{phase}": {fault}',
+        )
+
     @pytest.mark.parametrize("method", ["GET", "PATCH"])
     async def test_finalize_serves_only_put(self, method):
         cluster = Cluster()

@@ -143,12 +143,11 @@ class Namespaces:
         self._world.remove(self._served, ("", namespace))
 
     def _finalized(self, namespace: str, waits: list[str]) -> None:
-        """Remove the server's own finalizer from a namespace with other finalizers."""
-        record = self._world.store.shelf(NAMESPACES).get(("", namespace))
-        assert record is not None, "the caller has just looked at the namespace"
-        obj = record.decode()
+        """Remove the server's own finalizer from an empty namespace with other finalizers."""
+        obj = self._stored(namespace)
         if obj["spec"].get("finalizers") != waits:
             obj["spec"]["finalizers"] = waits
+            self._set_conditions(obj, {})
             self._world.store_form(self._served, obj)
 
     def _any(self, served: Served, namespace: str) -> bool:
@@ -168,15 +167,22 @@ class Namespaces:
             each.kind.resource: list(shelf.records(namespace))
             for each, shelf in zip(left, shelves, strict=True)
         }
-        record = self._world.store.shelf(NAMESPACES).get(("", namespace))
-        assert record is not None, "who tells has just looked at it"
-        obj = record.decode()
+        obj = self._stored(namespace)
+        if self._set_conditions(obj, records):
+            self._world.store_form(self._served, obj)
+
+    def _set_conditions(self, obj: Obj, records: dict[ResourceType, list[Record]]) -> bool:
+        """Set the conditions for the remaining objects, in place; False for no change."""
         status = obj.setdefault("status", {})
         before = status.get("conditions") or []
-        after = _conditions(records, before, rfc3339(self._world.clock.now_ns()))
-        if after != before:
-            status["conditions"] = after
-            self._world.store_form(self._served, obj)
+        status["conditions"] = _conditions(records, before, rfc3339(self._world.clock.now_ns()))
+        return bool(status["conditions"] != before)
+
+    def _stored(self, namespace: str) -> Obj:
+        """Return a copy of a namespace, which may be changed."""
+        record = self._world.store.shelf(NAMESPACES).get(("", namespace))
+        assert record is not None, "the caller has just looked at the namespace"
+        return record.decode()
 
     def _namespaced(self) -> list[Served]:
         return [each for each in self._world.catalog.shelves() if each.kind.resource.namespaced]
@@ -211,7 +217,9 @@ def _conditions(
             "True",
             "SomeResourcesRemain",
             f"Some resources are remaining: {', '.join(resources)}",
-        ),
+        )
+        if resources
+        else ("ContentRemaining", *_GOOD["ContentRemaining"]),
         (
             "FinalizersRemaining",
             "True",
@@ -250,6 +258,7 @@ _GOOD = {
         "ContentDeleted",
         "All content successfully deleted, may be waiting on finalization",
     ),
+    "ContentRemaining": ("False", "ContentRemoved", "All content successfully removed"),
     "FinalizersRemaining": (
         "False",
         "ContentHasNoFinalizers",

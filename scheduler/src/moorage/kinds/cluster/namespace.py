@@ -9,7 +9,7 @@ from moorage.api.names import dns_label_faults, qualified_name_faults
 from moorage.api.resources import ResourceType
 from moorage.kinds.cells import AGE, NAME, column
 from moorage.kinds.fields import defaults, rules, selectable
-from moorage.kinds.kind import Context, FieldError, invalid
+from moorage.kinds.kind import Context, FieldError, Obj, invalid
 from moorage.kinds.served import Part, ServedKind
 from moorage.kinds.tree import Json, attach, items, text
 
@@ -35,18 +35,44 @@ def _take_finalizers(stored: Json, sent: Json) -> None:
     attach(stored, "spec")["finalizers"] = items(sent, "spec", "finalizers")
 
 
+def _keep_finalizers(new: Obj, old: Obj, ctx: Context) -> None:
+    """Keep the finalizers of the contents: only the subresource ``finalize`` changes them."""
+    _take_finalizers(new, old)
+
+
 _OWN_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
 
 def _finalizers(names: list[str] | None, where: str) -> list[FieldError]:
-    """Check the finalizers of the contents (ValidateFinalizerName in v1.36)."""
-    errors: list[FieldError] = []
-    for name in [each or "" for each in names or ()]:
-        faults = qualified_name_faults(name)
-        if not faults and "/" not in name and name not in _OWN_FINALIZERS:
-            faults = ["name is neither a standard finalizer name nor is it fully qualified"]
-        errors += [invalid(where, name, fault) for fault in faults]
-    return errors
+    """Check the finalizers of the contents (ValidateNamespace in v1.36)."""
+    return [error for name in names or () for error in _finalizer(name, where)]
+
+
+def _finalizer(name: str | None, where: str) -> list[FieldError]:
+    """Check the name of a finalizer (ValidateFinalizerName in v1.36)."""
+    name = name or ""
+    faults = qualified_name_faults(name)
+    if not faults and "/" not in name and name not in _OWN_FINALIZERS:
+        faults = ["name is neither a standard finalizer name nor is it fully qualified"]
+    return [invalid(where, name, fault) for fault in faults]
+
+
+def _check_part(new: Obj, old: Obj | None) -> list[FieldError]:
+    """Check the new finalizers, each by its place (ValidateNamespaceFinalizeUpdate in v1.36)."""
+    names = enumerate(items(new, "spec", "finalizers"))
+    return [error for at, name in names for error in _finalizer(name, f"spec.finalizers[{at}]")]
+
+
+def _check_phase(new: Obj, old: Obj | None) -> list[FieldError]:
+    """Check that the phase fits the deletion (ValidateNamespaceStatusUpdate in v1.36)."""
+    deleted = "deletionTimestamp" in new["metadata"]
+    expected = "Terminating" if deleted else "Active"
+    phase = text(new, "status", "phase")
+    if phase == expected:
+        return []
+    when = "not empty" if deleted else "empty"
+    fault = f"may only be '{expected}' if `deletionTimestamp` is {when}"
+    return [invalid("status.Phase", phase, fault)]
 
 
 KINDS = (
@@ -56,9 +82,11 @@ KINDS = (
         columns=(NAME, column("Status", "status.phase", "Active or Terminating"), AGE),
         defaults=defaults(_default_label, unset={"spec": {}}, empty={"status.phase": "Active"}),
         on_create=_prepare,
+        on_update=_keep_finalizers,
         fields=selectable("status.phase"),
         name_rule=dns_label_faults,
         rules=rules(("spec.finalizers", _finalizers)),
-        parts={"finalize": Part(take=_take_finalizers)},
+        check_status=_check_phase,
+        parts={"finalize": Part(take=_take_finalizers, check=_check_part)},
     ),
 )
