@@ -29,7 +29,7 @@ LARGE_ROOMS = {
     "moorage/client": 28,
     "moorage/config": 18,
     "moorage/explain": 24,
-    "moorage/framework": 33,
+    "moorage/framework": 32,
     "moorage/plugins/gpu_share": 19,
     "moorage/plugins/volumes": 16,
     "moorage/service": 51,

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from moorage_sandbox.testing.builders import pod_manifest
 from tests.cli.conftest import Type, errors
 
 pytestmark = pytest.mark.slow
@@ -103,6 +104,19 @@ def test_apply_creates_changes_and_leaves_alone(typed: Type, namespace: str) -> 
     pod = get_json(typed, "pod", "web", "-n", namespace)
     assert own_labels(pod) == {"app": "web"}
     assert pod["spec"]["schedulerName"] == "default-scheduler"
+
+
+def test_get_wide_names_the_gpus_of_pods(typed: Type, namespace: str) -> None:
+    pods = [pod_manifest("plain"), pod_manifest("share")]
+    pods[1]["metadata"]["annotations"] = {"alibabacloud.com/gpu-index": "0-3"}
+    for each in pods:
+        each |= {"apiVersion": "v1", "kind": "Pod"}
+        each["metadata"]["namespace"] = namespace
+        typed("apply", "-f", "-", stdin=json.dumps(each))
+    heading, *rows = typed("get", "pods", "-n", namespace, "-o", "wide").stdout.splitlines()
+    assert heading.endswith("GPUS")
+    assert [row.split()[-1] for row in rows] == ["<none>", "0-3"]
+    assert "GPUS" not in typed("get", "pods", "-n", namespace).stdout
 
 
 def test_get_in_every_form(typed: Type, namespace: str) -> None:

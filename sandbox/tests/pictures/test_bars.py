@@ -68,7 +68,7 @@ def test_resources_in_use_are_those_of_bound_pods():
     extra = pod("x", node_name="n2", containers=[{"name": "c", "image": "i", "resources": asked}])
     waiting = {"requests": {"vendor.io/y": "1"}}
     other = pod("y", containers=[{"name": "c", "image": "i", "resources": waiting}])
-    assert resources_in_use([*PODS, extra, other]) == ["cpu", "memory", "vendor.io/x"]
+    assert resources_in_use(NODES, [*PODS, extra, other]) == ["cpu", "memory", "vendor.io/x"]
 
 
 @pytest.mark.parametrize("suffix", [".svg", ".png"])

@@ -67,3 +67,34 @@ def test_requested_cpu_of_a_node(pods, cpu):
         ["cpu", "8", cpu],
         ["pods", "110", str(len(live))],
     ]
+
+
+def _with_gpus(name: str, *, index: str = "", milli: str = "1000", **spec: Any) -> dict[str, Any]:
+    prefix = "alibabacloud.com/gpu-"
+    notes = {f"{prefix}milli": milli, f"{prefix}index": index} if index else {}
+    metadata = {"namespace": "default", "name": name, "uid": name, "annotations": notes}
+    return {"metadata": metadata, "spec": spec, "status": {}}
+
+
+def test_every_gpu_of_a_node_has_a_row():
+    node = {"metadata": {"name": "n"}, "status": {"allocatable": {"nvidia.com/gpu": "3"}}}
+    whole = {"name": "main", "resources": {"requests": {"nvidia.com/gpu": "1"}}}
+    pods = [
+        _with_gpus("a", index="0", milli="460", containers=[{"name": "main"}]),
+        _with_gpus("b", index="0", milli="300", containers=[{"name": "main"}]),
+        _with_gpus("c", containers=[whole]),
+    ]
+    lines = node_lines(node, pods)
+    assert "  nvidia.com/gpu   3             1.76" in lines
+    assert lines[lines.index("Devices:") + 1 :] == [
+        "  POOL             DEVICE      USED   BY",
+        "  nvidia.com/gpu   0           0.76   default/a 0.46, default/b 0.3",
+        "  nvidia.com/gpu   1           0      <none>",
+        "  nvidia.com/gpu   2           0      <none>",
+        "  nvidia.com/gpu   <unknown>   1      default/c 1",
+    ]
+
+
+def test_a_node_of_which_nobody_says_which_gpus_it_has_has_no_rows():
+    node = {"metadata": {"name": "n"}, "status": {"allocatable": {"nvidia.com/gpu": "3"}}}
+    assert "Devices:" not in node_lines(node, [])

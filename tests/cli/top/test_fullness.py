@@ -139,3 +139,17 @@ def test_an_empty_cluster() -> None:
         "pods: none\n\n"
         "NODE   PODS   NVIDIA.COM/GPU   %"
     )
+
+
+def test_shares_of_gpus_are_counted() -> None:
+    gpu = node("gpu", **{"nvidia.com/gpu": "2"})
+    share = _with_share(pod("share", node_name="gpu"))
+    (total,) = fullness([gpu], [share], ("nvidia.com/gpu",), "nodes").totals
+    assert (total.used, total.free) == (460_000_000, 1_540_000_000)
+
+
+def _with_share(each: Pod) -> Pod:
+    prefix = "alibabacloud.com/gpu-"
+    notes = {f"{prefix}milli": "460", f"{prefix}index": "0"}
+    metadata = msgspec.structs.replace(each.metadata, annotations=notes)
+    return msgspec.structs.replace(each, metadata=metadata)

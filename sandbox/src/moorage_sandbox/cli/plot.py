@@ -83,8 +83,8 @@ def plot(
         clusters = [(Path(file).stem, *_read(file)) for file in files]
     else:
         clusters = [("", *_fetch(kubeconfig, context))]
-    everything = [pod for _, _, pods in clusters for pod in pods]
-    drawn = resources or tuple(resources_in_use(everything))
+    in_use = {name for _, nodes, pods in clusters for name in resources_in_use(nodes, pods)}
+    drawn = resources or tuple(sorted(in_use, key=lambda name: ("/" in name, name)))
     columns: list[list[Panel]] = [
         [panel(nodes, pods, name, title=title, group_of=group_of) for name in drawn]
         for title, nodes, pods in clusters

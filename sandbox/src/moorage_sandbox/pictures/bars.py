@@ -15,7 +15,7 @@ import msgspec
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.quantity import parse_quantity
-from moorage.api.requests import pod_requests
+from moorage.plugins.gpu_share.asking import node_requests
 from moorage_sandbox.pictures.files import check_picture, write_picture
 
 if TYPE_CHECKING:
@@ -93,11 +93,12 @@ class Panel(msgspec.Struct, frozen=True):
 def panel(
     nodes: Sequence[Node], pods: Sequence[Pod], resource: str, *, title: str, group_of: GroupOf
 ) -> Panel:
-    """Sum the pods' requests on each node; finished and unbound pods do not count."""
+    """Sum what pods take of each node; finished and unbound pods do not count."""
     scale, unit = _SCALES.get(resource, (_NANO, ""))
     parts: dict[str, list[Part]] = {}
+    by_name = {node.name: node for node in nodes}
     for pod in pods:
-        amount = _requests(pod).get(resource, 0)
+        amount = node_requests(pod, by_name.get(pod.spec.node_name)).get(resource, 0)
         if pod.spec.node_name and amount and pod.status.phase not in _FINISHED:
             parts.setdefault(pod.spec.node_name, []).append(Part(group_of(pod), amount / scale))
     bars = (
@@ -113,9 +114,11 @@ def natural(name: str) -> tuple[tuple[str, int], ...]:
     return tuple((text, int(digits) if digits else -1) for text, digits in found)
 
 
-def resources_in_use(pods: Sequence[Pod]) -> list[str]:
-    """Return cpu, memory and every extended resource that a bound pod requests."""
-    asked = {name for pod in pods if pod.spec.node_name for name in _requests(pod)}
+def resources_in_use(nodes: Sequence[Node], pods: Sequence[Pod]) -> list[str]:
+    """Return cpu, memory and every extended resource that a bound pod takes of its node."""
+    by_name = {node.name: node for node in nodes}
+    bound = [pod for pod in pods if pod.spec.node_name]
+    asked = {name for pod in bound for name in node_requests(pod, by_name.get(pod.spec.node_name))}
     return ["cpu", "memory", *sorted(name for name in asked if "/" in name)]
 
 
@@ -220,11 +223,6 @@ def _swatch(name: str, colour: str) -> Patch:
     from matplotlib.patches import Patch
 
     return Patch(facecolor=colour, label=name)
-
-
-def _requests(pod: Pod) -> dict[str, int]:
-    """Return the pod's requests in nano units, as NodeResourcesFit counts them."""
-    return pod_requests(pod, use_status=True, pod_level=True)
 
 
 def _allocatable(node: Node, resource: str) -> int:

@@ -19,10 +19,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.api.node import Node
 from moorage.base.errors import ConfigError
 from moorage.framework.cycle_state import CycleState
+from moorage.framework.insight.held_devices import HeldDevice
+from moorage.framework.insight.relaxations import Ladder
 from moorage.framework.plugin_metrics import PluginMetrics
-from moorage.framework.relaxations import Ladder
 from moorage.framework.signatures import parameter_faults
 from moorage.framework.subjects import Subject
 from moorage.framework.what_if import Room
@@ -243,6 +245,15 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
             "smallest with which a node takes the pod.",
             methods=_FILTER,
             arguments=("pod",),
+            from_outside=False,
+        ),
+    ] = None
+    held_devices: Annotated[
+        Callable[[PodInfo, Node], Sequence[HeldDevice]] | None,
+        Trait(
+            "The devices of its node that a bound pod holds, and the part of each. Answers about "
+            "what fills a node show them.",
+            arguments=("pod", "node"),
             from_outside=False,
         ),
     ] = None

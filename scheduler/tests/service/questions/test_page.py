@@ -20,6 +20,7 @@ from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from moorage_sandbox.testing.virtual_loop import run_virtual
 from scheduler.tests.service.questions.openapi_check import check
+from scheduler.tests.service.test_reload import config, profile
 
 NODES = [node_manifest(name, cpu="4", memory="8Gi") for name in ("n1", "n2")]
 
@@ -39,11 +40,11 @@ class Asking:
         return body
 
 
-def in_cluster(scenario: Any) -> None:
+def in_cluster(scenario: Any, **cluster_fields: Any) -> None:
     clock = ManualClock()
 
     async def main() -> None:
-        async with VirtualCluster(clock, nodes=NODES) as cluster:
+        async with VirtualCluster(clock, **{"nodes": NODES, **cluster_fields}) as cluster:
             await scenario(cluster, Asking(cluster, clock))
 
     run_virtual(main(), clock)
@@ -71,6 +72,27 @@ def test_every_node_is_told_with_what_fills_it() -> None:
         }
 
     in_cluster(scenario)
+
+
+def test_shares_of_gpus_are_counted_and_their_devices_named() -> None:
+    async def scenario(cluster: VirtualCluster, asking: Asking) -> None:
+        since = (await asking.ask("/cluster"))["version"]
+        pod = pod_manifest("share")
+        pod["metadata"]["annotations"] = {"alibabacloud.com/gpu-milli": "460"}
+        await cluster.create_objects(pod)
+        await cluster.until(lambda: bool(cluster.node_of("share")))
+        (filled,) = (await asking.ask("/cluster", since=since))["nodes"].values()
+        assert filled["allocatable"]["nvidia.com/gpu"] == 2
+        (pod,) = filled["pods"]
+        assert pod["requests"] == {"nvidia.com/gpu": 0.46}
+        assert pod["devices"] == {"nvidia.com/gpu": {"0": 460}}
+
+    gpus: dict[str, Any] = {"nvidia.com/gpu": "2"}
+    in_cluster(
+        scenario,
+        nodes=[node_manifest("gpus", **gpus)],
+        config=config(profile(multiPoint={"enabled": [{"name": "GpuShare"}]})),
+    )
 
 
 def test_only_changed_nodes_are_told_since_a_version() -> None:

@@ -404,8 +404,8 @@ PLAIN = {
     "QueuedGroup": {"name", "source"},
     "WakingEvents": {"plugin", "events"},
     "FilledNode": {"allocatable", "domains", "taints"},
-    "FillingPod": {"name", "uid", "owner", "group", "requests"},
-    "OtherPods": {"requests"},
+    "FillingPod": {"name", "uid", "owner", "group", "requests", "devices"},
+    "OtherPods": {"requests", "devices"},
     "ClusterAnswer": {"version"},
     "DecisionLine": {"name", "uid", "scheduler_name", "time", "outcome", "end", "reason"},
     "ShownAttempt": {"name", "uid", "scheduler_name", "time", "outcome", "end", "ended"}

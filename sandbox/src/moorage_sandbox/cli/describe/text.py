@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from moorage.api.codec import from_dict
+from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.quantity import NANO, milli, value
-from moorage.api.requests import pod_requests
 from moorage.api.resources import NODES, PODS, ResourceType
 from moorage.base.clock import NS_PER_SECOND, Clock, parse_rfc3339
 from moorage.base.errors import UsageError
@@ -19,7 +19,9 @@ from moorage.cli.render import Columns, yaml_text
 from moorage.cli.reported_events import ReportedEvent, events_about, reported_event
 from moorage.cli.session import Session
 from moorage.client.requests import Selection
+from moorage.plugins.gpu_share.asking import node_requests
 from moorage_sandbox.cli.apply.patch import LAST_APPLIED
+from moorage_sandbox.cli.describe.devices import device_lines
 
 _LABEL_WIDTH = 18
 _FINISHED = frozenset({"Succeeded", "Failed"})
@@ -150,7 +152,9 @@ def node_lines(node: Obj, pods: Sequence[Obj]) -> list[str]:
     allocatable = status.get("allocatable") or {}
     live = [pod for pod in pods if pod.get("status", {}).get("phase") not in _FINISHED]
     lines += ["Resources:"]
-    requests = [_requests(pod) for pod in live]
+    typed = from_dict(Node, node)
+    live_pods = [from_dict(Pod, pod) for pod in live]
+    requests = [{**node_requests(pod, typed), "pods": NANO} for pod in live_pods]
     rows = [
         [name, str(allocatable[name]), _requested(requests, name)] for name in sorted(allocatable)
     ]
@@ -167,7 +171,7 @@ def node_lines(node: Obj, pods: Sequence[Obj]) -> list[str]:
             for pod, own in zip(live, requests, strict=True)
         ]
         lines += _indented(Columns(["Namespace", "Name", "CPU", "Memory"]).lines(rows))
-    return lines
+    return [*lines, *device_lines(typed, live_pods)]
 
 
 def other_lines(kind: ResourceType, obj: Obj) -> list[str]:
@@ -277,16 +281,12 @@ def _requested(pods: Iterable[Mapping[str, int]], name: str) -> str:
     return _amount(sum(each.get(name, 0) for each in pods), name)
 
 
-def _requests(pod: Obj) -> dict[str, int]:
-    """Return the resources a pod takes of its node, in nano units; includes the pod itself."""
-    amounts = pod_requests(from_dict(Pod, pod), use_status=False, pod_level=True)
-    return {**amounts, "pods": NANO}
-
-
 def _amount(nano: int, name: str) -> str:
     whole = value(nano)
     if name == "cpu":
         return str(whole) if nano == whole * NANO else f"{milli(nano)}m"
+    if "/" in name and nano % NANO:
+        return f"{nano / NANO:g}"  # shares of devices
     for unit, size in (("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)):
         if whole and whole % size == 0:
             return f"{whole // size}{unit}"

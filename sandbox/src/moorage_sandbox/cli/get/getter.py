@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from moorage.api.codec import decode_untyped
-from moorage.api.resources import ResourceType
+from moorage.api.resources import PODS, ResourceType
 from moorage.base import aio
 from moorage.base.errors import GoneError, MoorageError, NotFoundError, TransportError, UsageError
 from moorage.cli.kinds import named_kind, named_kinds
@@ -28,6 +28,7 @@ from moorage.cli.session import Session
 from moorage.client import requests
 from moorage.client.status import error_from_answer, refuse_failed
 from moorage.client.transport import Answer, Call
+from moorage_sandbox.cli.get.gpu_column import has_gpus, with_gpus
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 _WATCH_SECONDS = 3600
@@ -82,6 +83,7 @@ class Getter:
     def __init__(self, session: Session, query: GetQuery) -> None:
         self._session = session
         self._query = query
+        self._shows_gpus = False
 
     async def run(self) -> None:
         """Call the server and print the answers.
@@ -144,6 +146,10 @@ class Getter:
         prefix: str = "",
     ) -> None:
         wide = self._query.output == "wide"
+        if wide and kind is PODS:
+            # The columns of later tables, of a watch or of more names, are those of the first.
+            self._shows_gpus |= kind not in columns and has_gpus(table)
+            table = with_gpus(table) if self._shows_gpus else table
         namespaces = self._query.all_namespaces and kind.namespaced
         definitions = table["columnDefinitions"]
         if kind not in columns:

@@ -10,8 +10,8 @@ import msgspec
 
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.api.quantity import parse_quantity
-from moorage.api.requests import pod_requests
+from moorage.api.quantity import NANO, parse_quantity
+from moorage.plugins.gpu_share.asking import node_requests
 
 Kind = Literal["nodes", "pods", "namespaces"]
 
@@ -85,7 +85,7 @@ class Fullness(msgspec.Struct, frozen=True):
 def fullness(
     nodes: Sequence[Node], pods: Sequence[Pod], resources: Sequence[str], kind: Kind
 ) -> Fullness:
-    """Count requests of bound pods that have not finished, as NodeResourcesFit counts them.
+    """Count requests of bound pods that have not finished, and the GPUs that they hold.
 
     Parameters
     ----------
@@ -94,14 +94,15 @@ def fullness(
     kind
         What the rows are.
     """
+    by_name = {node.name: node for node in nodes}
     bound = [
-        (pod, pod_requests(pod, use_status=True, pod_level=True) | {"pods": 10**9})
+        (pod, node_requests(pod, by_name.get(pod.spec.node_name)) | {"pods": NANO})
         for pod in pods
         if pod.spec.node_name and pod.status.phase not in _FINISHED
     ]
     on_nodes = _rows(
         [(pod.spec.node_name, requests) for pod, requests in bound],
-        {node.name: _allocatable(node) for node in nodes},
+        {name: _allocatable(node) for name, node in by_name.items()},
     )
     offered = sorted({name for row in on_nodes for name in row.allocatable if "/" in name})
     shown = tuple(resources) or (*_BASIC, *offered)
@@ -127,7 +128,7 @@ def _rows(requests: Sequence[tuple[str, Amounts]], allocatable: Mapping[str, Amo
     for name, asked in requests:
         used.setdefault(name, Counter()).update(asked)
     return [
-        Row(name, amounts["pods"] // 10**9, dict(amounts), allocatable.get(name, {}))
+        Row(name, amounts["pods"] // NANO, dict(amounts), allocatable.get(name, {}))
         for name, amounts in sorted(used.items())
     ]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from moorage.explain.answer import Suggestion
 from moorage.explain.suggestions.ranked import PART, REQUEST, REQUEST_SHARE, RankedSuggestion
 from moorage.explain.trying import Trying
-from moorage.framework.relaxations import Ladder, Relaxation
+from moorage.framework.insight.relaxations import Ladder, Relaxation
 
 
 def offered(trying: Trying) -> Iterator[RankedSuggestion]:

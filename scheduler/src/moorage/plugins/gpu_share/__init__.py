@@ -12,7 +12,7 @@ without a policy chooses the device that leaves the least.
 - `gpu_best_fit`: the policy GpuBestFit.
 - `gpu_fragmentation`: the policy GpuFragmentation, fragmentation gradient descent (FGD).
 - `gpu_lookahead`: the policy GpuLookahead.
-- `asking`: what a pod asks for.
+- `asking`: what a pod asks for, and the GPUs that a bound pod holds.
 - `devices`: the free part of every device, by node.
 - `policy`: the common part of the policies.
 - `sharing`: what the plugins of one profile have in common.

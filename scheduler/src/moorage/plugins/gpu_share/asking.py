@@ -1,6 +1,7 @@
 """The demand of a pod: a number of GPUs, the part of each, and admissible models.
 
-A pod asks by annotations. A pod without these annotations asks by the resources it requests.
+A pod asks by annotations. A pod without these annotations asks by the resources it requests. The
+GPUs that a bound pod holds are in another annotation, which GpuShare writes.
 
 Rules: GPU sharing of the OpenB traces; annotations of open-gpu-share (hkust-adsl,
 kubernetes-scheduler-simulator, ``pkg/type/open-gpu-share``).
@@ -13,9 +14,14 @@ from typing import Final
 
 import msgspec
 
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.quantity import NANO
+from moorage.api.requests import pod_requests
 from moorage.config.plugin_args_gpu import WHOLE_GPU_MILLI, GpuShareArgs
+from moorage.framework.insight.held_devices import WHOLE_DEVICE, HeldDevice, with_devices
 from moorage.plugins.answers import memo_of
-from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.pod_info import PodInfo, info_of
 from moorage.snapshot.shape import RESOURCES, PartKind, PodRequests
 
 _SEVERAL_SHARES: Final = "shares of several GPUs are not supported, ask for one or for whole GPUs"
@@ -94,6 +100,19 @@ class Asking:
             return None
         return tuple(int(part) for part in parts)
 
+    def count_resource(self, node: Node) -> str:
+        """Return the resource that counts the GPUs of a node; "" for a node without GPUs."""
+        offered = node.status.allocatable
+        return next((name for name in self.names.count_resources if name in offered), "")
+
+    def held_devices(self, pod: PodInfo, node: Node) -> tuple[HeldDevice, ...]:
+        """Return the GPUs of a node that a pod on it holds; none without the annotation."""
+        devices, resource = self.devices_of(pod), self.count_resource(node)
+        if devices is None or not resource:
+            return ()
+        milli = self.gpu_ask_of(pod).milli
+        return tuple(HeldDevice(resource, str(device), milli) for device in devices)
+
     def _by_resources(self, requests: PodRequests) -> GpuAsk:
         milli = requests.filter.get(self.names.milli_resource, 0)
         if milli > WHOLE_GPU_MILLI and milli % WHOLE_GPU_MILLI:
@@ -136,3 +155,36 @@ def _parsed(annotations: dict[str, str], count: str, milli: str, *, models: str)
 
 def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def gpus_by_default_names(pod: Pod, node: Node) -> tuple[HeldDevice, ...]:
+    """Return the GPUs that a pod holds under the default names of GpuShare's arguments."""
+    return _default_asking().held_devices(info_of(pod), node)
+
+
+def node_requests(pod: Pod, node: Node | None) -> dict[str, int]:
+    """Return what a bound pod takes of its node, in nano units, by resource.
+
+    Requests count as in NodeResourcesFit, and next to them the GPUs of the pod's annotation under
+    its default name.
+
+    Parameters
+    ----------
+    pod
+        A bound pod.
+    node
+        Its node; None where the node is not known, and so its GPUs are not either.
+    """
+    requests = pod_requests(pod, use_status=True, pod_level=True)
+    devices = () if node is None else gpus_by_default_names(pod, node)
+    if node is None or not devices:
+        return requests
+    nano = NANO // WHOLE_DEVICE
+    return with_devices(
+        requests, devices, node.status.allocatable, amount_of=lambda milli: milli * nano
+    )
+
+
+@cache
+def _default_asking() -> Asking:
+    return Asking(GpuShareArgs())

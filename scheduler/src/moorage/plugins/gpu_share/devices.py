@@ -178,11 +178,10 @@ class DeviceColumns:
         self.model_n[row] = self._model_id(next(named, ""))
 
     def _count_of(self, node: Node) -> int:
-        allocatable = node.status.allocatable
-        for resource in self._asking.names.count_resources:
-            if resource in allocatable:
-                return max(0, to_units(resource, parse_quantity(allocatable[resource])))
-        return 0
+        resource = self._asking.count_resource(node)
+        if not resource:
+            return 0
+        return max(0, to_units(resource, parse_quantity(node.status.allocatable[resource])))
 
     def _model_id(self, model: str) -> int:
         found = self._model_ids.get(model)

@@ -24,8 +24,8 @@ from moorage.config.plugin_args_gpu import validate_gpu_share_args as validate
 from moorage.framework.capabilities import Capabilities, Reads
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import MERGE_PATCH, Handle
+from moorage.framework.insight.relaxations import Ladder
 from moorage.framework.points import EventRegistration, PreFilterResult
-from moorage.framework.relaxations import Ladder
 from moorage.framework.status import (
     SKIP,
     SUCCESS,
@@ -95,6 +95,7 @@ class GpuShare:
             shape_parts=(self._asking.kind, RESOURCES),
             filter_row=self.filter_row,
             relaxations=self.relaxations,
+            held_devices=self._asking.held_devices,
         )
 
     # -- PreFilter and Filter ------------------------------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 
 from moorage.api.patch_operations import Operation, escaped, put
 from moorage.config.plugin_args_gpu import GpuShareArgs
-from moorage.framework.relaxations import Ladder, Relaxation
+from moorage.framework.insight.relaxations import Ladder, Relaxation
 from moorage.plugins.gpu_share.asking import GpuAsk
 from moorage.plugins.gpu_share.devices import DeviceColumns
 

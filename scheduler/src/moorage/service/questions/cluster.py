@@ -6,13 +6,14 @@ scheduler keeps nothing about the callers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from moorage.api.node import Node, Taint
 from moorage.base.clock import Clock, rfc3339_micro
+from moorage.framework.insight.held_devices import WHOLE_DEVICE, HeldDevice, with_devices
 from moorage.service.core import Core
-from moorage.service.questions.cluster_answers import ClusterAnswer, FilledNode, FillingPod
+from moorage.service.questions.cluster_answers import ClusterAnswer, Devices, FilledNode, FillingPod
 from moorage.service.questions.question import Parameter, Question, QuestionParameters
 from moorage.service.scheduler import Scheduler
 from moorage.snapshot.pod_info import PodInfo
@@ -64,8 +65,15 @@ class ClusterFill:
 
     def __init__(self, core: Core, *, born_ns: int) -> None:
         self._snapshot = core.snapshot
-        self._table = core.snapshot.table
+        self._table = table = core.snapshot.table
+        self._logs = (table.node_log, table.pod_log, table.version_log)
         self._groups = core.snapshot.groups
+        self._held_devices = [
+            declared.held_devices
+            for profile in core.profiles.values()
+            for declared in profile.capabilities.values()
+            if declared.held_devices is not None
+        ]
         self._born = f"{born_ns:x}"
 
     def cluster_answer(self, since: str, *, now_ns: int, scheduling: bool) -> ClusterAnswer:
@@ -95,24 +103,29 @@ class ClusterFill:
 
     def _version(self) -> str:
         table = self._table
-        marks = table.columns.structure, table.node_log.position, table.pod_log.position
-        return ".".join((self._born, *map(str, marks)))
+        return ".".join((self._born, *map(str, (table.columns.structure, *self._positions()))))
+
+    def _positions(self) -> Iterator[int]:
+        return (log.position for log in self._logs)
 
     def _changed_rows(self, since: str) -> Sequence[int] | None:
         """Return the rows that changed since a version; None where that is not known."""
         born, _, marks = since.partition(".")
         positions = marks.split(".")
-        if born != self._born or len(positions) != 3 or not all(map(_is_position, positions)):
+        known = len(positions) == 1 + len(self._logs) and all(map(_is_position, positions))
+        if born != self._born or not known:
             return None
-        structure, node_position, pod_position = map(int, positions)
-        table = self._table
+        structure, *places = map(int, positions)
         # Rows have other numbers after a change of structure, so the logs say nothing about it.
-        if structure != table.columns.structure:
+        if structure != self._table.columns.structure:
             return None
-        nodes, pods = table.node_log.since(node_position), table.pod_log.since(pod_position)
-        if nodes is None or pods is None:
-            return None
-        return sorted({*nodes, *pods})
+        changed: set[int] = set()
+        for log, place in zip(self._logs, places, strict=True):
+            rows = log.since(place)
+            if rows is None:
+                return None
+            changed.update(rows)
+        return sorted(changed)
 
     def _node(self, row: int) -> FilledNode:
         node = self._table.nodes[row]
@@ -121,7 +134,7 @@ class ClusterFill:
             domains=_domains(node),
             unschedulable=node.spec.unschedulable,
             taints=tuple(map(_taint, node.spec.taints)),
-            pods=tuple(map(self._pod, self._snapshot.pods(row))),
+            pods=tuple(self._pod(each, node) for each in self._snapshot.pods(row)),
         )
 
     def _allocatable(self, row: int) -> dict[str, int]:
@@ -130,8 +143,9 @@ class ClusterFill:
         found = {name: amount for name, amount in amounts.items() if amount}
         return {**found, "pods": int(self._table.columns.ensure("allowed_pods")[row])}
 
-    def _pod(self, info: PodInfo) -> FillingPod:
+    def _pod(self, info: PodInfo, node: Node) -> FillingPod:
         group = self._groups.key_of(info.pod)
+        devices = [each for held in self._held_devices for each in held(info, node)]
         return FillingPod(
             namespace=info.namespace,
             name=info.name,
@@ -139,8 +153,25 @@ class ClusterFill:
             priority=info.priority,
             owner=info.pod.metadata.owner_title,
             group="" if group is None else group.full_name,
-            requests=info.part(RESOURCES).value.balanced,
+            requests=_requests(info, devices, node),
+            devices=_by_pool(devices),
         )
+
+
+def _requests(info: PodInfo, devices: Sequence[HeldDevice], node: Node) -> Mapping[str, float]:
+    requests = info.part(RESOURCES).value.balanced
+    if not devices:
+        return requests
+    return with_devices(
+        requests, devices, node.status.allocatable, amount_of=lambda milli: milli / WHOLE_DEVICE
+    )
+
+
+def _by_pool(devices: Iterable[HeldDevice]) -> Devices:
+    pools: dict[str, dict[str, int]] = {}
+    for each in devices:
+        pools.setdefault(each.pool, {})[each.device] = each.milli
+    return pools
 
 
 def _domains(node: Node) -> dict[str, str]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
 from moorage.api.mentions import NodeName, SubjectNamespace
 from moorage.service.questions.question import Answer
+
+N = TypeVar("N", int, float)
+Devices: TypeAlias = Mapping[str, Mapping[str, int]]
+"""Thousandths of devices, by the resource that counts the devices, then by index."""
 
 
 class FillingPod(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -26,7 +30,10 @@ class FillingPod(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
         ``namespace/name`` of the pod's group; absent without one.
     requests
         What the pod takes from its node, by resource: cpu in millicores, memory and storage in
-        bytes, units of any other resource.
+        bytes, units of any other resource. A share of a GPU is a part of a unit.
+    devices
+        The devices of the node that the pod holds, and how many thousandths of each, by the
+        resource that counts them.
     """
 
     namespace: SubjectNamespace
@@ -35,10 +42,11 @@ class FillingPod(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
     priority: int = 0
     owner: str = ""
     group: str = ""
-    requests: Mapping[str, int] = {}
+    requests: Mapping[str, float] = {}
+    devices: Devices = {}
 
 
-class OtherPods(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class OtherPods(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The pods of a node that the caller may not read.
 
     Parameters
@@ -47,10 +55,13 @@ class OtherPods(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         Their number.
     requests
         What they take together, as `FillingPod.requests`.
+    devices
+        What they hold together of the node's devices, as `FillingPod.devices`.
     """
 
     pods: int
-    requests: Mapping[str, int]
+    requests: Mapping[str, float]
+    devices: Devices = {}
 
 
 class FilledNode(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -92,11 +103,23 @@ class FilledNode(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
         hidden = [pod for pod in whole.pods if pod.uid not in seen]
         if not hidden:
             return self
-        total: Counter[str] = Counter()
-        for pod in hidden:
-            total.update(pod.requests)
-        others = OtherPods(pods=len(hidden), requests=dict(total))
+        others = OtherPods(
+            pods=len(hidden),
+            requests=_sums(pod.requests for pod in hidden),
+            devices={
+                pool: _sums(pod.devices.get(pool, {}) for pod in hidden)
+                for pool in sorted({pool for pod in hidden for pool in pod.devices})
+            },
+        )
         return msgspec.structs.replace(self, others=others)
+
+
+def _sums(amounts: Iterable[Mapping[str, N]]) -> dict[str, N]:
+    total: dict[str, N] = {}
+    for each in amounts:
+        for name, amount in each.items():
+            total[name] = total.get(name, 0) + amount
+    return total
 
 
 class ClusterAnswer(Answer, frozen=True, kw_only=True, rename="camel"):

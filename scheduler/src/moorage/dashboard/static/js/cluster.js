@@ -3,7 +3,9 @@
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { acting } from "./acting.js";
+import { bar } from "./bar.js";
 import { colours, KEYS } from "./colours.js";
+import { devices } from "./devices.js";
 import { amount, amountOf, count, nodeLink, percent, podLink } from "./format.js";
 import { choice, choose } from "./route.js";
 import { can, store } from "./store.js";
@@ -32,6 +34,7 @@ export function clusterView() {
     by: choice("by", "namespace"),
     domain: choice("domain", ZONE),
     chosen: choice("node", ""),
+    size: choice("size", "equal"),
     table: choice("as", "tiles") === "table",
   };
   const colour = colours(store.nodes.values(), how.by);
@@ -40,6 +43,7 @@ export function clusterView() {
       ${select("resource", "Filled with", how.resource, resources())}
       ${select("by", "Coloured by", how.by, Object.keys(KEYS))}
       ${select("domain", "Framed by", how.domain, ["none", ...domains()])}
+      ${select("size", "Sized", how.size, ["equal", "by capacity"])}
       ${select("as", "Shown as", how.table ? "table" : "tiles", ["tiles", "table"])}
     </div>
     ${totals(how.resource)}
@@ -50,7 +54,12 @@ export function clusterView() {
           ${each.key} <span class="quiet">${each.pods}</span>
         </li>`,
       )}
-      <li><span class="hatched" aria-hidden="true"></span> of no use: another resource is gone</li>
+      <li><span class="hatched" aria-hidden="true"></span> stranded: another resource is used up</li>
+      ${
+        [...store.nodes.values()].some((node) => !node.allocatable[how.resource])
+          ? html`<li><span class="lacking" aria-hidden="true"></span> a node without ${how.resource}</li>`
+          : nothing
+      }
     </ul>
     <p class="hidden" role="status">${how.chosen ? `${how.chosen} is chosen; its amounts and pods follow` : nothing}</p>
     <div class=${how.chosen ? "split" : ""}>
@@ -111,7 +120,7 @@ function totals(resource) {
 }
 
 /**
- * @param {{resource: string, by: string, domain: string, chosen: string}} how
+ * @param {{resource: string, by: string, domain: string, size: string, chosen: string}} how
  * @param {(pod: import("./types.js").FillingPod) => string} colourOf
  */
 function tiles(how, colourOf) {
@@ -119,7 +128,8 @@ function tiles(how, colourOf) {
     const canvas = document.getElementById("tiles");
     if (!(canvas instanceof HTMLCanvasElement)) return;
     const domain = how.domain === "none" ? "" : how.domain;
-    made = layout(store.nodes, domain, canvas.clientWidth);
+    const sized = how.size === "equal" ? "" : how.resource;
+    made = layout(store.nodes, { domain, sized, width: canvas.clientWidth });
     canvas.style.height = `${made.height}px`;
     paint(canvas, made, { resource: how.resource, colourOf, chosen: how.chosen });
     canvas.dataset.painted = String(made.tiles.length);
@@ -196,7 +206,7 @@ function table(resource) {
           const all = node.allocatable[resource] ?? 0;
           return html`<tr>
             <th scope="row"><a href=${nodeLink(name)}>${name}</a></th>
-            <td>${bar(used, all)} ${amountOf(resource, used, all)}</td>
+            <td>${all ? html`${bar(used, all)} ${amountOf(resource, used, all)}` : "none"}</td>
             <td class="figure">${node.pods?.length ?? 0}</td>
             <td>${stateOf(node)}</td>
           </tr>`;
@@ -210,15 +220,6 @@ function table(resource) {
 function stateOf(node) {
   const words = [node.unschedulable ? "cordoned" : "", ...(node.taints ?? [])].filter(Boolean);
   return words.join(", ") || "open";
-}
-
-/** A bar of how full something is. @param {number} used @param {number} all */
-export function bar(used, all) {
-  const part = all ? Math.min(1, used / all) : 0;
-  return html`<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
-    <rect class="all" width="100" height="8"></rect>
-    <rect class="used" width=${100 * part} height="8"></rect>
-  </svg>`;
 }
 
 /** @param {string} name */
@@ -248,7 +249,7 @@ function detail(name) {
           </dd>`,
       )}
     </dl>
-    ${acting("cordon", { node: name, on: !node.unschedulable })}
+    ${devices(node)} ${acting("cordon", { node: name, on: !node.unschedulable })}
     <h3>${count(pods.length, "pod")}</h3>
     <ul class="pods on-node">
       ${pods.slice(0, ROWS).map(

@@ -16,7 +16,7 @@ function short(value) {
  */
 export function amount(resource, amount) {
   if (resource === "cpu") return `${short(amount / 1000)} cpu`;
-  if (!BYTES.has(resource) && !resource.startsWith("hugepages-")) return String(amount);
+  if (!BYTES.has(resource) && !resource.startsWith("hugepages-")) return short(amount);
   let power = 0;
   while (amount >= 1024 && power < BINARY.length - 1) {
     amount /= 1024;

@@ -3,7 +3,7 @@
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { asked } from "./asked.js";
-import { bar } from "./cluster.js";
+import { bar } from "./bar.js";
 import { store } from "./store.js";
 
 export function groupsView() {

@@ -12,6 +12,9 @@ import { css } from "./colours.js";
 const HEAD = 22;
 const PAD = 8;
 const GONE = 0.95;
+// The widest tile where tiles are as wide as their nodes are large, in widths of equal tiles.
+const WIDEST = 3;
+const WIDTH_LEAST = 4;
 const NEEDED = ["cpu", "memory", "pods"];
 // Most nodes, width, height and gap of a tile, pixels.
 const SIZES = [
@@ -25,11 +28,12 @@ const SIZES = [
 /**
  * Finds a place for every node.
  * @param {Map<string, Node>} nodes
- * @param {string} domain the label key of the frames; empty for none
- * @param {number} width pixels
+ * @param {{domain: string, sized: string, width: number}} how
+ *   domain: the label key of the frames, empty for none; sized: the resource whose capacity makes a
+ *   tile wide, empty for tiles of one width; width: pixels
  * @returns {Layout}
  */
-export function layout(nodes, domain, width) {
+export function layout(nodes, { domain, sized, width }) {
   const [, wide, high, gap] = SIZES.find(([most]) => nodes.size <= most) ?? SIZES[4];
   /** @type {Map<string, string[]>} */
   const members = new Map();
@@ -41,25 +45,28 @@ export function layout(nodes, domain, width) {
   }
   /** @type {Layout} */
   const made = { tiles: [], frames: [], height: 0, named: wide > 60 };
-  const across = Math.max(1, Math.floor((width - 2 * PAD + gap) / (wide + gap)));
+  const most = Math.max(1, ...[...nodes.values()].map((node) => node.allocatable[sized] ?? 0));
+  /** @param {Node} node */
+  const widthOf = (node) =>
+    sized ? Math.max(WIDTH_LEAST, (WIDEST * wide * (node.allocatable[sized] ?? 0)) / most) : wide;
   let y = 0;
   for (const title of [...members.keys()].sort(byNumber)) {
     const names = (members.get(title) ?? []).sort(byNumber);
     const head = domain ? HEAD : PAD;
-    names.forEach((name, index) => {
+    let x = PAD;
+    let row = 0;
+    for (const name of names) {
       const node = nodes.get(name);
-      if (!node) return;
-      made.tiles.push({
-        name,
-        node,
-        x: PAD + (index % across) * (wide + gap),
-        y: y + head + Math.floor(index / across) * (high + gap),
-        width: wide,
-        height: high,
-      });
-    });
-    const rows = Math.ceil(names.length / across);
-    const height = head + rows * (high + gap) - gap + PAD;
+      if (!node) continue;
+      const own = widthOf(node);
+      if (x > PAD && x + own > width - PAD) {
+        x = PAD;
+        row += 1;
+      }
+      made.tiles.push({ name, node, x, y: y + head + row * (high + gap), width: own, height: high });
+      x += own + gap;
+    }
+    const height = head + (row + 1) * (high + gap) - gap + PAD;
     if (domain) made.frames.push({ title: `${title} (${names.length})`, x: 0, y, width, height });
     y += height + PAD;
   }
@@ -144,10 +151,10 @@ function paintTile(tile, brush, how) {
   const height = tile.height - label;
   const bottom = tile.y + height;
   const all = node.allocatable[how.resource] ?? 0;
-  pen.fillStyle = brush.empty;
-  pen.fillRect(x, tile.y, width, height);
   let filled = 0;
   if (all > 0) {
+    pen.fillStyle = brush.empty;
+    pen.fillRect(x, tile.y, width, height);
     // Pods of one colour stand together, so that a tile of ten pixels still reads.
     /** @type {Map<string, number>} */
     const parts = new Map();
@@ -169,6 +176,16 @@ function paintTile(tile, brush, how) {
       pen.fillStyle = brush.hatch;
       pen.fillRect(x, tile.y, width, height - filled);
     }
+  }
+  if (all <= 0) {
+    // A frame with a stroke through it: the node has none of the resource, which is not the same as
+    // having all of it free.
+    pen.strokeStyle = brush.line;
+    pen.strokeRect(x + 0.5, tile.y + 0.5, width - 1, height - 1);
+    pen.beginPath();
+    pen.moveTo(x, bottom);
+    pen.lineTo(x + width, tile.y);
+    pen.stroke();
   }
   if (node.unschedulable) {
     pen.strokeStyle = brush.text;

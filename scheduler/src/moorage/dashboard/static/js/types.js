@@ -2,11 +2,12 @@
 /**
  * The JSON that the page reads, as `/moorage/v1/openapi.json` describes it.
  *
+ * @typedef {Record<string, Record<string, number>>} Devices thousandths of devices, by pool and index
  * @typedef {{namespace: string, name: string, uid: string, priority?: number, owner?: string,
- *   group?: string, requests?: Record<string, number>}} FillingPod
+ *   group?: string, requests?: Record<string, number>, devices?: Devices}} FillingPod
  * @typedef {{allocatable: Record<string, number>, domains?: Record<string, string>,
  *   unschedulable?: boolean, taints?: string[], pods?: FillingPod[],
- *   others?: {pods: number, requests: Record<string, number>} | null}} Node
+ *   others?: {pods: number, requests: Record<string, number>, devices?: Devices} | null}} Node
  * @typedef {{plugin: string, events: string[]}} Waking
  * @typedef {{queue: string, namespace: string, name: string, uid: string, priority?: number,
  *   attempts?: number, since?: string, position?: number, until?: string, plugins?: string[],

@@ -3,7 +3,7 @@
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { act, outcome as cameOfIt } from "./acting.js";
-import { bar } from "./cluster.js";
+import { bar } from "./bar.js";
 import { amountOf, count, nodeLink } from "./format.js";
 import { redraw } from "./redraw.js";
 import { choice, choose } from "./route.js";
