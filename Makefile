@@ -8,7 +8,7 @@ STAMP := $(VENV)/.built
 SOURCES := scheduler sandbox lab tests tools conftest.py
 UV := .cache/uv/bin/uv
 # The extras but lab, whose package is of this repository.
-EXTRAS := $(foreach each,arrow plot sweep otel dra site dev,--extra $(each))
+EXTRAS := $(foreach each,arrow plot sweep otel dra mcp site dev,--extra $(each))
 
 .PHONY: up venv test test-slow test-pages test-page page-bench page-check page-fmt test-install wheel release audit check proof fmt fmt-check lint types imports bench bench-compare soak handover docs docs-check site lock licences performance worlds
 
@@ -45,7 +45,7 @@ page-fmt: $(STAMP)  ## write the page's scripts and styles in their form
 	$(BIN)/python -m tests.browser.scripts
 
 test-install: $(STAMP)  ## build wheel and sdist, install each into a clean environment, and use it there
-	$(BIN)/python -m pytest -m install -rs tests/test_install.py tests/test_recipes.py tests/workflows $(ARGS)
+	$(BIN)/python -m pytest -m install -rs tests/test_install.py tests/test_recipes.py tests/workflows tests/cli/mcp $(ARGS)
 
 proof: $(STAMP)  ## the first hour of a newcomer, in a clean environment; needs a package index; some minutes
 	$(BIN)/python -m tests.proof.first_hour $(ARGS)
@@ -109,7 +109,7 @@ docs-check: $(STAMP)
 	$(BIN)/python -m tools.pages.generate --check
 
 lock: $(UV)  ## resolve every dependency anew for all platforms and Pythons
-	$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes $(EXTRAS) --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command 'make lock' -o requirements.lock pyproject.toml
+	$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes $(EXTRAS) --no-emit-index-url --no-emit-find-links --no-emit-package pywin32 --no-annotate --custom-compile-command 'make lock' -o requirements.lock pyproject.toml
 	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command 'make lock' -c requirements.lock --extra dra --extra otel -o deploy/requirements.lock scheduler/pyproject.toml
 	echo hatchling | $(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command 'make lock' -c requirements.lock -o deploy/build.lock -
 

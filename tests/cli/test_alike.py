@@ -31,6 +31,7 @@ NO_REPORT = {
     "moorage drain": "says what it does",
     "moorage group-controller": "keeps the status of groups until told to end",
     "moorage logs": "prints a log",
+    "moorage mcp": "answers an agent until its input ends",
     "moorage nodes": "plays nodes until told to end",
     "moorage run": "schedules until told to end",
     "moorage scale auto": "adds and removes nodes until told to end",
@@ -183,10 +184,12 @@ def unused_port() -> int:
 
 # Programs of a cluster wait for a server that is not there, as kube-scheduler does.
 WAITS = ("moorage run", "moorage group-controller")
+# An agent's calls run other commands; the options of this one are passed on.
+ASKS_BY_COMMANDS = "moorage mcp"
 ASKS_A_SERVER = [
     (path, command)
     for path, command in ALL
-    if option(command, "--context") and " ".join(path) not in WAITS
+    if option(command, "--context") and " ".join(path) not in (*WAITS, ASKS_BY_COMMANDS)
 ]
 
 

@@ -22,6 +22,7 @@ _OWN: Mapping[str, str] = {
     "dashboard": "moorage.cli.page.command:dashboard",
     "explain": "moorage.cli.explain.command:explain",
     "group-controller": "moorage.cli.group_controller.command:group_controller",
+    "mcp": "moorage.cli.mcp.command:mcp",
     "migrate": "moorage.cli.migrate.command:migrate",
     "queue": "moorage.cli.queue.command:queue",
     "reason": "moorage.cli.reason.command:reason",

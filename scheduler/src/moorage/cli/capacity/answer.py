@@ -60,7 +60,8 @@ def title_of(like: str, pod_file: str, mix: str) -> str:
     """Return what is counted, in words; empty for nothing."""
     if like:
         return f"pods like {'' if _is_pod(like) else 'those of '}{like}"
-    return f"mixes of {mix}" if mix else f"pods like {pod_file}" * bool(pod_file)
+    file = "standard input" if (mix or pod_file) == "-" else mix or pod_file
+    return f"mixes of {file}" if mix else f"pods like {file}" * bool(file)
 
 
 def answer_capacity(source: Source, body: CapacityBody) -> tuple[Capacity, str]:

@@ -1,0 +1,1 @@
+"""``moorage mcp``: the questions of the command line as tools of the Model Context Protocol."""
