@@ -7,7 +7,7 @@ import gc
 import os
 import sys
 import typing
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from moorage.base import memory
 from moorage.base.entry_points import entry_points
+from moorage.snapshot.pod_info import forget_shared_parts
 from tests import packages
 
 # No deadline: pytest's own timeout names a test that hangs, and a busy machine is no failure.
@@ -46,14 +47,19 @@ def pytest_configure() -> None:
             raise pytest.UsageError(f"{group} of pyproject.toml is not installed: make venv")
 
 
-def pytest_collection_finish() -> None:
-    """Take the modules and the collected tests, 370 MB, out of every later garbage collection.
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Take the modules and the collected tests, 370 MB, out of every garbage collection.
 
     Later collections are made rarer: a sixth of the time of all tests went into them.
     """
+    gc.disable()
+    collected = yield
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+    gc.enable()
+    return collected
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -72,6 +78,13 @@ def _shared_collector() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(memory, "gc", nothing)
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_cluster_of_another_module() -> Iterator[None]:
+    """Free the clusters of a module's tests: pods of later ones share their parts with those."""
+    yield
+    forget_shared_parts()
 
 
 @pytest.hookimpl(trylast=True)  # after hypothesis has marked its own
