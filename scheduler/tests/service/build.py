@@ -150,7 +150,7 @@ class World:
     def busy(self, uid: str) -> bool:
         return uid in self.writing
 
-    async def settled(self, uid: str) -> None:
+    async def end_reports(self, uid: str) -> None:
         self.writing.discard(uid)
         self.log.append("earlier writes settled")
 

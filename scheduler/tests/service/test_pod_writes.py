@@ -183,20 +183,55 @@ async def test_a_deleted_pod_is_forgotten() -> None:
         ),
     ],
 )
-async def test_a_status_that_is_not_taken_is_written_again_next_time(
+async def test_a_status_that_is_not_taken_is_in_hand_until_the_pod_is_gone(
     script: list[Any], logged: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    transport = ScriptedTransport(*script, OK)
+    transport = ScriptedTransport(*script)
     world, one = Writing(transport), pod("p")
     world.writes.report_status(one, None, nominated="n1")
     await world.settle()
-    assert world.writes.status_in_hand(one) is one.status
-    assert world.kept == (1 if logged else 0, 0), "an answer may be what was lost"
+    assert world.writes.status_in_hand(one).nominated_node_name == ("n1" if logged else "")
+    assert world.kept == (1 if logged else 0, 0)
     assert (logged in caplog.text) if logged else (caplog.text == "")
+    world.writes.report_status(one, None, nominated="n1" if logged else "")
+    await world.settle()
+    assert len(transport.calls) == 1, "it is sent again by itself"
+    world.writes.gone(one)
+    assert (world.kept, world.writes.busy("uid-p")) == ((0, 0), False)
+    await world.tasks.cancel_all()
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["before the answer", "after it"])
+@pytest.mark.parametrize(
+    ("nominated", "node_name", "again"),
+    [
+        pytest.param("n1", "", False, id="the server took it"),
+        pytest.param("", "n2", False, id="the pod is bound"),
+        pytest.param("", "", True, id="the server did not take it"),
+    ],
+)
+async def test_a_patch_without_an_answer_is_sent_again_until_the_watch_shows_its_end(
+    nominated: str, node_name: str, again: bool, early: bool
+) -> None:
+    slow = Slow()
+    world, one = Writing(slow), pod("p")
+    shown = replace(
+        one,
+        metadata=replace(one.metadata, resource_version="2"),
+        spec=replace(one.spec, node_name=node_name),
+        status=replace(one.status, nominated_node_name=nominated),
+    )
     world.writes.report_status(one, None, nominated="n1")
     await world.settle()
-    assert len(transport.calls) == 2
-    assert transport.calls[0].body == transport.calls[1].body
+    if early:
+        world.writes.pod_shown(shown)
+    slow.waiting[0].set_exception(TransportError("timed out"))
+    await world.settle()
+    if not early:
+        world.writes.pod_shown(shown)
+    assert world.writes.busy("uid-p") == again
+    assert world.writes.status_in_hand(shown).nominated_node_name == ("n1" if again else nominated)
+    await world.tasks.cancel_all()
 
 
 @pytest.mark.parametrize("lost", [answer(failure(403, "Forbidden"), status=403), None])
@@ -229,7 +264,7 @@ async def test_a_patch_does_not_count_on_an_earlier_one_that_failed(lost: Answer
     assert world.kept == (0, 0)
 
 
-async def test_a_third_patch_does_not_count_on_a_first_one_that_failed() -> None:
+async def test_a_second_patch_makes_the_change_of_a_first_one_that_failed() -> None:
     slow = Slow()
     world, one = Writing(slow), pod("p")
     world.writes.report_status(one, WHY, nominated=None)
@@ -240,10 +275,17 @@ async def test_a_third_patch_does_not_count_on_a_first_one_that_failed() -> None
     for answered in (answer(failure(403, "Forbidden"), status=403), OK):
         slow.waiting[-1].set_result(answered)
         await world.settle()
-    assert slow.calls[1][1] == nominating("n1")
-    (condition,) = slow.calls[2][1]["status"]["conditions"]
-    assert condition["status"] == "False"
-    assert condition["message"] == "still full"
+    second, third = (body for _, body in slow.calls[1:])
+    assert second["metadata"] == {"uid": "uid-p"}, "the name may be another pod's by now"
+    assert second["status"]["nominatedNodeName"] == "n1"
+    (condition,) = second["status"]["conditions"]
+    assert (condition["status"], condition["message"]) == ("False", "full")
+    assert third == {
+        "status": {
+            "$setElementOrder/conditions": [{"type": "PodScheduled"}],
+            "conditions": [{"type": "PodScheduled", "message": "still full"}],
+        }
+    }
     await world.tasks.cancel_all()
 
 

@@ -64,6 +64,7 @@ def status_patch(
     *,
     conditions: Sequence[Condition] = (),
     nominated_node_name: str | None = None,
+    uid: str = "",
 ) -> bytes | None:
     """Build the patch that sets conditions and the nominated node.
 
@@ -75,6 +76,9 @@ def status_patch(
         Conditions to set, as `changed_condition` returned them.
     nominated_node_name
         Node to nominate, "" to clear the nomination, None to leave it alone.
+    uid
+        The server is to refuse the patch for another pod of that name, as kubelet asks it to;
+        kube-scheduler leaves it out.
 
     Returns
     -------
@@ -92,7 +96,9 @@ def status_patch(
             order = [each.type for each in old.conditions]
             order += [each.type for each in conditions if each.type not in order]
             status["$setElementOrder/conditions"] = [{"type": name} for name in order]
-    return patch_body({"status": status}) if status else None
+    if not status:
+        return None
+    return patch_body({"metadata": {"uid": uid}, "status": status} if uid else {"status": status})
 
 
 def _condition_entries(

@@ -313,9 +313,9 @@ class BindingCycles:
             binding.count()
 
     async def _settled(self, uid: str) -> Status:
-        """Wait until the writes about a pod have ended."""
+        """Wait until the writes about a pod have ended, and give up its reports."""
         if self._writes is not None:
-            await self._writes.settled(uid)
+            await self._writes.end_reports(uid)
         return SUCCESS
 
     async def _unless_called_off(

@@ -424,9 +424,8 @@ class Evictor:
         began_ns, done = self._clock.monotonic_ns(), False
         unheard = last_of_group = False
         try:
-            done = preemptor.group or await self._clear_lower_nominations(
-                preemptor.pods[0], preemptor.node_name
-            )
+            if not preemptor.group:
+                await self._clear_lower_nominations(preemptor.pods[0], preemptor.node_name)
             *others, last = victims
             evictions = [self._evict(victim, preemptor) for victim in others]
             if all(await asyncio.gather(*evictions)):
@@ -434,9 +433,7 @@ class Evictor:
                 # Another client evicts the victim, or its binding failed. The event of that may
                 # have come while the gate was shut.
                 unheard = not self._ledger.running_for(preemptor.uid)
-                done &= await self._evict(last, preemptor)
-            else:
-                done = False
+                done = await self._evict(last, preemptor)
         finally:
             last_of_group = self._ledger.end_evictions(preemptor.uid)
             self._ledger.took(self._clock.monotonic_ns() - began_ns, done=done)
@@ -452,22 +449,15 @@ class Evictor:
         if unheard or last_of_group or not done:
             self._queue.activate(preemptor.pods)
 
-    async def _clear_lower_nominations(self, preemptor: Pod, node_name: str) -> bool:
-        """Clear the nominations of lower pods to the same node; the pods look for another node."""
-        lower = [
-            pod
-            for pod in self._queue.nominator.for_node(node_name)
-            if pod.priority < preemptor.priority
-        ]
-        return all(await asyncio.gather(*[self._clear_nomination(pod) for pod in lower]))
+    async def _clear_lower_nominations(self, preemptor: Pod, node_name: str) -> None:
+        """Clear the nominations of lower pods to the same node; the pods look for another node.
 
-    async def _clear_nomination(self, pod: Pod) -> bool:
-        async def write() -> None:
-            body = status_patch(self._writes.status_in_hand(pod), nominated_node_name="")
-            if body is not None:
-                await self._client.patch_pod_status(reference(pod), body)
-
-        return await self._written(pod, write, "clearing the nomination of")
+        As upstream, a nomination that cannot be cleared now hinders no eviction.
+        """
+        for pod in self._queue.nominator.for_node(node_name):
+            if pod.priority < preemptor.priority:
+                self._writes.report_status(pod, None, nominated="")
+                await self._writes.settled(pod.uid)
 
     async def _evict(self, victim: Pod, preemptor: Preemptor) -> bool:
         """Mark a victim and delete it; a victim that is gone already needs no Event.
