@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moorage.api.patch_operations import merge_patch
 from moorage_sandbox.apiserver.served_kinds import served_kinds
-from moorage_sandbox.apiserver.verbs.patches import merge_patch
 from sandbox.tests.apiserver.crd import CARS, DEFINITIONS, car, definition
 from sandbox.tests.apiserver.harness import (
     CONFIG_MAPS,

@@ -7,6 +7,7 @@ from typing import Any
 
 import jsonpatch
 
+from moorage.api.patch_operations import merge_patch
 from moorage.explain.answer import Suggestion
 from moorage_sandbox.testing.builders import Manifest
 
@@ -23,17 +24,14 @@ def applied(way: Suggestion, manifests: list[Manifest]) -> list[Manifest]:
             manifest = changed(before, way)
         if manifest["kind"] == "ResourceClaim" and _has_devices_of(manifest, way.delete):
             del manifest["status"]  # as the controller of claims does
-        if way.uncordon and key == f"None/{way.uncordon}":
-            manifest["spec"] |= uncordoned(manifest)
+        for change in way.changes:
+            if (
+                manifest["kind"] == change.kind
+                and key == f"{change.namespace or None}/{change.name}"
+            ):
+                manifest = merge_patch(manifest, change.patch)
         found.append(manifest)
     return [*(_identified(each) for each in way.create), *found]
-
-
-def uncordoned(node: Manifest) -> dict[str, Any]:
-    """Return what changes in the spec of a node: its controller takes the taint off."""
-    taints = node["spec"].get("taints", [])
-    kept = [each for each in taints if each["key"] != "node.kubernetes.io/unschedulable"]
-    return {"unschedulable": False, "taints": kept}
 
 
 def _has_devices_of(claim: Manifest, gone: str) -> bool:

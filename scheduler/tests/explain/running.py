@@ -15,7 +15,7 @@ from moorage.explain.explaining import explain
 from moorage_sandbox.testing.builders import Manifest
 from moorage_sandbox.testing.virtual_cluster import NotReachedError, VirtualCluster
 from moorage_sandbox.testing.virtual_loop import run_virtual
-from scheduler.tests.explain.applying import changed, uncordoned
+from scheduler.tests.explain.applying import changed
 from scheduler.tests.explain.plan import Case
 from tests.scenarios.gangs import controllers
 
@@ -129,9 +129,9 @@ async def apply(cluster: VirtualCluster, case: Case, way: Suggestion) -> None:
     if way.delete:
         namespace, name = way.delete.split("/")
         await cluster.client.delete(PODS, name, namespace=namespace)
-    if way.uncordon:
-        node = next(each for each in case.manifests if each["metadata"]["name"] == way.uncordon)
-        await cluster.patch_object(NODES, way.uncordon, {"spec": uncordoned(node)})
+    for change in way.changes:
+        assert change.kind == "Node"
+        await cluster.patch_object(NODES, change.name, change.patch)
     await cluster.play([each for each in way.create if each["kind"] == "Node"])
     await cluster.create_objects(*(each for each in way.create if each["kind"] != "Node"))
     if way.patch:

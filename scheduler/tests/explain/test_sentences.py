@@ -59,14 +59,14 @@ CASES = [
         [*_nodes(taints=[TAINT]), waiting("p")],
         "never fits here, not even on an empty node, because of the taint dedicated=db:NoSchedule, "
         "which it does not tolerate",
-        ["toleration"],
+        ["toleration", "taint"],
         id="a taint on every node",
     ),
     pytest.param(
         [*_nodes(), waiting("p", node_selector={"disk": "ssd", "zone": "a"})],
         "never fits here, not even on an empty node, because of its nodeSelector disk=ssd (no "
         "node has the label disk) and zone=a on 2 of them",
-        ["selector"],
+        ["selector", "label"],
         id="a selector that no node matches",
     ),
     pytest.param(
@@ -182,7 +182,8 @@ def test_nodes_that_the_pod_does_not_choose_come_last() -> None:
     )
     assert [cause.plugins for cause in found.causes] == [("TaintToleration",), ("NodeAffinity",)]
     assert [cause.nodes for cause in found.causes] == [1, 5]
-    assert [way.kind for way in found.suggestions] == ["toleration", "selector"]
+    kinds = [way.kind for way in found.suggestions]
+    assert kinds == ["toleration", "selector", "label", "taint"]
 
 
 def test_the_least_important_pod_is_the_one_to_evict() -> None:
@@ -210,7 +211,10 @@ def test_no_priority_class_of_the_system_is_recommended() -> None:
 
 def test_the_whole_selector_is_dropped_where_no_single_label_helps() -> None:
     found = explained(*_nodes(), waiting("p", node_selector={"disk": "ssd", "rack": "r9"}))
-    assert [way.text for way in found.suggestions] == ["drop its whole nodeSelector"]
+    assert [way.text for way in found.suggestions] == [
+        "drop its whole nodeSelector",
+        "label node n0 disk=ssd, rack=r9",
+    ]
     assert found.suggestions[0].patch == ({"op": "remove", "path": "/spec/nodeSelector"},)
 
 

@@ -180,7 +180,11 @@ CASES = [
     ),
     pytest.param(
         [node_manifest("n", taints=[_taint("a"), _taint("b")]), waiting("p")],
-        [("pair", "tolerate the taint a:NoSchedule, and tolerate the taint b:NoSchedule")],
+        [
+            ("pair", "tolerate the taint a:NoSchedule, and tolerate the taint b:NoSchedule"),
+            ("pair", "remove the taint a:NoSchedule from node n, and tolerate the taint "
+             "b:NoSchedule"),
+        ],
         id="two taints take two tolerations",
     ),
     pytest.param(
@@ -190,12 +194,19 @@ CASES = [
             ),
             waiting("p", node_selector={"disk": "ssd"}),
         ],
-        [("pair", "drop disk=ssd from its nodeSelector, and uncordon node n")],
+        [
+            ("pair", "drop disk=ssd from its nodeSelector, and uncordon node n"),
+            ("pair", "label node n disk=ssd, and uncordon node n"),
+        ],
         id="a selector and a cordon",
     ),
     pytest.param(
         [node_manifest("n", cpu="2", taints=[_taint("a")]), waiting("p", cpu="3")],
-        [("pair", "tolerate the taint a:NoSchedule, and request at most 2 cpu instead of 3")],
+        [
+            ("pair", "tolerate the taint a:NoSchedule, and request at most 2 cpu instead of 3"),
+            ("pair", "remove the taint a:NoSchedule from node n, and request at most 2 cpu "
+             "instead of 3"),
+        ],
         id="a taint and a request",
     ),
     pytest.param(
@@ -208,6 +219,64 @@ CASES = [
         id="a cordon and an eviction",
     ),
 ]  # fmt: skip
+
+_ONE_OF = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+    {"matchExpressions": [
+        {"key": "disk", "operator": "In", "values": ["ssd", "nvme"]},
+        {"key": "old", "operator": "DoesNotExist"},
+    ]},
+    {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["other"]}]},
+]}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("node", "pod", "texts", "commands"),
+    [
+        pytest.param(
+            node_manifest("n"),
+            waiting("p", node_selector={"disk": "ssd"}),
+            ["label node n disk=ssd"],
+            ["kubectl label node n disk=ssd"],
+            id="a label that the node lacks",
+        ),
+        pytest.param(
+            node_manifest("n", labels={"disk": "hdd", "old": "yes"}),
+            waiting("p", affinity={"nodeAffinity": _ONE_OF}),
+            ["label node n disk=nvme, and remove the label old from node n"],
+            ["kubectl label node n disk=nvme old- --overwrite"],
+            id="expressions of a required affinity",
+        ),
+        pytest.param(
+            node_manifest("n"),
+            waiting("p", node_selector={"topology.kubernetes.io/zone": "b"}),
+            [],
+            [],
+            id="a label that says where the node is",
+        ),
+        pytest.param(
+            node_manifest("n", taints=[{"key": "a", "value": "b", "effect": "NoExecute"}]),
+            waiting("p"),
+            ["remove the taint a=b:NoExecute from node n"],
+            ["kubectl taint node n a=b:NoExecute-"],
+            id="a taint",
+        ),
+        pytest.param(
+            node_manifest("n", taints=[_taint("node.kubernetes.io/not-ready")]),
+            waiting("p"),
+            [],
+            [],
+            id="a taint for a condition, which its controller would set again",
+        ),
+    ],
+)
+def test_a_node_that_is_changed_takes_the_pod(
+    node: Manifest, pod: Manifest, texts: list[str], commands: list[str]
+) -> None:
+    case = Case("", [node, pod], "", LoadedConfiguration())
+    changes = [each for each in live(case).suggestions if each.kind in {"label", "taint"}]
+    assert [each.text for each in changes] == texts
+    assert [each.command for each in changes] == commands
+    assert [each.text for each in changes if not binds(case, each)] == []
 
 
 @pytest.mark.parametrize(("manifests", "expected"), CASES)
@@ -274,12 +343,12 @@ def test_preemption_against_a_budget_is_said() -> None:
 
 
 def test_what_was_not_tried_is_said() -> None:
-    """With 2,000 nodes two of the three first changes are tried with others."""
+    """With 2,000 nodes two of the six first changes are tried with others."""
     taints = [_taint("a"), _taint("b"), _taint("c")]
     nodes = [node_manifest(f"n{index}", taints=taints) for index in range(2000)]
     found = explained(*nodes, waiting("p"))
     assert found.suggestions == ()
     assert found.notes == (
-        "No change helps, single or in a pair, as far as was tried: 2 of 3 first changes were "
+        "No change helps, single or in a pair, as far as was tried: 2 of 6 first changes were "
         "tried with others; --thorough tries more.",
     )

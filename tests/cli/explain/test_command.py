@@ -34,6 +34,7 @@ on one of them is 1)
 Suggestions, each tried by itself:
   1. request at most 2 cpu instead of 2500m: n1 takes it
   2. evict pod default/w (priority 0) from n0
+     kubectl -n default delete pod w
   3. a new PriorityClass priority-1 of value 1 as priorityClassName: it would \
 evict default/w from n0
   4. one more node like n0 (4 cpu, 8Gi memory; there is 1 of this shape)

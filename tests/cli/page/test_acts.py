@@ -88,7 +88,9 @@ async def test_a_suggestion_replaces_the_pod_and_does_what_else_it_needs(cluster
 async def test_a_suggestion_uncordons_a_node(cluster: Cluster) -> None:
     (name,) = (await perform(cluster, "add-nodes", count=1))["added"]
     await perform(cluster, "cordon", node=name)
-    way = {"namespace": "default", "name": "big", "text": "uncordon it", "uncordon": name}
+    patch: dict[str, Any] = {"spec": {"unschedulable": None, "taints": []}}
+    change = {"apiVersion": "v1", "kind": "Node", "name": name, "patch": patch}
+    way = {"namespace": "default", "name": "big", "text": "uncordon it", "changes": [change]}
     assert await perform(cluster, "apply-suggestion", **way) == {"done": "uncordon it"}
     assert "unschedulable" not in (await cluster.ok("GET", f"{NODES}/{name}"))["spec"]
 
@@ -125,7 +127,7 @@ async def test_time_that_cannot_be_changed_says_how_it_could(cluster: Cluster) -
         pytest.param(
             "apply-suggestion",
             {"namespace": "default", "name": "big", "create": [{"kind": "Car"}]},
-            "Car: the page creates no such objects",
+            "Car: the page knows no such objects",
             id="an unknown kind",
         ),
     ],

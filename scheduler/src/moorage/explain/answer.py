@@ -93,6 +93,24 @@ class NodeAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     scores: dict[str, int] = {}
 
 
+class ObjectChange(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A change of an object that is not the pod.
+
+    Parameters
+    ----------
+    api_version, kind, namespace, name
+        The object; the namespace is empty for a node.
+    patch
+        The change as a merge patch (RFC 7386).
+    """
+
+    api_version: str
+    kind: str
+    namespace: SubjectNamespace = ""
+    name: Prose
+    patch: ProseTree
+
+
 class Suggestion(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One change, or a pair, with which the pod would get a node; it was tried.
 
@@ -116,6 +134,11 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         ``namespace/name`` of the pods that preemption would evict.
     uncordon
         The node to uncordon; "" for none.
+    changes
+        Changes of other objects, such as the labels of a node.
+    command
+        The kubectl command that changes what is not the pod; "" where only the pod is changed, or
+        objects are created.
     """
 
     counted_as: ClassVar[str] = "suggestion"
@@ -129,6 +152,8 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     create: tuple[ProseTree, ...] = ()
     evicted: tuple[PodName, ...] = ()
     uncordon: NodeName = ""
+    changes: tuple[ObjectChange, ...] = ()
+    command: Prose = ""
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -421,6 +421,7 @@ PLAIN = {
     "Cause": {"plugins", "code"},
     "NodeAnswer": {"rejections", "scores"},
     "Suggestion": {"kind"},
+    "ObjectChange": {"kind"},
     "WhatIfAnswer": {"worse"},
     "Start": {"owner", "group"},
     "Move": {"owner", "group"},

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from moorage.api.patch_operations import merge_patch
 from moorage.api.resources import DEPLOYMENTS
 from moorage.kinds.built_in import subresource_body
 from moorage.kinds.cells import NONE, format_selector
@@ -24,7 +25,6 @@ from moorage_sandbox.apiserver.verbs.patches import (
     JSON_PATCH,
     MERGE_PATCH,
     STRATEGIC_PATCH,
-    merge_patch,
 )
 from moorage_sandbox.apiserver.verbs.reading import get_record
 from moorage_sandbox.apiserver.verbs.write_options import Options, check_options

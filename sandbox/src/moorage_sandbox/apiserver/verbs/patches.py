@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from moorage.api.bounds import OF_BODY, check_bounds
+from moorage.api.patch_operations import merge_patch
 from moorage.base.errors import DecodeError
 from moorage.kinds.json_patch import json_patch
 from moorage.kinds.kind import Obj
@@ -88,16 +89,3 @@ def apply_patch(
     except DecodeError as error:
         raise bad_request(f"the object as patched is {error}") from error
     return patched
-
-
-def merge_patch(target: Any, patch: Any) -> Any:
-    """Apply a JSON merge patch (RFC 7386): null deletes, objects merge, all else replaces."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = merge_patch(result.get(key), value)
-    return result

@@ -22,10 +22,9 @@ def report(explanation: Explanation, *, wide: bool) -> str:
     parts += [f"  {note}" for note in explanation.notes]
     if explanation.suggestions:
         parts += ["", "Suggestions, each tried by itself:"]
-        parts += [
-            f"  {index}. {_suggestion_text(suggestion)}"
-            for index, suggestion in enumerate(explanation.suggestions, start=1)
-        ]
+        for index, suggestion in enumerate(explanation.suggestions, start=1):
+            parts.append(f"  {index}. {_suggestion_text(suggestion)}")
+            parts += [f"     {suggestion.command}"] if suggestion.command else []
     if explanation.nodes:
         parts += ["", *(_wide(explanation.nodes) if wide else _narrow(explanation.nodes))]
         left_out = explanation.node_count - len(explanation.nodes)
@@ -37,7 +36,16 @@ def report(explanation: Explanation, *, wide: bool) -> str:
 
 
 def _suggestion_text(suggestion: Suggestion) -> str:
-    if suggestion.kind in {"wait", "evict", "priority", "node", "uncordon", "member"}:
+    if suggestion.kind in {
+        "wait",
+        "evict",
+        "priority",
+        "node",
+        "uncordon",
+        "label",
+        "taint",
+        "member",
+    }:
         return suggestion.text
     if suggestion.nodes == 1:
         return f"{suggestion.text}: {suggestion.node} takes it"

@@ -18,6 +18,7 @@ from moorage.client.status import error_from_answer
 from moorage.client.transport import Call, Transport
 from moorage.client.writes import Client
 from moorage.dashboard.source import Answered
+from moorage.explain.answer import ObjectChange
 from moorage.nodeshapes.new_nodes import highest_number, new_nodes
 from moorage.nodeshapes.shapes import Shape
 from moorage.nodeshapes.templates import DEFAULT_RESOURCES
@@ -97,7 +98,7 @@ class Suggestion(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     patch: list[dict[str, Any]] = []
     delete: str = ""
     create: list[dict[str, Any]] = []
-    uncordon: str = ""
+    changes: tuple[ObjectChange, ...] = ()
 
 
 class TimeChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -186,6 +187,7 @@ class SandboxActs:
         """Apply a suggestion; what may be refused comes before what cannot be undone."""
         wanted = _read(body, Suggestion)
         resources = [_creatable_kind(obj) for obj in wanted.create]
+        changed = [_known_kind(each.kind, each.api_version) for each in wanted.changes]
         created = []
         replacement = None
         try:
@@ -201,8 +203,14 @@ class SandboxActs:
         if wanted.delete:
             namespace, _, name = wanted.delete.partition("/")
             await self._client.delete(PODS, name, namespace=namespace, grace_seconds=0)
-        if wanted.uncordon:
-            await self._set_cordon(wanted.uncordon, on=False)
+        for resource, each in zip(changed, wanted.changes, strict=True):
+            await self._client.patch(
+                resource,
+                each.name,
+                msgspec.json.encode(each.patch),
+                namespace=each.namespace,
+                content_type=MERGE_PATCH,
+            )
         if replacement is not None:
             await replacement.carry_out()
         return _json_answer({"done": wanted.text})
@@ -232,9 +240,13 @@ def _read(body: bytes, kind: type[T]) -> T:
 
 
 def _creatable_kind(obj: dict[str, Any]) -> ResourceType:
-    resource = by_kind(str(obj.get("kind")), str(obj.get("apiVersion")))
+    return _known_kind(str(obj.get("kind")), str(obj.get("apiVersion")))
+
+
+def _known_kind(kind: str, api_version: str) -> ResourceType:
+    resource = by_kind(kind, api_version)
     if resource is None:
-        raise UsageError(f"{obj.get('kind')}: the page creates no such objects")
+        raise UsageError(f"{kind}: the page knows no such objects")
     return resource
 
 

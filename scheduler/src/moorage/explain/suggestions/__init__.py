@@ -6,7 +6,8 @@
 - `parts`: tolerate a taint; drop a selector, a term, a constraint, a host port.
 - `leaving`: wait for a pod that is leaving, or evict one.
 - `holders`: wait for or evict the pod that has the claim or the devices.
-- `nodes`: one more node of a shape that is there; uncordon a node.
+- `nodes`: one more node of a shape that is there.
+- `node_changes`: uncordon a node, label it, or take a taint off.
 - `priorities`: a PriorityClass with which preemption finds victims; `budgets`: the disruption
   budgets of pods to evict.
 - `pairs`: two of these changes, where no single one helps.

@@ -1,4 +1,4 @@
-"""Suggestions that make room for a whole group: a node uncordoned, or further nodes of a shape.
+"""Suggestions that make room for a whole group: a node changed, or further nodes of a shape.
 
 Each is tried: the group is decided with the change, as in an attempt.
 """
@@ -15,18 +15,17 @@ from moorage.engine.inquiry import Inquiry
 from moorage.explain.answer import Suggestion
 from moorage.explain.groups import MEMBERS_MOST, Together
 from moorage.explain.patches import patched
+from moorage.explain.suggestions.node_changes import node_changed, node_changes
 from moorage.explain.suggestions.nodes import (
     SHAPES_MOST,
-    cordoned,
     free_node_name,
     node_added,
     node_like,
     node_shapes,
     node_to_create,
-    opened,
     shape_text,
 )
-from moorage.explain.suggestions.ranked import NODE, UNCORDON, RankedSuggestion
+from moorage.explain.suggestions.ranked import NODE, RankedSuggestion
 
 _NODES_MOST: Final = 8
 """Further nodes of one shape, at most; a guess."""
@@ -56,14 +55,15 @@ def room_for_group(group: Together, inquiry: Inquiry) -> Iterator[RankedSuggesti
     if group.is_short or group.terms.minimum > MEMBERS_MOST:
         return
     snapshot = inquiry.snapshot
-    for name in cordoned(inquiry):
-        with opened(snapshot, name):
+    kinds: set[str] = set()
+    for change in node_changes(inquiry):
+        if change.kind in kinds:
+            continue
+        with node_changed(snapshot, change.node, change.patch):
             node = group.place()
         if node:
-            text = f"uncordon node {name}"
-            suggestion = Suggestion(kind="uncordon", text=text, nodes=1, node=node, uncordon=name)
-            yield RankedSuggestion(UNCORDON, suggestion)
-            break
+            kinds.add(change.kind)
+            yield change.suggestion(nodes=1, node=node)
     least: RankedSuggestion | None = None
     for row, count in node_shapes(snapshot)[:SHAPES_MOST]:
         most = _NODES_MOST if least is None else len(least.suggestion.create) - 1

@@ -16,6 +16,7 @@ from moorage.explain.answer import Suggestion
 from moorage.explain.causes import Reach
 from moorage.explain.devices import released_devices, rows_near
 from moorage.explain.suggestions.budgets import eviction_text, is_protected
+from moorage.explain.suggestions.leaving import delete_command
 from moorage.explain.suggestions.ranked import AGAINST_BUDGET, EVICT, WAIT, RankedSuggestion
 from moorage.explain.trying import Trying
 from moorage.explain.volumes import users_of_claims
@@ -92,5 +93,12 @@ def _tried(
     if user.pod.metadata.deletion_timestamp:
         kind, size = "wait", WAIT
         text = f"wait for pod {user.key}, which has {has}, to leave {node_name}: it is terminating"
-    suggestion = Suggestion(kind=kind, text=text, nodes=len(rows), node=name, delete=user.key)
+    suggestion = Suggestion(
+        kind=kind,
+        text=text,
+        nodes=len(rows),
+        node=name,
+        delete=user.key,
+        command=delete_command(user) if kind == "evict" else "",
+    )
     yield RankedSuggestion(size, suggestion)

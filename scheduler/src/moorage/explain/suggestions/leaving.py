@@ -57,7 +57,13 @@ def leaving_pods(trying: Trying) -> Iterator[RankedSuggestion]:
 
 def _suggestion(trying: Trying, kind: str, text: str, row: int, pod: PodInfo) -> Suggestion:
     name = trying.inquiry.snapshot.names[row]
-    return Suggestion(kind=kind, text=text, nodes=1, node=name, delete=pod.key)
+    command = delete_command(pod) if kind == "evict" else ""
+    return Suggestion(kind=kind, text=text, nodes=1, node=name, delete=pod.key, command=command)
+
+
+def delete_command(pod: PodInfo) -> str:
+    """Return the kubectl command that deletes a pod."""
+    return f"kubectl -n {pod.namespace} delete pod {pod.name}"
 
 
 def lacking_least(trying: Trying) -> Rows:

@@ -1,4 +1,4 @@
-"""Suggestions that change nodes: one more node of a shape that is there, or a node uncordoned."""
+"""Suggestions of further nodes: one more node of a shape that is there."""
 
 from __future__ import annotations
 
@@ -13,21 +13,17 @@ from moorage.api.codec import to_dict
 from moorage.api.node import Node
 from moorage.api.pod import MIRROR, Pod
 from moorage.api.quantity import canonical
-from moorage.engine.inquiry import Inquiry
 from moorage.explain.answer import Suggestion
-from moorage.explain.suggestions.ranked import NODE, UNCORDON, RankedSuggestion
+from moorage.explain.suggestions.ranked import NODE, RankedSuggestion
 from moorage.explain.trying import Trying
-from moorage.framework.subjects import Subject
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
 from moorage.snapshot.snapshot import Snapshot
 
 HOST_LABEL: Final = "kubernetes.io/hostname"
 NEW_NODE: Final = "one-more-node"
-_CORDON: Final = "node.kubernetes.io/unschedulable"
 SHAPES_MOST: Final = 4
 """Shapes of which a further node is tried."""
-_CORDONED_MOST: Final = 3
 
 
 def more_nodes(trying: Trying) -> Iterator[RankedSuggestion]:
@@ -63,29 +59,6 @@ def shape_text(example: Node, pod: Pod, count: int) -> str:
     amounts = ", ".join(f"{canonical(has.get(name, 0))} {name}" for name in names)
     there = f"there {'is' if count == 1 else 'are'} {count} of this shape"
     return f"like {example.name} ({amounts}; {there})"
-
-
-def uncordoned(trying: Trying) -> Iterator[RankedSuggestion]:
-    """Yield a cordoned node that takes the pod when it is uncordoned."""
-    snapshot = trying.inquiry.snapshot
-    for name in cordoned(trying.inquiry):
-        with opened(snapshot, name) as row:
-            takes = len(trying.rows_of(trying.pod, snapshot.rows([row]))) > 0
-        if takes:
-            text = f"uncordon node {name}"
-            suggestion = Suggestion(kind="uncordon", text=text, nodes=1, node=name, uncordon=name)
-            yield RankedSuggestion(UNCORDON, suggestion)
-            return
-
-
-def cordoned(inquiry: Inquiry) -> list[str]:
-    """Return a few cordoned nodes, those first that the fewest plugins reject."""
-    others_n = np.zeros(inquiry.snapshot.num_nodes, np.int64)
-    for each_n in inquiry.rejects.values():
-        others_n += each_n
-    rows = np.flatnonzero(inquiry.rejects_about(Subject.CORDON))
-    rows = rows[np.argsort(others_n[rows], kind="stable")][:_CORDONED_MOST]
-    return [inquiry.snapshot.names[row] for row in rows.tolist()]
 
 
 def node_shapes(snapshot: Snapshot) -> list[tuple[int, int]]:
@@ -182,18 +155,3 @@ def _comes_with_nodes(pod: PodInfo) -> bool:
         owner.kind == "DaemonSet" and owner.controller
         for owner in pod.pod.metadata.owner_references
     )
-
-
-@contextmanager
-def opened(snapshot: Snapshot, name: str) -> Iterator[int]:
-    """Uncordon a node on trial."""
-    row = snapshot.row_of(name)
-    assert row is not None, "a node of the snapshot"
-    before = snapshot.node(row)
-    taints = [taint for taint in before.spec.taints if taint.key != _CORDON]
-    spec = msgspec.structs.replace(before.spec, unschedulable=False, taints=taints)
-    snapshot.table.update_node(msgspec.structs.replace(before, spec=spec))
-    try:
-        yield row
-    finally:
-        snapshot.table.update_node(before)

@@ -1,6 +1,6 @@
 """Pairs of changes, for a pod that no single change helps.
 
-The first change is one of a part of the pod, or an uncordoned node; with it made on trial, every
+The first change is one of a part of the pod, or of a node; with it made on trial, every
 kind of change is tried as the second. Two evictions or two requests are no pairs: preemption and
 the kind ``request`` look for several at once. The number of first changes is bounded by their work.
 """
@@ -21,9 +21,9 @@ from moorage.explain.causes import find_causes
 from moorage.explain.emptied import empty_nodes
 from moorage.explain.patches import patched
 from moorage.explain.suggestions.group_room import fits_with_group
-from moorage.explain.suggestions.nodes import cordoned, opened
+from moorage.explain.suggestions.node_changes import NodeChange, node_changed, node_changes
 from moorage.explain.suggestions.parts import part_changes, taint_changes
-from moorage.explain.suggestions.ranked import UNCORDON, RankedSuggestion
+from moorage.explain.suggestions.ranked import RankedSuggestion
 from moorage.explain.trying import Trying
 from moorage.snapshot.pod_info import PodInfo
 
@@ -46,7 +46,7 @@ class _First(NamedTuple):
     text: str
     size: float
     patch: tuple[Operation, ...] = ()
-    uncordon: str = ""
+    change: NodeChange | None = None
 
 
 def find_pairs(trying: Trying, kinds: Sequence[Kind], *, nodes_most: int) -> Pairs:
@@ -80,16 +80,16 @@ def _firsts(trying: Trying) -> Iterator[_First]:
     for change in (*taint_changes(trying), *part_changes(trying)):
         yield _First(change.text, change.size, change.patch)
     if trying.group is None:
-        for name in cordoned(trying.inquiry):
-            yield _First(f"uncordon node {name}", UNCORDON, uncordon=name)
+        for each in node_changes(trying.inquiry):
+            yield _First(each.text, each.size, change=each)
 
 
 def _seconds(trying: Trying, first: _First, kinds: Sequence[Kind]) -> Iterator[RankedSuggestion]:
     """Yield the second changes that help after a first one."""
     at, before = trying.inquiry.attempt, trying.pod
     made: AbstractContextManager[object] = nullcontext()
-    if first.uncordon:
-        made = opened(at.snapshot, first.uncordon)
+    if first.change is not None:
+        made = node_changed(at.snapshot, first.change.node, first.change.patch)
     with made:
         try:
             pod = patched(before, first.patch)
@@ -109,16 +109,24 @@ def _seconds(trying: Trying, first: _First, kinds: Sequence[Kind]) -> Iterator[R
 
 
 def _pair(first: _First, second: RankedSuggestion) -> RankedSuggestion:
-    suggestion = second.suggestion
+    suggestion, before = second.suggestion, _suggestion_of(first)
     pair = Suggestion(
         kind="pair",
         text=f"{first.text}, and {suggestion.text}",
         nodes=suggestion.nodes,
         node=suggestion.node,
-        patch=(*first.patch, *suggestion.patch),
+        patch=(*before.patch, *suggestion.patch),
         delete=suggestion.delete,
         create=suggestion.create,
         evicted=suggestion.evicted,
-        uncordon=first.uncordon or suggestion.uncordon,
+        uncordon=before.uncordon or suggestion.uncordon,
+        changes=(*before.changes, *suggestion.changes),
+        command=" && ".join(filter(None, (before.command, suggestion.command))),
     )
     return msgspec.structs.replace(second, size=first.size + second.size, suggestion=pair)
+
+
+def _suggestion_of(first: _First) -> Suggestion:
+    if first.change is not None:
+        return first.change.suggestion(nodes=0, node=first.change.node).suggestion
+    return Suggestion(kind="", text=first.text, nodes=0, node="", patch=first.patch)

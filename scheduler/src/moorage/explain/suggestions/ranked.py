@@ -16,6 +16,8 @@ REQUEST_SHARE: Final = 10.0
 TOLERATION: Final = 3.0
 PART: Final = 4.0
 UNCORDON: Final = 5.0
+LABEL: Final = 5.2
+UNTAINT: Final = 5.4
 EVICT: Final = 6.0
 PRIORITY: Final = 7.0
 """Plus a tenth for each victim, to 8 at most."""

@@ -10,7 +10,8 @@ from moorage.explain.answer import Suggestion
 from moorage.explain.suggestions.group_room import fits_with_group, room_for_group
 from moorage.explain.suggestions.holders import users_of_data, users_of_devices
 from moorage.explain.suggestions.leaving import leaving_pods
-from moorage.explain.suggestions.nodes import more_nodes, uncordoned
+from moorage.explain.suggestions.node_changes import changed_nodes
+from moorage.explain.suggestions.nodes import more_nodes
 from moorage.explain.suggestions.pairs import Pairs, find_pairs
 from moorage.explain.suggestions.parts import relaxations, tolerations
 from moorage.explain.suggestions.plugin_offers import offered
@@ -27,7 +28,7 @@ _KINDS: Final[tuple[Callable[[Trying], Iterator[RankedSuggestion]], ...]] = (
     offered,
     tolerations,
     relaxations,
-    uncordoned,
+    changed_nodes,
     users_of_data,
     users_of_devices,
     leaving_pods,

@@ -11,6 +11,7 @@ import msgspec
 from moorage.api.pod import Pod
 from moorage.explain.answer import Suggestion
 from moorage.explain.patches import patched
+from moorage.explain.suggestions.node_changes import node_changed
 from moorage.explain.suggestions.nodes import (
     SHAPES_MOST,
     free_node_name,
@@ -18,7 +19,6 @@ from moorage.explain.suggestions.nodes import (
     node_like,
     node_shapes,
     node_to_create,
-    opened,
     shape_text,
 )
 from moorage.explain.workloads.answer import ObjectSuggestion
@@ -75,8 +75,8 @@ def number_helped(of: HelpedPods, suggestion: Suggestion) -> int:
     if suggestion.patch:
         pods = [patched(each, suggestion.patch) for each in pods]
     with ExitStack() as changed:
-        if suggestion.uncordon:
-            changed.enter_context(opened(snapshot, suggestion.uncordon))
+        for each in suggestion.changes:
+            changed.enter_context(node_changed(snapshot, each.name, each.patch))
         trial = changed.enter_context(snapshot.trial())
         for name in {suggestion.delete, *suggestion.evicted} - {""}:
             namespace, _, pod_name = name.partition("/")

@@ -34,11 +34,8 @@ def command_of(suggestion: Suggestion, owner: Owner | None, manifests: Manifests
     pod
         A pod of the template.
     """
-    if suggestion.uncordon:
-        return f"kubectl uncordon {suggestion.uncordon}"
-    if suggestion.delete:
-        namespace, _, name = suggestion.delete.partition("/")
-        return f"kubectl -n {namespace} delete pod {name}"
+    if suggestion.command:
+        return suggestion.command
     if suggestion.create or not suggestion.patch or owner is None:
         return ""
     word = _TEMPLATES.get((owner.group, owner.kind))

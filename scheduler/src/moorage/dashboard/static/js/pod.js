@@ -89,6 +89,7 @@ function suggestionItem(told, suggestion, path) {
   return html`<li>
     <span>${suggestion.text}</span>
     <span class="quiet">then ${count(suggestion.nodes, "node")} would take it</span>
+    ${suggestion.command ? html`<pre>${suggestion.command}</pre>` : nothing}
     ${patch ? html`<details><summary>as a patch</summary><pre>${patch}</pre></details>` : nothing}
     ${
       can("apply-suggestion")
@@ -101,7 +102,7 @@ function suggestionItem(told, suggestion, path) {
                 patch: suggestion.patch,
                 delete: suggestion.delete,
                 create: suggestion.create,
-                uncordon: suggestion.uncordon,
+                changes: suggestion.changes,
               });
               askAgain(path);
             }}
