@@ -455,6 +455,64 @@ def workload(plural: str, status: Obj, **spec: Any) -> Obj:
             id="a priority level without queues",
         ),
         pytest.param(
+            "clustertrustbundles",
+            named("clustertrustbundles", spec={"signerName": "a.b/c"}),
+            ["x", "a.b/c"],
+            id="a bundle of certificates",
+        ),
+        pytest.param(
+            "componentstatuses",
+            named(
+                "componentstatuses",
+                conditions=[{"type": "Healthy", "status": "True", "message": "ok"}],
+            ),
+            ["x", "Healthy", "ok", ""],
+            id="a healthy component",
+        ),
+        pytest.param(
+            "componentstatuses",
+            named("componentstatuses"),
+            ["x", "Unknown", "", ""],
+            id="a component without conditions",
+        ),
+        pytest.param(
+            "leasecandidates",
+            named(
+                "leasecandidates",
+                spec={"leaseName": "l", "binaryVersion": "1.36.0", "emulationVersion": "1.35.0"},
+            ),
+            ["x", "l", "1.36.0", "1.35.0", "5m"],
+            id="a candidate of a lease",
+        ),
+        pytest.param(
+            "storageversions",
+            named(
+                "storageversions",
+                status={
+                    "storageVersions": [
+                        {"apiServerID": f"s{each}", "encodingVersion": "v1"} for each in range(4)
+                    ]
+                },
+            ),
+            ["x", "<unset>", "s0=v1,s1=v1,s2=v1 + 1 more...", "5m"],
+            id="stored versions of four servers",
+        ),
+        pytest.param(
+            "storageversionmigrations",
+            named(
+                "storageversionmigrations",
+                spec={"resource": {"group": "apps", "resource": "deployments"}},
+            ),
+            ["x", "deployments.apps"],
+            id="a migration",
+        ),
+        pytest.param(
+            "ipaddresses",
+            named("ipaddresses", spec={"parentRef": {"resource": "services", "name": "a"}}),
+            ["x", "services/a"],
+            id="an address",
+        ),
+        pytest.param(
             "configmaps",
             named("configmaps", data={"a": "b"}, binaryData={"c": ""}),
             ["x", "2", "5m"],

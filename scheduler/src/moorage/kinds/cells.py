@@ -18,6 +18,8 @@ NONE = "<none>"
 UNKNOWN = "<unknown>"
 UNSET = "<unset>"
 
+# Up to this number texts of a list are shown; more are counted.
+_SHOWN_MAX = 3
 _MINUTE = 60
 _HOUR = 60 * _MINUTE
 _DAY = 24 * _HOUR
@@ -162,6 +164,12 @@ def duration_between(start: str, end: str, now_ns: int) -> str:
 def reference(obj: Json, *path: str) -> str:
     """Return a reference as ``Kind/name``."""
     return f"{text(obj, *path, 'kind')}/{text(obj, *path, 'name')}"
+
+
+def first_few(values: list[str]) -> str:
+    """Return the first few texts, and the number of the others."""
+    shown, left = ",".join(values[:_SHOWN_MAX]), len(values) - _SHOWN_MAX
+    return f"{shown} + {left} more..." if left > 0 else shown
 
 
 def _listed(key: str) -> Callable[[Obj], str]:

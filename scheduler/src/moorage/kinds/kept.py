@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from moorage.api.resources import ResourceType
-from moorage.kinds.cells import AGE, NAME
+from moorage.kinds.cells import AGE, NAME, UNSET, column, first_few
 from moorage.kinds.facts import kind_definition
-from moorage.kinds.kind import Obj, Translation
+from moorage.kinds.kind import Column, Obj, Translation
 from moorage.kinds.served import ServedKind
+from moorage.kinds.tree import Json, condition, objects, text
 from moorage.kinds.values.name_rules import path_segment_name
 from moorage.kinds.versions import CONVERSIONS
 
@@ -37,11 +38,59 @@ The strategies of kubernetes v1.36 pkg/registry have them. A status strategy tha
 """
 
 
+def _healthy(obj: Obj) -> Json:
+    """Return the condition of a component, which has no status; empty where it has none."""
+    return condition({"status": obj}, "Healthy") or {}
+
+
+def _health(obj: Obj) -> str:
+    shown = {"": "Unknown", "True": "Healthy"}
+    return shown.get(text(_healthy(obj), "status"), "Unhealthy")
+
+
+def _stored_versions(obj: Obj) -> str:
+    servers = objects(obj, "status", "storageVersions")
+    return first_few([f"{text(e, 'apiServerID')}={text(e, 'encodingVersion')}" for e in servers])
+
+
+def _migrated(obj: Obj) -> str:
+    parts = (text(obj, "spec", "resource", key) for key in ("resource", "group"))
+    return ".".join(part for part in parts if part)
+
+
+_COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = {
+    "clustertrustbundles": (NAME, column("SignerName", "spec.signerName", "The signer")),
+    "componentstatuses": (
+        NAME,
+        column("Status", _health, "Healthy, Unhealthy or Unknown"),
+        column("Message", lambda obj: text(_healthy(obj), "message"), "What the component says"),
+        column(
+            "Error", lambda obj: text(_healthy(obj), "error"), "What is wrong with the component"
+        ),
+    ),
+    "leasecandidates": (
+        NAME,
+        column("LeaseName", "spec.leaseName", "The lease"),
+        column("BinaryVersion", "spec.binaryVersion", "Version of the program"),
+        column("EmulationVersion", "spec.emulationVersion", "Version that the program plays"),
+        AGE,
+    ),
+    "storageversionmigrations": (NAME, column("Resource", _migrated, "The resource to migrate")),
+    "storageversions": (
+        NAME,
+        column("CommonEncodingVersion", "status.commonEncodingVersion", "Of all", empty=UNSET),
+        column("StorageVersions", _stored_versions, "Of each API server", empty=UNSET),
+        AGE,
+    ),
+}
+"""The columns of kept kinds that have others than their name and age, by plural."""
+
+
 def kept_kind(resource: ResourceType) -> ServedKind:
     """Return the rules of a kind that only the facts describe."""
     return ServedKind(
         resource=resource,
-        columns=(NAME, AGE),
+        columns=_COLUMNS.get(resource.plural, (NAME, AGE)),
         counts_generations="spec" in kind_definition(resource).fields,
         **_PROPERTIES.get(resource.plural, {}),
     )

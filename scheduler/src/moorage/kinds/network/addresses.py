@@ -241,7 +241,7 @@ KINDS = (
     ServedKind(
         resource=IP_ADDRESSES,
         acted_on_by="the server, which gives addresses to services",
-        columns=(NAME, column("ParentRef", _parent, "What has the address", empty=NONE), AGE),
+        columns=(NAME, column("ParentRef", _parent, "What has the address", empty=NONE)),
         name_rule=_canonical_address,
         counts_generations=True,
         rules=rules(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from moorage.api import resources
 from moorage.api.names import dns_label_faults, dns_subdomain_faults
-from moorage.kinds.cells import AGE, NAME, NONE, UNSET, column, format_selector
+from moorage.kinds.cells import AGE, NAME, NONE, UNSET, column, first_few, format_selector
 from moorage.kinds.fields import (
     PROTOCOLS,
     defaults,
@@ -43,8 +43,6 @@ from moorage.kinds.values.selectors import check_label_selector
 # Sequences that a path may not contain, so that it means the same to every controller.
 _NOT_IN_PATHS = ("//", "/./", "/../", "%2f", "%2F")
 _NOT_AT_END = ("/..", "/.")
-# Up to this number Endpoints are listed; more are counted.
-_SHOWN_MAX = 3
 
 
 def _default_policy_types(obj: Json) -> None:
@@ -202,7 +200,7 @@ _subset = rules(
 
 def _hosts(obj: Obj) -> str:
     hosts = [host for rule in objects(obj, "spec", "rules") if (host := text(rule, "host"))]
-    return _more(hosts) or "*"
+    return first_few(hosts) or "*"
 
 
 def _points(obj: Obj) -> str:
@@ -232,7 +230,7 @@ def _slice_ports(obj: Obj) -> str:
 
 def _slice_endpoints(obj: Obj) -> str:
     points = objects(obj, "endpoints")
-    return _more([str(each) for point in points for each in items(point, "addresses")])
+    return first_few([str(each) for point in points for each in items(point, "addresses")])
 
 
 def _endpoints(obj: Obj) -> str:
@@ -242,13 +240,7 @@ def _endpoints(obj: Obj) -> str:
         for address in objects(subset, "addresses"):
             ip = text(address, "ip")
             endpoints += [f"{ip}:{each}" for each in ports] if ports else [ip]
-    return _more(endpoints)
-
-
-def _more(endpoints: list[str]) -> str:
-    """Return the first few texts, and the number of the others."""
-    shown, left = ",".join(endpoints[:_SHOWN_MAX]), len(endpoints) - _SHOWN_MAX
-    return f"{shown} + {left} more..." if left > 0 else shown
+    return first_few(endpoints)
 
 
 _CLASS_ANNOTATION = "kubernetes.io/ingress.class"
