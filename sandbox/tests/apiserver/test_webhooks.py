@@ -12,6 +12,7 @@ import pytest
 
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
+from sandbox.tests.apiserver.crd import CARS, DEFINITIONS, car, definition
 from sandbox.tests.apiserver.harness import (
     CONFIG_MAPS,
     JSON_PATCH,
@@ -436,6 +437,29 @@ async def test_a_webhook_changes_a_scale():
     await cluster.ok("POST", MUTATING, configuration(hook(rules=rules)))
     scaled = {"metadata": {"name": "r"}, "spec": {"replicas": 9}}
     assert (await cluster.ok("PUT", f"{sets}/r/scale", scaled))["spec"]["replicas"] == 2
+
+
+async def test_a_scale_of_another_version_is_reviewed_unless_the_match_is_exact():
+    two = {"op": "replace", "path": "/spec/replicas", "value": 2}
+    programs = Programs(a=lambda request: patch(two))
+    cluster = cluster_with(programs)
+    scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+    first = definition(subresources={"scale": scale})
+    [version] = first["spec"]["versions"]
+    second = version | {"name": "v2", "storage": False}
+    await cluster.ok("POST", DEFINITIONS, definition(spec__versions=[version, second]))
+    await cluster.ok("POST", CARS, car())
+    rules = [ANY | {"apiGroups": ["example.com"], "apiVersions": ["v1"], "resources": ["*/scale"]}]
+    await cluster.ok("POST", MUTATING, configuration(hook(rules=rules)))
+    path = "/apis/example.com/v2/namespaces/default/cars/a/scale"
+    body = {"metadata": {"name": "a"}, "spec": {"replicas": 3}}
+    assert (await cluster.ok("PUT", path, body))["spec"] == {"replicas": 2}
+    (request,) = programs.asked("a")
+    assert (request["resource"]["version"], request["requestResource"]["version"]) == ("v1", "v2")
+    assert {request[key]["kind"] for key in ("kind", "requestKind", "object")} == {"Scale"}
+    exact = [{"op": "replace", "path": "/webhooks/0/matchPolicy", "value": "Exact"}]
+    await cluster.ok("PATCH", f"{MUTATING}/hooks", exact, content_type=JSON_PATCH)
+    assert (await cluster.ok("PUT", path, body))["spec"] == {"replicas": 3}
 
 
 async def test_audit_annotations_and_warnings_of_a_webhook_reach_the_caller_and_the_log():

@@ -6,6 +6,7 @@ write. Mirrors kubernetes v1.36 apiserver pkg/admission/plugin/policy/generic/po
 
 from __future__ import annotations
 
+from moorage.api.resources import ResourceType
 from moorage.cel.runtime import is_installed
 from moorage.kinds.kind import Obj
 from moorage.kinds.tree import Json, text
@@ -76,17 +77,21 @@ def write_of(
     new, old = objects
     resource = served.kind.resource
     namespace = text(new or old or {}, "metadata", "namespace")
-    versions = frozenset(
-        kind.resource.version
-        for kind in world.catalog.kinds
-        if (kind.resource.group, kind.resource.plural) == (resource.group, resource.plural)
-    )
     return Write(
         operation="CREATE" if old is None else "DELETE" if new is None else "UPDATE",
         resource=resource,
-        versions=versions,
+        versions=served_versions(world, resource),
         subresource=subresource,
         new=None if new is None else served.served_from_ruled(new),
         old=None if old is None else served.served_from_ruled(old),
         namespace=world.lookup("namespaces", None, namespace) if namespace else None,
+    )
+
+
+def served_versions(world: World, resource: ResourceType) -> frozenset[str]:
+    """Return the versions in which a resource is served."""
+    return frozenset(
+        kind.resource.version
+        for kind in world.catalog.kinds
+        if (kind.resource.group, kind.resource.plural) == (resource.group, resource.plural)
     )

@@ -174,7 +174,9 @@ class Webhooks:
         if called is None:
             return None
         visit = _Visit(hook, _as_called(subject, served, called), called, MUTATIONS, turn)
-        new = _converted(self._new_object(visit), called, served)
+        new = self._new_object(visit)
+        if not subject.has_body:
+            new = _converted(new, called, served)
         changed = new is not None and new != subject.write.new
         value = {"configuration": hook.configuration, "webhook": hook.name, "mutated": changed}
         self._notes.annotate(visit.place, msgspec.json.encode(value).decode())
@@ -351,7 +353,7 @@ class _Visit(msgspec.Struct, frozen=True):
 
 def _as_called(subject: Subject, served: Served, called: Served) -> Subject:
     """Return a write with its objects in the version in which a webhook is called."""
-    if called is served:
+    if called is served or subject.has_body:
         return subject
     write = subject.write
     new, old = (_converted(each, served, called) for each in (write.new, write.old))

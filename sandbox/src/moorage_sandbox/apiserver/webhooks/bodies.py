@@ -17,6 +17,7 @@ from moorage.kinds.kind import Obj
 from moorage.kinds.status import bad_request
 from moorage.policies.matching import Write
 from moorage_sandbox.apiserver.catalog import Target
+from moorage_sandbox.apiserver.policies.stored import served_versions
 from moorage_sandbox.apiserver.webhooks.admission import Webhooks
 from moorage_sandbox.apiserver.webhooks.answers import current_answers
 from moorage_sandbox.apiserver.wire.bodies import decode_json, typed
@@ -117,7 +118,7 @@ class BodyReviews:
         return Write(
             operation=operation,
             resource=resource,
-            versions=frozenset({resource.version}),
+            versions=served_versions(self._world, resource),
             subresource=target.subresource,
             new=objects[0],
             old=objects[1],

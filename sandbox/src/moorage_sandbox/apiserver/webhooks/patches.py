@@ -64,7 +64,7 @@ def _fault(patched: object, obj: Obj) -> str:
 
 def _fitting(name: str, patched: Obj, subject: Subject, called: Served) -> Obj:
     """Return an object without the fields that its kind does not have."""
-    if subject.kind.kind != called.kind.resource.kind:
+    if subject.has_body:
         try:
             return typed(patched, subject.kind)
         except StatusError as error:

@@ -55,6 +55,11 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
 
     @property
+    def has_body(self) -> bool:
+        """Whether the object is the body of a subresource, the same in each version."""
+        return self.kind.kind != self.write.resource.kind
+
+    @property
     def namespace(self) -> str:
         """The namespace of the call; a namespace is in itself."""
         resource = self.write.resource
@@ -114,9 +119,8 @@ def review_of(subject: Subject, called: ResourceType, version: str) -> Obj:
         Version of the review.
     """
     write, kind = subject.write, subject.kind
-    part = kind.kind != write.resource.kind
     request = {
-        "kind": _kind(kind if part else called),
+        "kind": _kind(kind if subject.has_body else called),
         "resource": _resource(called),
         "subResource": write.subresource,
         "requestKind": _kind(kind),
