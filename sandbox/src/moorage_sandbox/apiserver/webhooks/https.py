@@ -66,6 +66,8 @@ async def _post(endpoint: Endpoint, target: str, body: bytes, tls: ssl.SSLContex
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(),
             auto_decompress=False,
+            # A connection whose reading pauses may lose the end of an answer (uvloop over TLS).
+            read_bufsize=BODY_LIMIT_BYTES,
         ) as session,
         session.post(
             f"https://{bracketed(endpoint.host)}:{endpoint.port}{target}",
