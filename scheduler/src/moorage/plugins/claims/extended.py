@@ -57,7 +57,7 @@ def special_claim(pod: PodInfo, known: Iterable[ResourceClaim]) -> ResourceClaim
     pod
         The pod with the extended resources.
     known
-        The claims of the pod's namespace.
+        The claims that the pod controls.
     """
     for claim in known:
         if is_special_claim(pod.pod, claim):

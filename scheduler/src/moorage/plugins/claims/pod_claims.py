@@ -61,7 +61,7 @@ def is_reserved_for(pod: Pod, claim: ResourceClaim) -> bool:
 
 def is_controlled_by(pod: Pod, metadata: ObjectMeta) -> bool:
     """Whether a pod is the controlling owner of an object, by uid."""
-    controller = next((each for each in metadata.owner_references if each.controller), None)
+    controller = metadata.controller
     return controller is not None and controller.uid == pod.metadata.uid
 
 

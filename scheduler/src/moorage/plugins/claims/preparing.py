@@ -49,7 +49,7 @@ class Preparation:
             return unresolvable(str(problem))
         part = None
         if self._extended and self._classes.backs(pod):
-            special = special_claim(pod, self._table.in_namespace(pod.namespace))
+            special = special_claim(pod, self._table.controlled_by(pod.namespace, pod.uid))
             claims.append(PodClaim(special, special.metadata.uid, special=True))
             if is_in_memory(special):
                 part = ExtendedPart(pod, special, self._classes)
