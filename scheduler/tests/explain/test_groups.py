@@ -6,8 +6,9 @@ import pytest
 
 from moorage.explain.answer import Explanation, Where
 from moorage_sandbox.testing.builders import Manifest, node_manifest
+from scheduler.tests.explain.applying import applied
 from scheduler.tests.explain.clusters import explained
-from tests.scenarios.gangs import coscheduling, of_labels
+from tests.scenarios.gangs import coscheduling, of_labels, of_object, pod_group
 
 
 def _member(name: str, *, cpu: str = "1") -> Manifest:
@@ -29,6 +30,32 @@ def test_a_group_that_lacks_a_pod_is_told_so_and_the_pod_is_a_suggestion() -> No
     (way,) = found.suggestions
     assert (way.kind, way.text) == ("member", "1 more pod like this one in its group default/g")
     assert [each["metadata"]["name"] for each in way.create] == ["p-more-1"]
+
+
+@pytest.mark.parametrize(
+    ("members", "cpu", "text"),
+    [
+        pytest.param("pq", "1", "lower minMember of PodGroup default/g from 4 to 2", id="short"),
+        pytest.param("pqrst", "3", "lower minMember of PodGroup default/g from 4 to 2", id="large"),
+        pytest.param("pqrs", "5", "", id="a member that fits nowhere"),
+    ],
+)
+def test_the_largest_minimum_with_which_a_group_is_placed(members, cpu, text) -> None:
+    nodes = [node_manifest(name, cpu="4") for name in ("n1", "n2")]
+    pods = [of_object(name, cpu=cpu, schedulerName="default-scheduler") for name in members]
+    for pod in pods:
+        pod["metadata"]["uid"] = pod["metadata"]["name"]
+    group = pod_group(least=4)
+    found = explained(group, *nodes, *pods, config=coscheduling())
+    ways = [each for each in found.suggestions if each.kind == "minimum"]
+    assert [each.text for each in ways] == [text] * bool(text)
+    for way in ways:
+        assert way.command == (
+            "kubectl -n default patch podgroups.scheduling.x-k8s.io g --type=merge "
+            """-p '{"spec":{"minMember":2}}'"""
+        )
+        after = applied(way, [group, *nodes, *pods])
+        assert explained(*after, config=coscheduling()).where is Where.FITS
 
 
 def test_a_further_member_has_a_name_that_no_member_has() -> None:

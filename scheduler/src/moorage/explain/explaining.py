@@ -36,7 +36,7 @@ from moorage.explain.sentences import (
 from moorage.explain.standing import standing
 from moorage.explain.suggestions.budgets import against_text
 from moorage.explain.suggestions.group_room import room_for_group
-from moorage.explain.suggestions.members import missing_members
+from moorage.explain.suggestions.members import group_changes
 from moorage.explain.suggestions.priorities import Preempted, preempt
 from moorage.explain.suggestions.search import Suggestions, find_suggestions
 from moorage.explain.trying import Trying
@@ -170,7 +170,7 @@ def _completing(core: Core, profile: Profile, pod: Pod) -> tuple[Suggestion, ...
     if group is None:
         return ()
     with in_question(profile, pod):
-        return tuple(each.suggestion for each in missing_members(group))
+        return tuple(each.suggestion for each in group_changes(group))
 
 
 def _explanation(
@@ -233,7 +233,7 @@ def _explain_fitting(
         explanation = _explanation(core, pod, Where.REJECTED, text, code)
         if not effort.suggestions:
             return explanation
-        found = (*missing_members(group), *room_for_group(group, inquiry))
+        found = (*group_changes(group), *room_for_group(group, inquiry))
         return msgspec.structs.replace(
             explanation, suggestions=tuple(each.suggestion for each in found)
         )
@@ -284,7 +284,7 @@ def _with_group(
         notes = (*explanation.notes, f"Besides, {incomplete_group(group)}.")
         return msgspec.structs.replace(explanation, notes=notes)
     suggestions = (
-        tuple(each.suggestion for each in missing_members(group)) if effort.suggestions else ()
+        tuple(each.suggestion for each in group_changes(group)) if effort.suggestions else ()
     )
     return msgspec.structs.replace(
         explanation,

@@ -11,5 +11,5 @@
 - `priorities`: a PriorityClass with which preemption finds victims; `budgets`: the disruption
   budgets of pods to evict.
 - `pairs`: two of these changes, where no single one helps.
-- `members`: the members that a group lacks.
+- `members`: the members that a group lacks, or a smaller minimum of members.
 """

@@ -1,4 +1,4 @@
-"""The suggestion of an incomplete group: the members that it lacks."""
+"""Suggestions that change a group: the members that it lacks, or a smaller minimum of members."""
 
 from __future__ import annotations
 
@@ -9,13 +9,81 @@ from typing import Any
 import msgspec
 
 from moorage.api.codec import to_dict
+from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS, CoschedulingGroup
 from moorage.api.pod import Pod, PodStatus
-from moorage.explain.answer import Suggestion
+from moorage.explain.answer import ObjectChange, Suggestion
 from moorage.explain.groups import Together
-from moorage.explain.suggestions.ranked import MEMBER, RankedSuggestion
+from moorage.explain.patches import patch_command
+from moorage.explain.suggestions.ranked import MEMBER, MINIMUM, RankedSuggestion
+from moorage.snapshot.group_labels import CUSTOM_SOURCE
+from moorage.snapshot.pod_groups import GroupKey
 
 
-def missing_members(group: Together) -> Iterator[RankedSuggestion]:
+def group_changes(group: Together) -> Iterator[RankedSuggestion]:
+    """Yield the changes of a group with which its pod gets a place together with it."""
+    yield from _missing_members(group)
+    yield from _smaller_minimum(group)
+
+
+def _smaller_minimum(group: Together) -> Iterator[RankedSuggestion]:
+    """Yield the largest smaller ``minMember`` with which the group and its pod are placed.
+
+    Only a PodGroup of scheduling.x-k8s.io lets its minimum be changed: other groups have it in the
+    labels of every pod, or may not change it.
+    """
+    key = group.terms.key
+    there = group.snapshot.listers.coscheduling_groups.get(key.name, key.namespace)
+    if key.source != CUSTOM_SOURCE or there is None or there.spec.min_member <= 1:
+        return
+    minimum, too_many = 1, there.spec.min_member
+    # One at first: most groups without a place have no member with a place.
+    node = _place_with_minimum(group, there, minimum)
+    while node and too_many - minimum > 1:
+        middle = (minimum + too_many) // 2
+        found = _place_with_minimum(group, there, middle)
+        if found:
+            node, minimum = found, middle
+        else:
+            too_many = middle
+    if node:
+        yield _with_minimum(key, there.spec.min_member, minimum, node)
+
+
+def _place_with_minimum(group: Together, there: CoschedulingGroup, minimum: int) -> str:
+    """Return the pod's node if its group is placed with another minimum; "" where it is not."""
+    groups, lister = group.snapshot.groups, group.snapshot.listers.coscheduling_groups
+    spec = msgspec.structs.replace(there.spec, min_member=minimum)
+    lister.put(msgspec.structs.replace(there, spec=spec))
+    try:
+        terms = groups.source.terms_of(group.terms.key)
+        assert terms is not None, "its object is there"
+        return msgspec.structs.replace(group, terms=terms).place()
+    finally:
+        lister.put(there)
+
+
+def _with_minimum(key: GroupKey, before: int, minimum: int, node: str) -> RankedSuggestion:
+    patch = {"spec": {"minMember": minimum}}
+    resource = f"{COSCHEDULING_POD_GROUPS.plural}.{COSCHEDULING_POD_GROUPS.group}"
+    change = ObjectChange(
+        api_version=COSCHEDULING_POD_GROUPS.api_version,
+        kind=COSCHEDULING_POD_GROUPS.kind,
+        namespace=key.namespace,
+        name=key.name,
+        patch=patch,
+    )
+    suggestion = Suggestion(
+        kind="minimum",
+        text=f"lower minMember of PodGroup {key.full_name} from {before} to {minimum}",
+        nodes=1,
+        node=node,
+        changes=(change,),
+        command=patch_command(key.namespace, f"{resource} {key.name}", patch),
+    )
+    return RankedSuggestion(MINIMUM, suggestion)
+
+
+def _missing_members(group: Together) -> Iterator[RankedSuggestion]:
     """Yield the number of further members like this pod with which the group is placed."""
     lacking = group.lacking
     if not lacking:

@@ -18,6 +18,7 @@ PART: Final = 4.0
 UNCORDON: Final = 5.0
 LABEL: Final = 5.2
 UNTAINT: Final = 5.4
+MINIMUM: Final = 5.6
 EVICT: Final = 6.0
 PRIORITY: Final = 7.0
 """Plus a tenth for each victim, to 8 at most."""

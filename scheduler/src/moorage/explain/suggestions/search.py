@@ -10,6 +10,7 @@ from moorage.explain.answer import Suggestion
 from moorage.explain.suggestions.group_room import fits_with_group, room_for_group
 from moorage.explain.suggestions.holders import users_of_data, users_of_devices
 from moorage.explain.suggestions.leaving import leaving_pods
+from moorage.explain.suggestions.members import group_changes
 from moorage.explain.suggestions.node_changes import changed_nodes
 from moorage.explain.suggestions.nodes import more_nodes
 from moorage.explain.suggestions.pairs import Pairs, find_pairs
@@ -64,6 +65,7 @@ def find_suggestions(trying: Trying, *, preempts: bool, pair_nodes_most: int) ->
         suggestions = [
             each for each in suggestions if fits_with_group(trying.group, trying.pod, each)
         ]
+        suggestions += group_changes(trying.group)
         suggestions += room_for_group(trying.group, trying.inquiry)
     if suggestions:
         return Suggestions(_chosen(suggestions), _untried(trying))

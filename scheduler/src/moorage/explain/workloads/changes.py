@@ -67,6 +67,9 @@ class HelpedPods(msgspec.Struct, frozen=True):
 
 def number_helped(of: HelpedPods, suggestion: Suggestion) -> int:
     """Return how many of the pods get a node with a change, as far as was tried."""
+    if suggestion.kind == "minimum":
+        placed: int = suggestion.changes[0].patch["spec"]["minMember"]
+        return min(of.tried, placed)
     if of.in_gang or suggestion.kind in _OF_GROUPS:
         return of.tried
     core, snapshot, pods = of.core, of.core.snapshot, of.pods[:PLACED_MOST]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-import json
-import shlex
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
 from moorage.api.pod import Pod
 from moorage.explain.answer import Suggestion
+from moorage.explain.patches import patch_command
 from moorage.explain.workloads.owners import Manifests, Owner
 from moorage.explain.workloads.quotas import QuotaBound
 
@@ -45,7 +44,7 @@ def command_of(suggestion: Suggestion, owner: Owner | None, manifests: Manifests
     change = _template_change(template, suggestion.patch, pod)
     if change is None:
         return ""
-    return _patch_command(
+    return patch_command(
         owner.namespace, f"{word} {owner.name}", {"spec": {"template": {"spec": change}}}
     )
 
@@ -54,7 +53,7 @@ def quota_command(bounds: Sequence[QuotaBound], pods: int) -> str:
     """Return the kubectl command that raises bounds of one quota for so many more pods."""
     hard = {each.resource: each.raised_to(pods) for each in bounds}
     first = bounds[0]
-    return _patch_command(first.namespace, f"resourcequota {first.quota}", {"spec": {"hard": hard}})
+    return patch_command(first.namespace, f"resourcequota {first.quota}", {"spec": {"hard": hard}})
 
 
 def template_of(manifest: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -63,11 +62,6 @@ def template_of(manifest: Mapping[str, Any] | None) -> dict[str, Any] | None:
     job = spec.get("jobTemplate") or {}
     template = spec.get("template") or (job.get("spec") or {}).get("template")
     return template if isinstance(template, dict) else None
-
-
-def _patch_command(namespace: str, what: str, change: Mapping[str, Any]) -> str:
-    text = shlex.quote(json.dumps(change, separators=(",", ":")))
-    return f"kubectl -n {namespace} patch {what} --type=merge -p {text}"
 
 
 def _template_change(
