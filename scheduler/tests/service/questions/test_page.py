@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from moorage.api.resources import PODS
 from moorage.base.clock import ManualClock
 from moorage.service.questions.cluster import cluster_question
 from moorage.service.questions.decisions import decisions_question
@@ -103,6 +104,23 @@ def test_only_changed_nodes_are_told_since_a_version() -> None:
         await cluster.until(lambda: bool(cluster.node_of("web")))
         later = await asking.ask("/cluster", since=first["version"])
         assert (later["whole"], set(later["nodes"])) == (False, {cluster.node_of("web")})
+
+    in_cluster(scenario)
+
+
+def test_decisions_name_the_owner_of_a_pod_while_it_is_there() -> None:
+    async def scenario(cluster: VirtualCluster, asking: Asking) -> None:
+        pod = pod_manifest("web-1")
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "web", "uid": "u"}
+        pod["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+        await cluster.create_objects(pod)
+        await cluster.until(lambda: bool(cluster.node_of("web-1")))
+        (decision,) = (await asking.ask("/decisions"))["decisions"]
+        assert decision["owner"] == "job/web"
+        await cluster.client.delete(PODS, "web-1", namespace="default", grace_seconds=0)
+        await cluster.until(lambda: not cluster.scheduler.core.store.get("default", "web-1"))
+        (decision,) = (await asking.ask("/decisions"))["decisions"]
+        assert "owner" not in decision
 
     in_cluster(scenario)
 

@@ -407,7 +407,8 @@ PLAIN = {
     "FillingPod": {"name", "uid", "owner", "group", "requests", "devices"},
     "OtherPods": {"requests", "devices"},
     "ClusterAnswer": {"version"},
-    "DecisionLine": {"name", "uid", "scheduler_name", "time", "outcome", "end", "reason"},
+    "DecisionLine": {"name", "uid", "scheduler_name", "time", "outcome", "end", "reason"}
+    | {"owner", "group"},
     "ShownAttempt": {"name", "uid", "scheduler_name", "time", "outcome", "end", "ended"}
     | {"waited_for", "victims_chosen_by", "pre_filter_plugins", "filter_results", "broken_by"}
     | {"reason"},

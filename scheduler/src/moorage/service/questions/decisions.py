@@ -16,6 +16,7 @@ from moorage.observe.records.shown_attempt import (
     reason_of,
     steps_of,
 )
+from moorage.service.core import Core
 from moorage.service.questions.question import (
     Answer,
     Parameter,
@@ -36,6 +37,9 @@ class DecisionLine(AttemptHead, frozen=True, kw_only=True, rename="camel", omit_
 
     Parameters
     ----------
+    owner, group
+        ``Kind/name`` of the pod's controller, and ``namespace/name`` of its group; absent without
+        one, and for a pod that is gone.
     node
         The chosen node; absent for none.
     feasible, evaluated
@@ -52,6 +56,8 @@ class DecisionLine(AttemptHead, frozen=True, kw_only=True, rename="camel", omit_
         bound, requeued, or gone; absent while the binding is under way.
     """
 
+    owner: str = ""
+    group: str = ""
     node: NodeName = ""
     feasible: int = 0
     evaluated: int = 0
@@ -85,7 +91,7 @@ def decisions_question(scheduler: Scheduler, clock: Clock) -> Question:
         recorder = recorder_of(scheduler)
         limit = whole_number(parameters, "limit", default=LIMIT, least=1, most=LIMIT_MAX)
         since = whole_number(parameters, "since", default=0, least=0, most=_NUMBERS_MAX)
-        lines = tuple(_newest(recorder, since=since, limit=limit))
+        lines = tuple(_newest(scheduler.core, recorder, since=since, limit=limit))
         return DecisionsAnswer(
             time=rfc3339_micro(clock.now_ns()),
             scheduling=scheduler.schedules,
@@ -113,15 +119,21 @@ def decisions_question(scheduler: Scheduler, clock: Clock) -> Question:
     )
 
 
-def _newest(recorder: Recorder, *, since: int, limit: int) -> list[DecisionLine]:
+def _newest(core: Core, recorder: Recorder, *, since: int, limit: int) -> list[DecisionLine]:
     """Return the newest decisions after a number, newest first."""
     newer = takewhile(lambda each: each.number > since, recorder.ring.newest_first())
-    return [_line(each) for each in islice(newer, limit)]
+    return [_line(each, core) for each in islice(newer, limit)]
 
 
-def _line(record: AttemptRecord) -> DecisionLine:
+def _line(record: AttemptRecord, core: Core) -> DecisionLine:
+    pod = core.store.get(*record.key)
+    if pod is not None and pod.uid != record.uid:
+        pod = None  # another pod of that name
+    group = None if pod is None else core.snapshot.groups.key_of(pod)
     return DecisionLine(
         **head_of(record),
+        owner="" if pod is None else pod.metadata.owner_title,
+        group="" if group is None else group.full_name,
         node=record.node,
         feasible=record.feasible,
         evaluated=record.evaluated,

@@ -3,13 +3,17 @@
 
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
-import { clock, duration, nodeLink, podLink } from "./format.js";
+import { folded, foldName } from "./folding.js";
+import { clock, count, duration, nodeLink, podLink } from "./format.js";
 import { choice, choose } from "./route.js";
 import { store } from "./store.js";
 
 /** @typedef {import("./types.js").Decision} Decision */
 
 const SHOWN = 100;
+// Nodes of a row that are named.
+const NODES = 3;
+const FOLDS = ["owner", "none"];
 const OUTCOMES = ["all", "bind", "reject", "error"];
 
 export function decisionsView() {
@@ -19,12 +23,14 @@ export function decisionsView() {
       : html`<p class="empty">No decision yet. A scheduler with --records-bytes=0 tells none.</p>`;
   }
   const filter = choice("find", "");
+  const by = choice("fold", "owner");
   const outcome = choice("outcome", "all");
   const found = store.decisions.filter(
     (each) =>
       (outcome === "all" || each.outcome === outcome) &&
-      `${each.namespace}/${each.name} ${each.node ?? ""} ${each.message ?? ""}`.includes(filter),
+      `${each.namespace}/${each.name} ${each.owner ?? ""} ${each.node ?? ""} ${each.message ?? ""}`.includes(filter),
   );
+  const folds = folded(found, (each) => (by === "owner" ? each.outcome : String(each.number)));
   return html`
     <div class="choices">
       <label
@@ -43,12 +49,20 @@ export function decisionsView() {
           ${OUTCOMES.map((each) => html`<option ?selected=${each === outcome}>${each}</option>`)}
         </select>
       </label>
+      <label
+        >Folded by
+        <select @change=${(/** @type {Event} */ event) => {
+          if (event.target instanceof HTMLSelectElement) choose({ fold: event.target.value });
+        }}>
+          ${FOLDS.map((each) => html`<option ?selected=${each === by}>${each}</option>`)}
+        </select>
+      </label>
     </div>
     ${latency(found)}
     <div class="scroll" tabindex="0" role="region" aria-label="Decisions">
       <table>
         <caption>
-          ${found.length > SHOWN ? `The newest ${SHOWN} of ${found.length}` : "Newest first"}
+          ${folds.length > SHOWN ? `The newest ${SHOWN} of ${folds.length} rows` : "Newest first"}
         </caption>
         <thead>
           <tr>
@@ -57,22 +71,43 @@ export function decisionsView() {
           </tr>
         </thead>
         <tbody>
-          ${repeat(found.slice(0, SHOWN), (each) => each.number, row)}
+          ${repeat(folds.slice(0, SHOWN), (each) => each.key, row)}
         </tbody>
       </table>
     </div>
   `;
 }
 
-/** @param {Decision} each */
-function row(each) {
+/** @param {{rows: Decision[]}} fold the newest first */
+function row({ rows }) {
+  const [each] = rows;
+  const nodes = [...new Set(rows.flatMap((one) => (one.node ? [one.node] : [])))];
   return html`<tr>
     <td><time>${clock(each.time)}</time></td>
     <td class="outcome ${each.outcome}">${each.outcome}</td>
-    <th scope="row"><a href=${podLink(each)}>${each.namespace}/${each.name}</a></th>
-    <td class="reason">${each.node ? html`<a href=${nodeLink(each.node)}>${each.node}</a>` : nothing} ${each.message ?? ""}</td>
+    <th scope="row">
+      ${
+        rows.length > 1
+          ? html`<details>
+              <summary>${foldName(each)}: ${count(rows.length, "decision")}</summary>
+              <ul>
+                ${rows.slice(0, SHOWN).map((one) => html`<li><a href=${podLink(one)}>${one.name}</a> <time>${clock(one.time)}</time></li>`)}
+              </ul>
+            </details>`
+          : html`<a href=${podLink(each)}>${each.namespace}/${each.name}</a>`
+      }
+    </th>
+    <td class="reason">
+      ${nodes.slice(0, NODES).map((node) => html`<a href=${nodeLink(node)}>${node}</a> `)}
+      ${nodes.length > NODES ? `and ${nodes.length - NODES} more ` : nothing}${each.message ?? ""}
+    </td>
     <td class="figure">${each.feasible ?? 0} of ${each.evaluated ?? 0}</td>
-    <td class="figure">${duration(each.seconds)}</td>
+    <td class="figure">${duration(
+      quantile(
+        rows.map((one) => one.seconds),
+        0.5,
+      ),
+    )}</td>
   </tr>`;
 }
 

@@ -4,6 +4,7 @@
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { acting } from "./acting.js";
+import { folded, foldName } from "./folding.js";
 import { between, count, nodeLink, podLink } from "./format.js";
 import { choice, choose } from "./route.js";
 import { store } from "./store.js";
@@ -69,44 +70,29 @@ function lane(name, title, words, pods) {
   const sorted = pods.sort(
     (a, b) => (a.position ?? 0) - (b.position ?? 0) || ((a.until ?? "") < (b.until ?? "") ? -1 : 1),
   );
+  const folds = folded(sorted);
+  const left = size - folds.slice(0, SHOWN).reduce((sum, each) => sum + each.rows.length, 0);
   return html`<section class="lane" aria-labelledby="lane-${name}" data-lane=${name}>
     <h2 id="lane-${name}">${title} <span class="number">${size}</span></h2>
     <p class="quiet">${words}</p>
     <ul>
-      ${repeat(folded(sorted).slice(0, SHOWN), (each) => each.key, card)}
+      ${repeat(folds.slice(0, SHOWN), (each) => each.key, card)}
     </ul>
-    ${size > SHOWN ? html`<p class="quiet">and ${size - SHOWN} more</p>` : nothing}
+    ${left > 0 ? html`<p class="quiet">and ${left} more</p>` : nothing}
   </section>`;
 }
 
-/**
- * Members of one group in one place stand together.
- * @param {WaitingPod[]} pods
- * @returns {{key: string, pods: WaitingPod[]}[]}
- */
-function folded(pods) {
-  /** @type {Map<string, {key: string, pods: WaitingPod[]}>} */
-  const found = new Map();
-  for (const pod of pods) {
-    const key = pod.group ? `group ${pod.group}` : pod.uid;
-    const known = found.get(key);
-    if (known) known.pods.push(pod);
-    else found.set(key, { key, pods: [pod] });
-  }
-  return [...found.values()];
-}
-
-/** @param {{key: string, pods: WaitingPod[]}} folding */
-function card({ pods }) {
-  const [pod] = pods;
+/** @param {{rows: WaitingPod[]}} fold */
+function card({ rows }) {
+  const [pod] = rows;
   const why = (pod.plugins ?? []).join(", ") || (pod.message ?? "");
   return html`<li class=${pod.moved ? "card moved" : "card"} data-pod="${pod.namespace}/${pod.name}">
     ${
-      pods.length > 1
+      rows.length > 1
         ? html`<details>
-            <summary>group ${pod.group}: ${count(pods.length, "pod")}</summary>
+            <summary>${foldName(pod)}: ${count(rows.length, "pod")}</summary>
             <ul>
-              ${pods.map((each) => html`<li><a href=${podLink(each)}>${each.name}</a></li>`)}
+              ${rows.map((each) => html`<li><a href=${podLink(each)}>${each.name}</a></li>`)}
             </ul>
           </details>`
         : html`<a href=${podLink(pod)}>${pod.namespace}/${pod.name}</a>`

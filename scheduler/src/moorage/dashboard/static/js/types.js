@@ -12,13 +12,13 @@
  * @typedef {{queue: string, namespace: string, name: string, uid: string, priority?: number,
  *   attempts?: number, since?: string, position?: number, until?: string, plugins?: string[],
  *   message?: string, wokenBy?: Waking[], node?: string, group?: string, step?: string,
- *   moved?: boolean}} WaitingPod
+ *   moved?: boolean, owner?: string, reason?: string}} WaitingPod
  * @typedef {{namespace: string, name: string, source: string, minimum: number | null,
  *   succeeded: number, members: number, placed: number, waiting: number, gated: number, atPermit: number,
  *   message: string}} Group
  * @typedef {{name: string, seconds: number}} Step
- * @typedef {{number: number, namespace: string, name: string, schedulerName: string,
- *   attempt: number, time: string, seconds: number, outcome: string, node?: string,
+ * @typedef {{number: number, namespace: string, name: string, uid: string, schedulerName: string,
+ *   owner?: string, group?: string, reason?: string, attempt: number, time: string, seconds: number, outcome: string, node?: string,
  *   feasible?: number, evaluated?: number, message?: string, victims?: number, steps?: Step[],
  *   end?: string}} Decision
  * @typedef {{title: string, rights: string, watches: boolean, version: string, csrf: string, acts: string[]}} About
