@@ -75,7 +75,7 @@ PODS  OWNER    CPU  MEMORY
             """\
 NODES  NODE  PODS  CPU  %    MEMORY  %
     1  n1    1     0.5  12%  2.0Gi   25%
-1 more rows are not shown; --limit shows more""",
+1 more row is not shown; --limit shows more""",
             id="no more rows than were asked for",
         ),
     ],

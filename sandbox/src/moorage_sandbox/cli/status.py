@@ -88,7 +88,7 @@ def _waiting(pods: Sequence[dict[str, Any]]) -> list[str]:
         )
     shown = first_folds(fold(rows), _ROWS_MOST)
     lines = fold_lines(shown.folds, now_ns=0, width=terminal_width() - len(_INDENT))
-    left = rows_left(shown.rows_left, shown.pods_left, "`moorage queue` shows more")
+    left = rows_left(shown.rows_left, "`moorage queue` shows more", pods=shown.pods_left)
     return [f"{_INDENT}{line}" for line in ([*lines, left] if left else lines)]
 
 

@@ -96,7 +96,7 @@ def folded_remarks(answer: QueueAnswer, shown: Folded, namespace: str) -> Iterat
     yield from _states(answer, namespace)
     rows, pods = shown.rows_left + answer.rows_left, shown.pods_left + answer.pods_left
     if rows:
-        yield rows_left(rows, pods, "--limit shows more")
+        yield rows_left(rows, "--limit shows more", pods=pods)
     if namespace:
         return
     size = sum(msgspec.to_builtins(answer.sizes).values())

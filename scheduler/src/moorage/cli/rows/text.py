@@ -138,7 +138,7 @@ def alike_lines(headings: Sequence[str], rows: Iterable[Sequence[str]], shown: S
     ]
     lines = table_lines(headings, first, width=shown.width, flexible=1)
     if len(alike) > len(first):
-        left = f"{len(alike) - len(first)} more rows are not shown; --limit shows more"
+        left = rows_left(len(alike) - len(first), "--limit shows more")
         lines.append(cut(left, shown.width))
     return lines
 
@@ -171,7 +171,7 @@ def request_lines(rows: Iterable[Fold], resources: Sequence[str], shown: Shown) 
 
 def _left(folded: Folded) -> list[str]:
     """Return the line about rows that are not shown, if there are any."""
-    text = rows_left(folded.rows_left, folded.pods_left, "--limit shows more")
+    text = rows_left(folded.rows_left, "--limit shows more", pods=folded.pods_left)
     return [text] if text else []
 
 
@@ -212,9 +212,21 @@ def owner_text(fold: Fold) -> str:
     return "/".join(filter(None, (fold.namespace, what)))
 
 
-def rows_left(rows: int, pods: int, advice: str) -> str:
-    """Return a note about rows that are not shown, with what shows them; "" for none."""
-    return f"{rows} more rows with {pods} pods are not shown; {advice}" if rows else ""
+def rows_left(rows: int, advice: str, *, pods: int = 0) -> str:
+    """Return a note about rows that are not shown, with what shows them; "" for none.
+
+    Parameters
+    ----------
+    rows, pods
+        How many rows, and their pods; 0 pods are not named.
+    advice
+        What shows them.
+    """
+    if not rows:
+        return ""
+    which, are = ("1 more row", "is") if rows == 1 else (f"{rows} more rows", "are")
+    whose = f" with {pods} pod{'s' * (pods != 1)}" if pods else ""
+    return f"{which}{whose} {are} not shown; {advice}"
 
 
 def cut(text: str, width: int) -> str:
