@@ -153,7 +153,8 @@ def test_evictions_for_pods_without_a_place_in_the_plan_are_excused_by_their_own
     allowed: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def before_evictions(run: CompanyRun, version: int) -> int:
+    def before_evictions(run: CompanyRun, version: int, *, app: str = "") -> int:
+        assert app in {"", "gang"}, "of all waves, or of this group"
         first = min(totals.evicted_uids(run).values())
         return later if version == first - 1 else 0
 

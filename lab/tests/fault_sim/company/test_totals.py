@@ -15,7 +15,7 @@ from moorage_lab.fault_sim.company import totals
 from moorage_lab.fault_sim.company.cluster import WriteCall
 from moorage_lab.fault_sim.company.excuses import met_error
 from moorage_lab.fault_sim.company.manifests import template
-from moorage_lab.fault_sim.company.plan import Plan
+from moorage_lab.fault_sim.company.plan import Plan, later_evictions
 from moorage_lab.fault_sim.company.play import CompanyRun, play
 from moorage_lab.fault_sim.company.setups import PERMIT
 from moorage_lab.fault_sim.company.totals import RULES, Total, excesses
@@ -53,6 +53,25 @@ def test_more_evictions_than_planned_are_an_excess(
     monkeypatch.setattr(totals, "plan_of", lambda *_args, **_more: Plan(evictions=4))
     text = "wave 1 evicts 6 pods, the plain plan 4"
     assert excesses(right) == [Total(rule="evictions", amount=6, allowed=4, text=text)]
+
+
+def test_a_group_that_the_plan_lets_wait_is_planned_once_by_itself(
+    right: CompanyRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    preemptors = frozenset(totals._preemptors(right).values())
+    calls: list[tuple[int, str]] = []
+
+    def later(run: CompanyRun, version: int, *, app: str) -> int:
+        calls.append((version, app))
+        return later_evictions(run, version, app=app)
+
+    plan = Plan(evictions=0, waiting=preemptors)
+    monkeypatch.setattr(totals, "plan_of", lambda *_args, **_more: plan)
+    monkeypatch.setattr(totals, "later_evictions", later)
+    assert excesses(right) == []
+    first = min(totals.evicted_uids(right).values())
+    assert calls == [(first - 1, "gang")]
+    assert later_evictions(right, first - 1, app="another") == 0
 
 
 def test_deletions_sent_again_are_an_excess(right: CompanyRun) -> None:

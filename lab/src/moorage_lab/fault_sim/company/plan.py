@@ -22,7 +22,7 @@ from moorage.what_if.world import World
 from moorage_lab.fault_sim.company.play import CompanyRun
 from moorage_lab.fault_sim.company.setups import configuration
 from moorage_lab.fault_sim.company.world import WAVE_LABEL, Wave
-from moorage_lab.fault_sim.history import Obj, name_of, node_of, priority_of
+from moorage_lab.fault_sim.history import Obj, name_of, node_of, nominated_of, priority_of
 from moorage_sandbox.storage.record import Record
 from moorage_sandbox.storage.store import Store
 from moorage_sandbox.storage.watch_log import Change
@@ -80,19 +80,39 @@ def plan_of(run: CompanyRun, wave: Wave, *, seed: int = 1, in_turn: bool = False
     return Plan(evictions=_evictions_of(rehearsal), waiting=waiting)
 
 
-def later_evictions(run: CompanyRun, version: int) -> int:
-    """Return the number of pods that a plan evicts for waves, at a version of the server."""
-    objects = _objects(_objects_at(run.store, version))
+def later_evictions(run: CompanyRun, version: int, *, app: str = "") -> int:
+    """Return the number of pods that a plan evicts for waves, at a version of the server.
+
+    Parameters
+    ----------
+    run
+        A world that was played.
+    version
+        The version. Pods that wait at Permit then are on the nodes whose room they have.
+    app
+        Counts only evictions for pods with this label ``app``; "" for those of all waves.
+    """
+    objects = _objects(_objects_at(run.store, version, _with_places))
     rehearsal = fresh_scheduler(run, objects, seed=run.world.seed)
     rehearsal.settle(within_seconds=_SECONDS)
-    return _evictions_of(rehearsal)
+    return _evictions_of(rehearsal, app=app)
 
 
-def _evictions_of(rehearsal: Rehearsal) -> int:
-    return sum(
-        each.by is not None and WAVE_LABEL in each.by.metadata.labels
-        for each in rehearsal.evictions.values()
-    )
+def _evictions_of(rehearsal: Rehearsal, *, app: str = "") -> int:
+    labels = [each.by.metadata.labels for each in rehearsal.evictions.values() if each.by]
+    return sum(WAVE_LABEL in each and app in {"", each.get("app")} for each in labels)
+
+
+def _with_places(pods: list[Obj]) -> list[Obj]:
+    """Put the pods that wait at Permit on their nodes: they are nominated, and not rejected."""
+    for pod in pods:
+        conditions = pod.get("status", {}).get("conditions") or ()
+        rejected = any(
+            each["type"] == "PodScheduled" and each["status"] == "False" for each in conditions
+        )
+        if nominated_of(pod) and not rejected:
+            pod["spec"]["nodeName"] = nominated_of(pod)
+    return pods
 
 
 def _taken_out(objects: Objects, wave: Wave) -> list[list[Pod]]:

@@ -110,11 +110,13 @@ def _largest_plan(run: CompanyRun, wave: Wave, *, in_turn: bool) -> Plan:
 def _evictions_for_others(
     run: CompanyRun, plan: Plan, evicted: list[str], changes: list[int]
 ) -> int:
-    """Return what a plan of its own evicts for the pods that run, though the plan found no place.
+    """Return what plans of their own evict for the pods that run, though the plan found no place.
 
     Which of several equal victims goes decides whether a device is free for the next pod: a dry run
-    frees no device. So the world may place more pods than the plan. And a node may come. A pod
-    whose place is lost to a later change of a node need not run.
+    frees no device. So the world may place more pods than the plan. A node may come, and of groups
+    that do not all fit the world may place others than the plan. Each group and each workload is
+    planned once, at its first eviction, so evicting without end exceeds its plan. A pod whose place
+    is lost to a later change of a node need not run.
     """
     preemptors, versions, ran = _preemptors(run), evicted_uids(run), _bindings(run).keys()
     last_change = max(changes, default=0)
@@ -124,10 +126,11 @@ def _evictions_for_others(
         if preemptors.get(uid) in plan.waiting
         and (preemptors[uid] in ran or versions[uid] < last_change)
     ]
-    if not others:
-        return 0
-    first = min(versions[uid] for uid in others)
-    return later_evictions(run, first - 1)
+    apps, first = _apps(run), dict[str, int]()
+    for uid in others:
+        app = apps[preemptors[uid]]
+        first[app] = min(versions[uid], first.get(app, versions[uid]))
+    return sum(later_evictions(run, version - 1, app=app) for app, version in first.items())
 
 
 def _with_later_plans(run: CompanyRun, planned: int, evicted: list[str], changes: list[int]) -> int:
@@ -177,11 +180,20 @@ def _preemptors(run: CompanyRun) -> dict[str, str]:
     return preemptors
 
 
+def _apps(run: CompanyRun) -> dict[str, str]:
+    """Return the group or the workload of each pod, by uid."""
+    return {meta["uid"]: meta.get("labels", {}).get("app", "") for meta in _pod_metas(run)}
+
+
 def _uids_of_others(run: CompanyRun) -> set[str]:
     """Return the uids of the pods that came with no wave."""
+    return {meta["uid"] for meta in _pod_metas(run) if WAVE_LABEL not in meta.get("labels", {})}
+
+
+def _pod_metas(run: CompanyRun) -> Iterator[dict[str, Any]]:
+    """Yield the metadata of every version of every pod."""
     log = run.store.shelf(PODS.qualified).log
-    metas = (change.record.decode()["metadata"] for change in log.since(0, len(log)) or ())
-    return {meta["uid"] for meta in metas if WAVE_LABEL not in meta.get("labels", {})}
+    return (change.record.decode()["metadata"] for change in log.since(0, len(log)) or ())
 
 
 def _deletes_pod(write: WriteCall) -> bool:
