@@ -50,7 +50,7 @@ async def test_the_address_of_the_api_servers_service_has_an_object():
 
 async def test_a_table_of_addresses_tells_their_services():
     found = await started().ok("GET", ADDRESSES, accept=TABLE)
-    assert [each["name"] for each in found["columnDefinitions"]] == ["Name", "ParentRef", "Age"]
+    assert [each["name"] for each in found["columnDefinitions"]] == ["Name", "ParentRef"]
     assert [row["cells"][:2] for row in found["rows"]] == [[FIRST, "services/default/kubernetes"]]
 
 
