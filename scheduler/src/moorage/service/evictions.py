@@ -454,10 +454,14 @@ class Evictor:
 
         As upstream, a nomination that cannot be cleared now hinders no eviction.
         """
-        for pod in self._queue.nominator.for_node(node_name):
-            if pod.priority < preemptor.priority:
-                self._writes.report_status(pod, None, nominated="")
-                await self._writes.settled(pod.uid)
+        lower = [
+            pod
+            for pod in self._queue.nominator.for_node(node_name)
+            if pod.priority < preemptor.priority
+        ]
+        for pod in lower:
+            self._writes.report_status(pod, None, nominated="")
+        await asyncio.gather(*[self._writes.settled(pod.uid) for pod in lower])
 
     async def _evict(self, victim: Pod, preemptor: Preemptor) -> bool:
         """Mark a victim and delete it; a victim that is gone already needs no Event.
