@@ -99,14 +99,14 @@ class ObjectChange(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     Parameters
     ----------
     api_version, kind, namespace, name
-        The object; the namespace is empty for a node.
+        The object; the namespace is that of the pod, or empty for a node.
     patch
         The change as a merge patch (RFC 7386).
     """
 
     api_version: str
     kind: str
-    namespace: SubjectNamespace = ""
+    namespace: str = ""
     name: Prose
     patch: ProseTree
 

@@ -22,11 +22,13 @@ from moorage.cli.run.serving import answers_of, questions_of
 from moorage.config.own import LoadedConfiguration
 from moorage.dashboard.feed import Feed
 from moorage.dashboard.source import Answered
+from moorage.explain.answer import ObjectChange
 from moorage.explain.workloads.question import explain_object_question
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.health import QueryPage
 from moorage.service.questions.pages import body_pages
 from moorage.service.questions.question import BodyQuestion, Question
+from moorage.service.questions.redaction_steps import step_of
 from moorage.service.serving.authorization import Authorizer, Decision
 from moorage.service.serving.callers import Caller
 from moorage.service.serving.rights import Rights
@@ -422,7 +424,7 @@ PLAIN = {
     "Cause": {"plugins", "code"},
     "NodeAnswer": {"rejections", "scores"},
     "Suggestion": {"kind"},
-    "ObjectChange": {"kind"},
+    "ObjectChange": {"namespace"},
     "WhatIfAnswer": {"worse"},
     "Start": {"owner", "group"},
     "Move": {"owner", "group"},
@@ -450,6 +452,14 @@ SERVED: tuple[Question | BodyQuestion, ...] = (
     *tried_questions(NOBODY, NOBODY, NOBODY, NOBODY),
     explain_object_question(NOBODY, NOBODY),
 )
+
+
+def test_the_change_of_a_node_is_not_taken_for_a_pod_that_is_hidden() -> None:
+    hiding = Mock(sees_pod=lambda *_: False, redacted_text=lambda text: text)
+    change = ObjectChange(api_version="v1", kind="Node", name=NODES[0], patch={"spec": {}})
+    step = step_of(ObjectChange)
+    assert step is not None
+    assert step(change, hiding) == change
 
 
 def test_every_question_is_asked_by_callers_with_few_rights() -> None:
