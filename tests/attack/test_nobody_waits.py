@@ -12,7 +12,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ import pytest
 from moorage_sandbox.apiserver.protobuf.envelope import wrap, write_object
 from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF
 from moorage_sandbox.apiserver.worker_thread import _yielding
+from moorage_sandbox.storage.record import Record
 from sandbox.tests.apiserver.crd import CARS, DEFINITIONS, car, definition
 from sandbox.tests.apiserver.harness import (
     CONFIG_MAPS,
@@ -335,7 +337,32 @@ async def _delay_while(wire: Wire, work: Callable[[], Any]) -> Delay:
     return found._replace(probe=found.probe - min(beside.probe, ALLOWANCE_SECONDS_MAX))
 
 
-async def _prepared(wire: Wire) -> None:
+Prepare = Callable[[Wire], Awaitable[None]]
+Prepared = Callable[[Path, Prepare], AbstractAsyncContextManager[Wire]]
+
+
+@pytest.fixture(scope="module")
+def prepared() -> Prepared:
+    """Serves a cluster with objects: the first one makes them, and each later one restores them."""
+    contents: dict[Prepare, tuple[list[tuple[str, Record]], int]] = {}
+
+    @asynccontextmanager
+    async def serve(folder: Path, prepare: Prepare) -> AsyncIterator[Wire]:
+        content = contents.get(prepare)
+        async with listening(folder, bootstrapped=content is None) as wire:
+            server = wire.cluster.server
+            if content is None:
+                await prepare(wire)
+                contents[prepare] = list(server.store.all_records()), server.store.version
+            else:
+                server.store.restore(*content)
+                server.reload()
+            yield wire
+
+    return serve
+
+
+async def _with_maps(wire: Wire) -> None:
     cluster = wire.cluster
     await cluster.ok("POST", DEFINITIONS, definition())
     for n in range(3000):
@@ -365,7 +392,12 @@ async def _least_delay(measure: Callable[[], Awaitable[Delay]]) -> Answer:
 
 @pytest.mark.parametrize(("method", "path", "form", "make_body"), CALLS)
 async def test_no_call_delays_other_calls(
-    method: str, path: str, form: str, make_body: Callable[[], bytes], tmp_path: Path
+    method: str,
+    path: str,
+    form: str,
+    make_body: Callable[[], bytes],
+    tmp_path: Path,
+    prepared: Prepared,
 ):
     body = make_body()
     if form == APPLY:
@@ -376,8 +408,7 @@ async def test_no_call_delays_other_calls(
     head = f"{method} {path}".encode()
 
     async def on_a_new_server() -> Delay:
-        async with listening(tmp_path) as wire:
-            await _prepared(wire)
+        async with prepared(tmp_path, _with_maps) as wire:
             return await _delay_while(wire, lambda: wire.send(head, SECRET, *headers, body=body))
 
     answer = await _least_delay(on_a_new_server)
@@ -528,7 +559,12 @@ async def _renewed(wire: Wire, work: Callable[[], Any]) -> Delay:
 
 @pytest.mark.parametrize(("method", "path", "form", "make_body"), SLOW_WRITES)
 async def test_no_call_delays_the_renewal_of_a_lease(
-    method: str, path: str, form: str, make_body: Callable[[], bytes], tmp_path: Path
+    method: str,
+    path: str,
+    form: str,
+    make_body: Callable[[], bytes],
+    tmp_path: Path,
+    prepared: Prepared,
 ):
     body = make_body()
     headers = [b"Accept: application/json"]
@@ -537,8 +573,7 @@ async def test_no_call_delays_the_renewal_of_a_lease(
     head = f"{method} {path}".encode()
 
     async def on_a_new_server() -> Delay:
-        async with listening(tmp_path) as wire:
-            await _with_much(wire)
+        async with prepared(tmp_path, _with_much) as wire:
             found = await _renewed(wire, lambda: wire.send(head, SECRET, *headers, body=body))
             if found.probe < DELAY_SECONDS_MAX:
                 return found

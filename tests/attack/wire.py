@@ -74,9 +74,11 @@ async def read_answer(reader: asyncio.StreamReader) -> Answer:
 
 
 @asynccontextmanager
-async def listening(folder: Path, *, rbac: bool = False) -> AsyncIterator[Wire]:
+async def listening(
+    folder: Path, *, rbac: bool = False, bootstrapped: bool = True
+) -> AsyncIterator[Wire]:
     """Serve a new cluster over HTTP without TLS."""
-    cluster = Cluster(clock=SystemClock(), rbac=rbac)
+    cluster = Cluster(clock=SystemClock(), rbac=rbac, bootstrapped=bootstrapped)
     path = folder / "audit.log"
     audit = AuditLog(path, clock=SystemClock(), rng=Streams(1).stream("audit"))
     cluster.server.audit_to(audit)

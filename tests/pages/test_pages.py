@@ -13,7 +13,7 @@ from tests.kubectl.install import RELEASES, NoKubectlError, kubectl_path
 from tests.pages.runner import COMMANDS, ROOT, CommandFailedError, Reader, blocks_of, missing, pages
 
 PAGES = [pytest.param(page, id=page.relative_to(ROOT).as_posix()) for page in pages()]
-PAGE_SECONDS_MAX = 300
+PAGE_SECONDS_MAX = 900
 
 
 @pytest.mark.pages
