@@ -27,6 +27,7 @@ def test_the_figure_is_the_median_of_the_turns() -> None:
     assert cost.line.startswith("throughput 0.900 ")
 
 
+@pytest.mark.slow
 def test_every_workload_named_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["hard-spread", "basic", "--rounds", "1", "--pods", "300"]) == 0
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]

@@ -33,6 +33,7 @@ def growth() -> Iterator[list[int]]:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 async def test_denied_calls_with_new_namespaces_do_not_grow_memory():
     cluster = Cluster(rbac=True)
     mallory = User("mallory")

@@ -56,6 +56,7 @@ def test_the_tutorial_is_ten_lines() -> None:
     assert len(second.splitlines()) <= 10
 
 
+@pytest.mark.slow
 def test_the_tutorials_filter_decides_in_a_running_sandbox(tmp_path: Path) -> None:
     filter_, _ = blocks("tutorial/first-plugin.md", "python")
     start, list_pods, describe, _ = blocks("tutorial/first-plugin.md", "console")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import kubernetes
+import pytest
 
 HERE = Path(__file__).parent
 SECONDS_MAX = 40
@@ -47,6 +48,7 @@ def until(found: Callable[[], Any], what: str) -> Any:
     return answer
 
 
+@pytest.mark.slow
 def test_kr8s(environment: dict[str, str]) -> None:
     assert run("hello_kr8s.py", environment=environment) == [
         ["user", "kubernetes-admin"],
@@ -60,6 +62,7 @@ def test_kr8s(environment: dict[str, str]) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_lightkube(environment: dict[str, str], space: str) -> None:
     assert run("hello_lightkube.py", space, environment=environment) == [
         ["nodes", "node-01", "node-02", "node-03"],
@@ -127,6 +130,7 @@ _SCHEMA = {
 }
 
 
+@pytest.mark.slow
 def test_an_operator_of_kopf(
     api: Any, environment: dict[str, str], space: str, tmp_path: Path
 ) -> None:

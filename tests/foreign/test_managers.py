@@ -86,6 +86,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
             platform.api.rest_client.pool_manager.clear()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", PROGRAMS)
 def test_a_manager_runs_a_job_set_to_its_end(platform, library, tmp_path):
     platform.core.create_namespace({"metadata": {"name": library}})
@@ -122,6 +123,7 @@ def test_a_manager_runs_a_job_set_to_its_end(platform, library, tmp_path):
     assert found["status"]["conditions"][0]["type"] == "Completed"
 
 
+@pytest.mark.slow
 def test_a_webhook_of_the_flag_refuses_a_write(platform):
     with pytest.raises(kube.client.ApiException) as refused:
         platform.job_set("none", "default", replicas=0)
@@ -131,6 +133,7 @@ def test_a_webhook_of_the_flag_refuses_a_write(platform):
     )
 
 
+@pytest.mark.slow
 def test_the_job_of_a_job_set_goes_with_it(platform):
     job_set = platform.job_set("short", "default")
     batch = kube.client.BatchV1Api(platform.api)

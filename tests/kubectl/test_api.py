@@ -148,6 +148,7 @@ def manifests(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 async def test_kubectl_accepts_discovery_and_openapi(any_kubectl: Path, manifests: Path):
     newest = RELEASES[0].version in str(any_kubectl)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from sandbox.tests.sandbox.process import Up
 from tests.kubectl.test_transcript import Kubectl
 
@@ -26,6 +28,7 @@ spec: {nodeName: node-01, containers: [{name: main, image: "nginx:1"}]}
 DRAIN = ("drain", "node-01", "--force", "--timeout=30s")
 
 
+@pytest.mark.slow
 def test_a_drain_goes_as_far_as_the_budget_allows(tmp_path: Path, kubectl: Path) -> None:
     with Up(tmp_path, "--nodes", "2", "--empty", "--seed", "1") as up:
         (tmp_path / "pods.yaml").write_text(PODS)

@@ -16,13 +16,21 @@ from moorage_lab.conformance.runner import check_recordings
 from tools.pages import conformance_table
 
 PUBLIC = Path(__file__).parent / "data" / "public"
+LONG = {"dra", "hints", "large"}
+"""The families that take more than five seconds each."""
 
 
 def test_every_recording_has_its_number():
     assert {path.name.partition(".")[0] for path in PUBLIC.iterdir()} == set(EQUAL)
 
 
-@pytest.mark.parametrize("family", sorted(EQUAL))
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param(family, marks=[pytest.mark.slow] if family in LONG else [])
+        for family in sorted(EQUAL)
+    ],
+)
 def test_recorded_decisions_are_reproduced(family):
     report = check_recordings([PUBLIC / f"{family}.jsonl.gz"])
     assert list(report.families) == [family]

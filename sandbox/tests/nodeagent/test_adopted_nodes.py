@@ -38,6 +38,7 @@ def test_a_node_is_played_whose_annotation_asks_for_it(annotations, phase):
     adopting(scene)
 
 
+@pytest.mark.slow
 def test_nodes_of_others_are_played_by_a_selector(tmp_path):
     with Up(tmp_path, "--nodes", "1", "--empty", "-o", "json") as up:
         up.until('"type":"ready"')

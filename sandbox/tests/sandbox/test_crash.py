@@ -48,6 +48,7 @@ async def _write_big_ones(client: Client, kept: list[str]) -> None:
         kept.append(name)
 
 
+@pytest.mark.slow
 async def test_no_acknowledged_write_is_lost_when_the_server_is_killed_under_load(tmp_path):
     rounds, kill_after = 2, 150
     count, faults = await lost_in(tmp_path, rounds=rounds, kill_after=kill_after)
@@ -56,6 +57,7 @@ async def test_no_acknowledged_write_is_lost_when_the_server_is_killed_under_loa
     assert rounds * kill_after <= count <= rounds * (kill_after + CLIENTS)
 
 
+@pytest.mark.slow
 async def test_a_server_with_a_full_disk_refuses_writes_until_there_is_room(tmp_path):
     async with server_on(tmp_path) as server, client_of(tmp_path) as client:
         await _furnished(client)

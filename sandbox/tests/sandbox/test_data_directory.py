@@ -127,6 +127,7 @@ def test_a_data_directory_that_cannot_be_created_is_refused(tmp_path):
         _open(tmp_path / "file" / "data")
 
 
+@pytest.mark.slow
 def test_up_goes_on_with_the_nodes_and_pods_it_had_under_the_kubeconfig_it_gave(tmp_path):
     arguments = ("--data", "data", "-o", "lines", "--exit-when-settled")
     with Up(tmp_path, "--nodes", "3", *arguments) as first:

@@ -15,6 +15,7 @@ import pytest
 from sandbox.tests.sandbox.process import Up
 
 
+@pytest.mark.slow
 def test_the_scheduler_places_and_the_nodes_run_pods_under_their_own_roles(tmp_path):
     with Up(tmp_path, "--rbac", "--nodes", "5", "-o", "json") as up:
         # One pod of the first thirty wants more than a node has; it waits, the others run.
@@ -40,6 +41,7 @@ def test_the_scheduler_places_and_the_nodes_run_pods_under_their_own_roles(tmp_p
     assert not [line for line in up.output if "forbidden" in line.lower()]
 
 
+@pytest.mark.slow
 def test_the_port_of_the_scheduler_asks_who_calls(tmp_path):
     """Queue, decisions and questions name pods of all namespaces; strangers hear of none."""
     anyone = ssl.create_default_context()
@@ -68,6 +70,7 @@ def test_the_port_of_the_scheduler_asks_who_calls(tmp_path):
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_an_answer_leaves_out_what_a_role_does_not_show(tmp_path):
     """A user of one namespace reads its own pods in the queue, and how many others there are."""
     if shutil.which("kubectl") is None:

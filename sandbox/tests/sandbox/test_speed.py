@@ -20,6 +20,7 @@ def _ask(up: Up, *words: str) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_pod_of_two_minutes_runs_two_minutes_of_the_clusters_time(tmp_path):
     annotations = {"moorage.dev/run-seconds": "120"}
     pod = {
@@ -49,6 +50,7 @@ def test_a_pod_of_two_minutes_runs_two_minutes_of_the_clusters_time(tmp_path):
     assert parse_rfc3339(lease["spec"]["renewTime"]) > parse_rfc3339(ended["startedAt"])
 
 
+@pytest.mark.slow
 def test_time_stands_still_until_it_is_stepped(tmp_path):
     annotations = {"moorage.dev/start-seconds": "10", "moorage.dev/run-seconds": "60"}
     pod = {

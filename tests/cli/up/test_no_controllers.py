@@ -20,6 +20,7 @@ def test_an_unknown_controller_is_refused_with_the_list(names):
     assert "deployment-controller, replicaset-controller, " in done.output
 
 
+@pytest.mark.slow
 def test_a_cluster_without_controllers_leaves_a_deployment_alone(tmp_path):
     """The garbage collector is left to another program, too; nodes and scheduler work."""
     with Up(tmp_path, "--no-controllers", "--empty", "--nodes", "1", "-o", "json") as up:

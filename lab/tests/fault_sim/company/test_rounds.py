@@ -49,7 +49,14 @@ def rounds(*, grace: float, seed: int) -> CompanyWorld:
     )
 
 
-@pytest.mark.parametrize(("grace", "seed"), [(0, 1), (1, 2), (5, 1)])
+@pytest.mark.parametrize(
+    ("grace", "seed"),
+    [
+        (0, 1),
+        pytest.param(1, 2, marks=pytest.mark.slow),
+        pytest.param(5, 1, marks=pytest.mark.slow),
+    ],
+)
 def test_each_preemptor_of_each_round_evicts_one_pod(grace: float, seed: int) -> None:
     run = play(rounds(grace=grace, seed=seed))
     assert len(evicted_uids(run)) == ROUNDS * COMERS
