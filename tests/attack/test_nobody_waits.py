@@ -12,8 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +22,6 @@ import pytest
 from moorage_sandbox.apiserver.protobuf.envelope import wrap, write_object
 from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF
 from moorage_sandbox.apiserver.worker_thread import _yielding
-from moorage_sandbox.storage.record import Record
 from sandbox.tests.apiserver.crd import CARS, DEFINITIONS, car, definition
 from sandbox.tests.apiserver.harness import (
     CONFIG_MAPS,
@@ -35,7 +33,7 @@ from sandbox.tests.apiserver.harness import (
     namespace,
     pod,
 )
-from tests.attack.wire import SECRET, Answer, Wire, listening, read_answer
+from tests.attack.wire import SECRET, Answer, Wire, listening, read_answer, restoring
 
 pytestmark = pytest.mark.slow
 
@@ -337,29 +335,7 @@ async def _delay_while(wire: Wire, work: Callable[[], Any]) -> Delay:
     return found._replace(probe=found.probe - min(beside.probe, ALLOWANCE_SECONDS_MAX))
 
 
-Prepare = Callable[[Wire], Awaitable[None]]
-Prepared = Callable[[Path, Prepare], AbstractAsyncContextManager[Wire]]
-
-
-@pytest.fixture(scope="module")
-def prepared() -> Prepared:
-    """Serves a cluster with objects: the first one makes them, and each later one restores them."""
-    contents: dict[Prepare, tuple[list[tuple[str, Record]], int]] = {}
-
-    @asynccontextmanager
-    async def serve(folder: Path, prepare: Prepare) -> AsyncIterator[Wire]:
-        content = contents.get(prepare)
-        async with listening(folder, bootstrapped=content is None) as wire:
-            server = wire.cluster.server
-            if content is None:
-                await prepare(wire)
-                contents[prepare] = list(server.store.all_records()), server.store.version
-            else:
-                server.store.restore(*content)
-                server.reload()
-            yield wire
-
-    return serve
+prepared = restoring()
 
 
 async def _with_maps(wire: Wire) -> None:
@@ -392,12 +368,7 @@ async def _least_delay(measure: Callable[[], Awaitable[Delay]]) -> Answer:
 
 @pytest.mark.parametrize(("method", "path", "form", "make_body"), CALLS)
 async def test_no_call_delays_other_calls(
-    method: str,
-    path: str,
-    form: str,
-    make_body: Callable[[], bytes],
-    tmp_path: Path,
-    prepared: Prepared,
+    method: str, path: str, form: str, make_body: Callable[[], bytes], tmp_path: Path
 ):
     body = make_body()
     if form == APPLY:
@@ -559,12 +530,7 @@ async def _renewed(wire: Wire, work: Callable[[], Any]) -> Delay:
 
 @pytest.mark.parametrize(("method", "path", "form", "make_body"), SLOW_WRITES)
 async def test_no_call_delays_the_renewal_of_a_lease(
-    method: str,
-    path: str,
-    form: str,
-    make_body: Callable[[], bytes],
-    tmp_path: Path,
-    prepared: Prepared,
+    method: str, path: str, form: str, make_body: Callable[[], bytes], tmp_path: Path
 ):
     body = make_body()
     headers = [b"Accept: application/json"]

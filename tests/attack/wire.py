@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from moorage_sandbox.apiserver.audit import AuditLog
 from moorage_sandbox.apiserver.authentication.credentials import Authenticator
 from moorage_sandbox.apiserver.wire.http import HttpServer
 from moorage_sandbox.apiserver.wire.requests import User
+from moorage_sandbox.storage.record import Record
 from sandbox.tests.apiserver.harness import ADMIN, Cluster
 
 SECRET = b"Authorization: Bearer secret"
@@ -90,3 +91,27 @@ async def listening(
     finally:
         await server.stop()
         audit.close()
+
+
+Prepare = Callable[[Wire], Awaitable[None]]
+Prepared = Callable[[Path, Prepare], AbstractAsyncContextManager[Wire]]
+
+
+def restoring() -> Prepared:
+    """Serve clusters with objects: the first one makes them, and each later one restores them."""
+    contents: dict[Prepare, tuple[list[tuple[str, Record]], int]] = {}
+
+    @asynccontextmanager
+    async def serve(folder: Path, prepare: Prepare) -> AsyncIterator[Wire]:
+        content = contents.get(prepare)
+        async with listening(folder, bootstrapped=content is None) as wire:
+            server = wire.cluster.server
+            if content is None:
+                await prepare(wire)
+                contents[prepare] = list(server.store.all_records()), server.store.version
+            else:
+                server.store.restore(*content)
+                server.reload()
+            yield wire
+
+    return serve
