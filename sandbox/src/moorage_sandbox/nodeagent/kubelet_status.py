@@ -100,8 +100,7 @@ def report(
     inits = _statuses(pod, containers.inits(pod), now_ns, over=over)
     if inits:
         status["initContainerStatuses"] = inits
-    if in_force is not None and in_force.resized:
-        _tell_resources(in_force, [*regular, *inits])
+    _add_resources(pod, in_force, [*regular, *inits])
     if pod.spec.ephemeral_containers:
         found_late = _statuses(pod, containers.ephemeral(pod), now_ns, over=over)
         status["ephemeralContainerStatuses"] = found_late
@@ -121,12 +120,25 @@ def _end_unstarted(statuses: Iterable[dict[str, Any]]) -> None:
             status["state"] = {"terminated": dict(_UNKNOWN_END)}
 
 
-def _tell_resources(in_force: ResourcesInForce, statuses: Iterable[dict[str, Any]]) -> None:
+def _add_resources(
+    pod: Pod, in_force: ResourcesInForce | None, statuses: Iterable[dict[str, Any]]
+) -> None:
+    """Tell the resources of each container, in place.
+
+    Notes
+    -----
+    kubernetes v1.36 pkg/apis/core/validation: a resize is refused where the status of a running
+    container has no resources, as its node could not resize it.
+    """
+    own = {each.name: each.resources for each in (*pod.spec.containers, *pod.spec.init_containers)}
+    if in_force is not None:
+        own |= in_force.resources
     for each in statuses:
-        if (found := in_force.resources.get(each["name"])) is not None:
-            each["allocatedResources"] = found.requests
-            parts = {"requests": found.requests, "limits": found.limits}
-            each["resources"] = {name: part for name, part in parts.items() if part}
+        resources = own[each["name"]]
+        parts = {"requests": resources.requests, "limits": resources.limits}
+        each["resources"] = {name: part for name, part in parts.items() if part}
+        if resources.requests:
+            each["allocatedResources"] = resources.requests
 
 
 def evicted(pod: Pod, message: str, times: ConditionTimes, *, now_ns: int) -> dict[str, object]:

@@ -310,8 +310,9 @@ class PodLife:
             if refusal is not None:
                 return self._refuse(record, refusal.reason, refusal.message)
         try:
-            if any(each.resources is not None for each in status.container_statuses):
-                record.resources = ResourcesInForce(pod)
+            in_force = ResourcesInForce(pod)
+            if in_force.differs(pod):
+                record.resources = in_force
             load.add(pod if record.resources is None else record.resources.with_resources(pod))
         except ValueError as error:
             # Only a pod taken up after a restart gets here: `refuse` reads the requests of a new

@@ -34,13 +34,11 @@ class ResourcesInForce:
     ----------
     resources
         Resources by the name of the container: regular ones and sidecars.
-    resized
-        Whether a resize was ever asked for. Only then does the status tell the resources.
     pending
         Why the resize that is asked for waits; None where none waits.
     """
 
-    __slots__ = ("pending", "resized", "resources")
+    __slots__ = ("pending", "resources")
 
     def __init__(self, pod: Pod) -> None:
         statuses = {
@@ -48,16 +46,17 @@ class ResourcesInForce:
             for each in (*pod.status.container_statuses, *pod.status.init_container_statuses)
             if each.resources is not None
         }
-        self.resized = bool(statuses)
         self.resources = {
             each.name: _in_force(each, statuses.get(each.name)) for each in _resizable(pod)
         }
         self.pending: Refusal | None = None
 
+    def differs(self, pod: Pod) -> bool:
+        """Whether the pod asks for other resources."""
+        return self.resources != _wanted(pod)
+
     def with_resources(self, pod: Pod) -> Pod:
         """Return the pod with the resources in force."""
-        if not self.resized:
-            return pod
 
         def in_force(container: Container) -> Container:
             resources = self.resources.get(container.name, container.resources)
@@ -78,16 +77,18 @@ class ResourcesInForce:
         load
             The pods of the node. It counts the pod with the resources in force.
         """
-        wanted = {each.name: each.resources for each in _resizable(pod)}
         self.pending = None
-        if wanted == self.resources:
+        if not self.differs(pod):
             return
-        self.resized = True
         load.remove(pod.uid)
         self.pending = _why_not(pod, node, load)
         if self.pending is None:
-            self.resources = wanted
+            self.resources = _wanted(pod)
         load.add(self.with_resources(pod))
+
+
+def _wanted(pod: Pod) -> dict[str, Resources]:
+    return {each.name: each.resources for each in _resizable(pod)}
 
 
 def _resizable(pod: Pod) -> Iterator[Container]:

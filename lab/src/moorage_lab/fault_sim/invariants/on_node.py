@@ -176,14 +176,29 @@ def requested_resources(pod: Obj) -> set[str]:
 
 
 def asks(pod: Obj, resource: str) -> int:
-    """Return what a pod requests of a resource, billionths of its unit."""
+    """Return what a pod requests or has on its node of a resource, billionths of its unit.
+
+    A container that shrinks has its former resources until its node says otherwise.
+    """
     spec = pod["spec"]
-    running = sum(_request_of(each, resource) for each in spec["containers"])
+    in_force = _allocated(pod, resource)
+    running = sum(
+        max(_request_of(each, resource), in_force.get(each["name"], 0))
+        for each in spec["containers"]
+    )
     starting = max(
         (_request_of(each, resource) for each in spec.get("initContainers") or ()), default=0
     )
     overhead = parse_quantity(spec.get("overhead", {}).get(resource, "0"))
     return max(running, starting) + overhead
+
+
+def _allocated(pod: Obj, resource: str) -> dict[str, int]:
+    """Return what the node of a pod has given to its containers, by their names."""
+    return {
+        each["name"]: parse_quantity(each.get("allocatedResources", {}).get(resource, "0"))
+        for each in pod.get("status", {}).get("containerStatuses") or ()
+    }
 
 
 def _request_of(container: Obj, resource: str) -> int:
