@@ -18,8 +18,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import HTTPCookieProcessor, build_opener
+from urllib.error import HTTPError
+from urllib.parse import urlencode, urlsplit
+from urllib.request import HTTPCookieProcessor, Request, build_opener
 
 import pytest
 from aiohttp import web
@@ -43,6 +44,7 @@ VALUES = {
         }
     ],
     "plugins": {"load": ["headroom.py:KeepHeadroom"]},
+    "page": {"enabled": True},
     "questions": {"readers": [{"kind": "ServiceAccount", "name": "reader", "namespace": "acme"}]},
     "rights": {
         "rules": [
@@ -231,6 +233,32 @@ def shown_by_lease(server: str, token: str, folder: Path) -> dict[str, Any]:
     return shown
 
 
+@contextmanager
+def page_of_release(sandbox: Sandbox, server: str, folder: Path) -> Iterator[str]:
+    """Run the page with the arguments of its container, and no rights; yield its address."""
+    spec = got(sandbox, "deployment", "acme-moorage-page")["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    arguments = [each for each in container["args"] if not each.startswith("--address=")]
+    path = kubeconfig_for(server, "", folder)
+    command = [sys.executable, "-m", "moorage", *arguments, "--kubeconfig", str(path)]
+    command += ["--address", "127.0.0.1:0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().split()[2].rstrip(",")
+        finally:
+            process.terminate()
+
+
+def seen_by(page: str, token: str) -> dict[str, Any]:
+    """Log in with a token, and return what the page shows then."""
+    opener = build_opener(HTTPCookieProcessor())
+    form = urlencode({"token": token}).encode()
+    opener.open(Request(f"{page}/login", form, {"Origin": page}), timeout=20).read()
+    shown: dict[str, Any] = json.loads(opener.open(f"{page}/page/v1/state", timeout=20).read())
+    return shown
+
+
 def test_a_release_places_decides_and_answers(
     sandbox: Sandbox, release: list[str], tmp_path: Path
 ) -> None:
@@ -279,6 +307,13 @@ def test_a_release_places_decides_and_answers(
             refused = asked_by_lease(server, stranger, tmp_path, *waiting)
             assert refused.returncode == 1
             assert "cannot get path" in refused.stderr
+            with page_of_release(sandbox, server, tmp_path) as page:
+                shown = seen_by(page, reader)
+                assert [each["name"] for each in shown["pods"].values()] == ["small"]
+                for token in (stranger, "nonsense"):
+                    with pytest.raises(HTTPError, match="401") as refusal:
+                        seen_by(page, token)
+                    assert "The scheduler refuses this token" in refusal.value.read().decode()
     log = (tmp_path / "log").read_text()
     assert '] "Scheduling" ' in log
     assert '] "Requested to terminate, exiting"' in log

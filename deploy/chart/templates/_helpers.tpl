@@ -25,6 +25,27 @@ app.kubernetes.io/component: controller
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 
+{{/* Another name, for the same reason. */}}
+{{- define "moorage.pageSelector" -}}
+app.kubernetes.io/name: moorage-page
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "moorage.pageLabels" -}}
+{{ include "moorage.pageSelector" . }}
+app.kubernetes.io/component: page
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end -}}
+
+{{/* The Secret with the certificate of the page; empty without one. */}}
+{{- define "moorage.pageCertificate" -}}
+{{- if .Values.page.certificate.secretName -}}
+{{ .Values.page.certificate.secretName }}
+{{- else if .Values.page.certificate.issuer -}}
+{{ include "moorage.name" . }}-page-certificate
+{{- end -}}
+{{- end -}}
+
 {{- define "moorage.image" -}}
 {{- if .Values.image.digest -}}
 {{ .Values.image.repository }}@{{ .Values.image.digest }}

@@ -10,8 +10,10 @@ from typing import Any
 from moorage.base.clock import SystemClock
 from moorage.base.errors import MoorageError
 from moorage.dashboard.acts import Acts
-from moorage.dashboard.server import PagePlan, PageServer
+from moorage.dashboard.doors import LinkDoor
+from moorage.dashboard.server import PagePlan, PageServer, login_link
 from moorage.dashboard.source import Answered
+from moorage.dashboard.view import View
 
 TIME = "2026-01-01T00:00:00.000000Z"
 
@@ -77,7 +79,9 @@ async def serving(
     """Serve a page on loopback; yields it with the login links so far."""
     links: list[str] = []
     plan = PagePlan(title="a cluster", rights="you see what it sees")
-    page = PageServer(plan, source, clock=SystemClock(), acts=acts, on_link=links.append)
+    clock = SystemClock()
+    door = LinkDoor(View(source, clock), lambda token: links.append(login_link(page, token)))
+    page = PageServer(plan, door, clock=clock, acts=acts)
     await page.start()
     try:
         yield page, links

@@ -11,7 +11,8 @@ import pytest
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock, SystemClock
 from moorage.dashboard.feed import Feed
-from moorage.dashboard.sessions import Sessions
+from moorage.dashboard.sessions import Session, Sessions
+from moorage.dashboard.view import View
 from scheduler.tests.dashboard.fake import TIME, FakeSource
 
 POD = {"uid": "u1", "queue": "active", "namespace": "default", "name": "a"}
@@ -117,12 +118,19 @@ async def test_decisions_are_told_again_until_their_binding_ended() -> None:
 
 async def test_sessions_end_after_twelve_hours() -> None:
     clock = ManualClock()
-    tokens: list[str] = []
-    sessions = Sessions(clock, tokens.append)
-    sessions.renew_token()
-    made = sessions.login(tokens[0])
-    assert made is not None
+    ended: list[Session] = []
+    sessions = Sessions(clock, ended.append)
+    session = sessions.begin(View(FakeSource(), clock))
     clock.advance(12 * 3600 - 1)
-    assert sessions.find(made.key) == made
+    assert sessions.find(session.key) is session
     clock.advance(1)
-    assert sessions.find(made.key) is None
+    assert sessions.find(session.key) is None
+    assert ended == [session]
+
+
+async def test_the_oldest_of_too_many_sessions_ends() -> None:
+    ended: list[Session] = []
+    sessions, view = Sessions(ManualClock(), ended.append), View(FakeSource(), ManualClock())
+    begun = [sessions.begin(view) for _ in range(65)]
+    assert ended == begun[:1]
+    assert [sessions.find(each.key) for each in begun] == [None, *begun[1:]]

@@ -103,6 +103,26 @@ def test_the_audit_log_has_no_write_of_the_page(tmp_path: Path) -> None:
             id="a scheduler and a configuration",
         ),
         pytest.param(("--kubeconfig", "nowhere"), "nowhere", id="no kubeconfig"),
+        pytest.param(
+            ("--login", "token", "--config", "config.yaml"),
+            "--login token asks a running scheduler, with the rights of each viewer",
+            id="viewers' tokens and a configuration",
+        ),
+        pytest.param(
+            ("--login", "token", "--scheduler", "https://127.0.0.1:1", "--token", "t"),
+            "--login token asks with the token of each viewer: leave --token out",
+            id="viewers' tokens and a token",
+        ),
+        pytest.param(
+            ("--tls-cert-file", "config.yaml"),
+            "--tls-cert-file and --tls-private-key-file are given both or not at all",
+            id="a certificate without a key",
+        ),
+        pytest.param(
+            ("--tls-cert-file", "config.yaml", "--tls-private-key-file", "config.yaml"),
+            "--tls-cert-file and --tls-private-key-file config.yaml, config.yaml: ",
+            id="no certificate",
+        ),
     ],
 )
 def test_what_cannot_be_served_is_refused(

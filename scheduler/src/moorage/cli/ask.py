@@ -240,7 +240,7 @@ async def scheduler_access(to: QuestionTarget) -> AsyncIterator[tuple[ServerAcce
     cluster = choose_cluster(to.kubeconfig, to.context)
     transport = HttpTransport(cluster.access, user_agent="moorage-cli")
     try:
-        leader, lease = await _leader_of(to, transport, cluster.access.server)
+        leader, lease = await leader_of(to, transport, cluster.access.server)
         show_note(f"asking the pod {leader.pod}, which holds the Lease {lease}")
         async with leader_access(cluster.access, transport, leader) as access:
             yield access, "", f"the scheduler {leader.pod}"
@@ -248,10 +248,25 @@ async def scheduler_access(to: QuestionTarget) -> AsyncIterator[tuple[ServerAcce
         await transport.close()
 
 
-async def _leader_of(
+async def leader_of(
     to: QuestionTarget, transport: HttpTransport, server: str
 ) -> tuple[LeaderAddress, str]:
-    """Return the leader, and its Lease; none is an error."""
+    """Return the leader, and its Lease.
+
+    Parameters
+    ----------
+    to
+        May name the Lease.
+    transport
+        The way to the API server.
+    server
+        The API server in words.
+
+    Raises
+    ------
+    MoorageError
+        No pod of moorage holds a Lease that is looked at.
+    """
     leases = _leases(to)
     try:
         leader = await find_leader(transport, leases)

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from moorage.dashboard.doors import Door
 from moorage.dashboard.sessions import Session, Sessions
 
 LOGIN: Final = "/login"
@@ -31,10 +32,6 @@ HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_NO_COOKIE: Final = (
-    "This page opens with a login link, which works once.\n"
-    "The program that serves the page prints the link, and the next one when it was used.\n"
-)
 
 
 class Guard:
@@ -47,10 +44,13 @@ class Guard:
     hosts
         The names by which the page may be called, without a port; empty for any, where the page is
         not served on loopback.
+    door
+        What somebody sees who has not logged in.
     """
 
-    def __init__(self, sessions: Sessions, hosts: Sequence[str]) -> None:
+    def __init__(self, sessions: Sessions, hosts: Sequence[str], door: Door) -> None:
         self._sessions = sessions
+        self._door = door
         self._hosts = frozenset(hosts)
 
     def middleware(self) -> Middleware:
@@ -86,16 +86,28 @@ class Guard:
         origin = request.headers.get("Origin")
         if origin is not None and _authority_of(origin) != request.host:
             return _refused(403, "Calls from other pages are not answered.\n")
-        if request.path == LOGIN and request.method == "GET":
-            return None
+        if request.path == LOGIN:
+            # A form of another page may not log a browser in: it would see another user's view.
+            return None if request.method == "GET" or origin is not None else _no_origin()
         session = self.session(request)
+        if session is None and self._door.has_form and request.method == "GET" and shows(request):
+            return web.Response(status=303, headers={"Location": LOGIN})
         if session is None:
-            return _refused(401, _NO_COOKIE)
+            return _refused(401, self._door.closed_text)
         if request.method != "GET":
             given = request.headers.get(CSRF_HEADER, "")
             if origin is None or given != session.csrf:
-                return _refused(403, "The call does not come from the page.\n")
+                return _no_origin()
         return None
+
+
+def _no_origin() -> web.Response:
+    return _refused(403, "The call does not come from the page.\n")
+
+
+def shows(request: web.Request) -> bool:
+    """Whether a call is for the page itself, and not for what the page loads."""
+    return not request.path.startswith(("/static/", "/page/", "/moorage/"))
 
 
 def cookie_name(request: web.Request) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from html import escape
 from typing import Final
 
 import msgspec
@@ -17,11 +18,12 @@ from moorage.base.malformed_calls import log_malformed_calls_shortly
 from moorage.base.served_calls import TimedRunner, whole_body
 from moorage.base.version import __version__
 from moorage.dashboard.acts import Acts
-from moorage.dashboard.feed import Feed
+from moorage.dashboard.doors import Door, LoginError
 from moorage.dashboard.files import INDEX, page_files
 from moorage.dashboard.guard import HEADERS, LOGIN, Guard, cookie_name
-from moorage.dashboard.sessions import Sessions
-from moorage.dashboard.source import Answered, Source
+from moorage.dashboard.sessions import Session, Sessions
+from moorage.dashboard.source import Answered
+from moorage.dashboard.view import View
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _VIEWS: Final = (*("cluster", "queue", "pod", "decisions", "groups", "what-if", "plugins", "time"),)
@@ -69,36 +71,27 @@ class PageServer:
     ----------
     plan
         What it is about, and where.
-    source
-        Answers the questions.
+    door
+        Lets viewers in.
     acts
         The changes that the page of a sandbox offers; None for any other cluster.
     clock
         Real time.
-    on_link
-        Told each login link: the first, and another whenever one was used.
     """
 
     def __init__(
-        self,
-        plan: PagePlan,
-        source: Source,
-        *,
-        clock: Clock,
-        on_link: Callable[[str], None],
-        acts: Acts | None = None,
+        self, plan: PagePlan, door: Door, *, clock: Clock, acts: Acts | None = None
     ) -> None:
         self._plan = plan
-        self._source = source
+        self._door = door
         self._acts = acts
-        self._feed = Feed(source, clock)
         self._files = page_files()
         self._tasks = TaskOwner()
         self._runner: web.AppRunner | None = None
-        self._sessions = Sessions(clock, lambda token: on_link(f"{self.url}{LOGIN}?token={token}"))
-        self._guard = Guard(self._sessions, LOOPBACK if plan.is_local else ())
+        self._sessions = Sessions(clock, self._ended)
+        self._guard = Guard(self._sessions, LOOPBACK if plan.is_local else (), door)
         self.url = ""
-        """The address, once started; without a login link it answers nothing."""
+        """The address, once started; it answers nothing to whoever has not logged in."""
 
     async def start(self) -> None:
         """Listen.
@@ -128,23 +121,23 @@ class PageServer:
         scheme, port = "http" if plan.tls is None else "https", runner.addresses[0][1]
         host = f"[{plan.address}]" if ":" in plan.address else plan.address
         self.url = f"{scheme}://{host}:{port}"
-        self._sessions.renew_token()
-        self._tasks.spawn(self._feed.run(), name="look for the page")
-        self._tasks.spawn(self._feed.beat(), name="signs of life of the page")
+        self._door.start()
 
     async def close(self) -> None:
         """Stop listening; idempotent."""
-        await self._tasks.cancel_all()
         runner, self._runner = self._runner, None
         if runner is not None:
             await runner.cleanup()
+        await self._tasks.cancel_all()
+        await self._door.close()
 
     def _routes(self) -> Sequence[web.RouteDef]:
         shown = [web.get(f"/{view}{{rest:(/.*)?}}", self._index) for view in _VIEWS]
         return [
             web.get("/", self._index),
             *shown,
-            web.get(LOGIN, self._login),
+            web.get(LOGIN, self._login_page),
+            web.post(LOGIN, self._login_form),
             web.get("/static/{path:.+}", self._file),
             web.get("/page/v1/about", self._about),
             web.get("/page/v1/state", self._state),
@@ -157,14 +150,26 @@ class PageServer:
 
     # --- opening the page -----------------------------------------------------------------------
 
-    async def _login(self, request: web.Request) -> web.Response:
-        session = self._sessions.login(request.query.get("token", ""))
-        if session is None:
-            return web.Response(
-                status=401,
-                text="This login link was used, or is another page's. "
-                "The program that serves the page prints the next one.\n",
-            )
+    async def _login_page(self, request: web.Request) -> web.Response:
+        if self._door.has_form:
+            return _form()
+        return await self._entered(request, request.query.get("token", ""))
+
+    async def _login_form(self, request: web.Request) -> web.Response:
+        if not self._door.has_form:
+            return web.Response(status=405, text="This page opens with a login link.\n")
+        fields = await request.post()
+        return await self._entered(request, str(fields.get("token", "")).strip())
+
+    async def _entered(self, request: web.Request, token: str) -> web.Response:
+        """Begin a session for whoever has a token that opens something."""
+        try:
+            view = await self._door.view(token)
+        except LoginError as error:
+            return self._refused_login(401, str(error))
+        except MoorageError as error:
+            return self._refused_login(502, str(error))
+        session = self._sessions.begin(view)
         # A page and not a redirect: the cookie is not sent along a redirect from another site.
         body = (
             '<!doctype html><html lang="en"><meta charset="utf-8"><title>moorage</title>'
@@ -180,6 +185,19 @@ class PageServer:
             secure=self._plan.tls is not None,
         )
         return answer
+
+    def _refused_login(self, status: int, reason: str) -> web.Response:
+        if self._door.has_form:
+            return _form(status, reason)
+        return web.Response(status=status, text=f"{reason}\n")
+
+    def _ended(self, session: Session) -> None:
+        self._tasks.spawn(self._door.leave(session.view), name="end what a viewer saw")
+
+    def _view(self, request: web.Request) -> View:
+        session = self._guard.session(request)
+        assert session is not None, "the guard lets nobody else in"
+        return session.view
 
     async def _index(self, request: web.Request) -> web.Response:
         del request
@@ -217,8 +235,7 @@ class PageServer:
         return web.Response(body=msgspec.json.encode(about), content_type=_JSON)
 
     async def _state(self, request: web.Request) -> web.Response:
-        del request
-        return web.Response(body=await self._feed.whole(), content_type=_JSON)
+        return web.Response(body=await self._view(request).feed.whole(), content_type=_JSON)
 
     async def _changes(self, request: web.Request) -> web.StreamResponse:
         """Send each change as it comes, until the viewer goes."""
@@ -229,14 +246,15 @@ class PageServer:
         # The middleware sees the stream when it is over, which is too late for its headers.
         stream.headers.update(HEADERS)
         await stream.prepare(request)
-        with self._feed.viewer(), contextlib.suppress(ConnectionError):
+        feed = self._view(request).feed
+        with feed.viewer(), contextlib.suppress(ConnectionError):
             while True:
-                changes = await self._feed.after(version)
+                changes = await feed.after(version)
                 if changes is None:
                     await stream.write(b"event: anew\ndata: {}\n\n")
                     return stream
                 if not changes:
-                    await stream.write(b"event: time\ndata: %s\n\n" % self._feed.time.encode())
+                    await stream.write(b"event: time\ndata: %s\n\n" % feed.time.encode())
                 for change in changes:
                     version += 1
                     await stream.write(b"id: %d\ndata: %s\n\n" % (version, change))
@@ -245,7 +263,8 @@ class PageServer:
     async def _answer_question(self, request: web.Request) -> web.Response:
         path = f"/{request.match_info['question']}"
         try:
-            answered = await self._source.ask(path, dict(request.query), await whole_body(request))
+            source = self._view(request).source
+            answered = await source.ask(path, dict(request.query), await whole_body(request))
         except MoorageError as error:
             answered = _status(502, str(error))
         return _response(answered)
@@ -260,6 +279,27 @@ class PageServer:
             return _response(_status(400, str(error)))
         except MoorageError as error:
             return _response(_status(502, str(error)))
+
+
+def login_link(page: PageServer, token: str) -> str:
+    """Return the link by which a token of `LinkDoor` opens a page that has started."""
+    return f"{page.url}{LOGIN}?token={token}"
+
+
+def _form(status: int = 200, reason: str = "") -> web.Response:
+    """Return the page with the form for a token, and the reason why the last one opened nothing."""
+    refusal = f'<p role="alert">{escape(reason)}</p>' if reason else ""
+    body = (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>moorage</title>'
+        '<meta name="viewport" content="width=device-width">'
+        f"<h1>moorage</h1>{refusal}"
+        f'<form method="post" action="{LOGIN}"><p><label>Token of the cluster '
+        '<input name="token" type="password" autocomplete="off" required autofocus></label> '
+        "<button>Log in</button></p></form>"
+        "<p><code>kubectl create token SERVICEACCOUNT</code> prints one. The page shows what its "
+        "user may see, for twelve hours at most.</p></html>"
+    )
+    return web.Response(status=status, text=body, content_type="text/html")
 
 
 def _response(answered: Answered) -> web.Response:

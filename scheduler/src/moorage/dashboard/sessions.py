@@ -1,8 +1,7 @@
-"""The sessions of viewers: login links that work once, and the cookies they are exchanged for."""
+"""The sessions of viewers: the cookies that a login is exchanged for."""
 
 from __future__ import annotations
 
-import hmac
 import secrets
 from collections.abc import Callable
 from typing import Final
@@ -10,18 +9,21 @@ from typing import Final
 import msgspec
 
 from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.dashboard.view import View
 
-_TOKEN_BYTES: Final = 32
+_KEY_BYTES: Final = 32
 _SESSIONS_MAX: Final = 64
 """The oldest session ends where there would be more; a guess."""
 _LIFE_NS: Final = 12 * 3600 * NS_PER_SECOND
 
 
-class Session(msgspec.Struct, frozen=True):
-    """A browser that came with a login link.
+class Session(msgspec.Struct, frozen=True, eq=False):
+    """A browser that has logged in.
 
     Parameters
     ----------
+    view
+        What it sees.
     key
         The value of its cookie.
     csrf
@@ -30,57 +32,54 @@ class Session(msgspec.Struct, frozen=True):
         When it ends, monotonic nanoseconds.
     """
 
+    view: View
     key: str
     csrf: str
     until_ns: int
 
 
 class Sessions:
-    """The login link that is open, and the sessions.
+    """The sessions that have not ended.
 
     Parameters
     ----------
     clock
         Ends sessions after twelve hours.
-    on_token
-        Told each new login token: the first at once, another whenever one was used.
+    on_end
+        Called with each session that ends.
     """
 
-    def __init__(self, clock: Clock, on_token: Callable[[str], None]) -> None:
+    def __init__(self, clock: Clock, on_end: Callable[[Session], None]) -> None:
         self._clock = clock
-        self._on_token = on_token
+        self._on_end = on_end
         self._sessions: dict[str, Session] = {}
-        self._token = ""
 
-    def renew_token(self) -> None:
-        """Make the login token that is valid from now on, in place of the one before."""
+    def begin(self, view: View) -> Session:
+        """Return a new session of a view."""
+        for key in list(self._sessions):
+            self.find(key)
+        while len(self._sessions) >= _SESSIONS_MAX:
+            self.end(next(iter(self._sessions)))
         # Not from a stream of `base.rng`: a seed that is printed must not open the page.
-        self._token = secrets.token_urlsafe(_TOKEN_BYTES)
-        self._on_token(self._token)
-
-    def login(self, token: str) -> Session | None:
-        """Exchange a login token for a session; None for any other text. A token works once."""
-        if not self._token or not _equal(token, self._token):
-            return None
         session = Session(
-            secrets.token_urlsafe(_TOKEN_BYTES),
-            secrets.token_urlsafe(_TOKEN_BYTES),
+            view,
+            secrets.token_urlsafe(_KEY_BYTES),
+            secrets.token_urlsafe(_KEY_BYTES),
             self._clock.monotonic_ns() + _LIFE_NS,
         )
-        while len(self._sessions) >= _SESSIONS_MAX:
-            del self._sessions[next(iter(self._sessions))]
         self._sessions[session.key] = session
-        self.renew_token()
         return session
 
     def find(self, key: str) -> Session | None:
         """Return the session of a cookie's value; None where there is none, or it has ended."""
-        found = self._sessions.get(key)
-        if found is not None and self._clock.monotonic_ns() >= found.until_ns:
-            del self._sessions[key]
+        session = self._sessions.get(key)
+        if session is not None and self._clock.monotonic_ns() >= session.until_ns:
+            self.end(key)
             return None
-        return found
+        return session
 
-
-def _equal(token: str, wanted: str) -> bool:
-    return hmac.compare_digest(token.encode(), wanted.encode())
+    def end(self, key: str) -> None:
+        """End the session of a cookie's value; one that has ended is no error."""
+        session = self._sessions.pop(key, None)
+        if session is not None:
+            self._on_end(session)

@@ -23,8 +23,10 @@ from moorage.client.kubeconfig import find_access
 from moorage.client.transport import Transport
 from moorage.client.writes import Client
 from moorage.dashboard.acts import Acts
-from moorage.dashboard.server import LOOPBACK, PagePlan, PageServer
+from moorage.dashboard.doors import LinkDoor, OpenSource, TokenDoor
+from moorage.dashboard.server import LOOPBACK, PagePlan, PageServer, login_link
 from moorage.dashboard.source import Source
+from moorage.dashboard.view import View
 from moorage.service.health import BodyPage
 from moorage.service.scheduler import Scheduler
 from moorage.service.serving.tls import Pair, load_pair
@@ -89,7 +91,7 @@ async def serve_page(
     acts: Acts | None = None,
     on_page: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve a page until cancelled.
+    """Serve a page, behind login links that work once, until cancelled.
 
     Parameters
     ----------
@@ -107,9 +109,37 @@ async def serve_page(
     UsageError
         The address cannot be used.
     """
-    # The page lives in real time, however fast the time of a sandbox is.
-    page = PageServer(plan, source, clock=SystemClock(), acts=acts, on_link=on_page or _note_link)
+    clock = SystemClock()  # the page lives in real time, however fast the time of a sandbox is
+    on_link = on_page or _note_link
+    door = LinkDoor(View(source, clock), lambda token: on_link(login_link(page, token)))
+    page = PageServer(plan, door, clock=clock, acts=acts)
     async with _started(page):
+        await asyncio.Event().wait()
+
+
+async def serve_to_viewers(
+    plan: PagePlan, open_source: OpenSource, *, on_page: Callable[[str], None]
+) -> None:
+    """Serve a page to whoever has a token of the cluster, until cancelled.
+
+    Parameters
+    ----------
+    plan
+        What the page is about, and where it is served.
+    open_source
+        Opens the source that answers with the rights of a token.
+    on_page
+        Called with the address of the page.
+
+    Raises
+    ------
+    UsageError
+        The address cannot be used.
+    """
+    clock = SystemClock()
+    page = PageServer(plan, TokenDoor(open_source, clock), clock=clock)
+    async with _started(page):
+        on_page(page.url)
         await asyncio.Event().wait()
 
 
