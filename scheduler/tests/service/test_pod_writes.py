@@ -305,6 +305,27 @@ async def test_settled_waits_for_every_write_so_far() -> None:
     assert waiting.done()
 
 
+@pytest.mark.parametrize("first_is_lost", [False, True])
+async def test_reports_end_with_those_that_begin_while_they_end(first_is_lost: bool) -> None:
+    slow = Slow()
+    world = Writing(slow)
+    world.writes.report_status(pod("p"), None, nominated="n1")
+    ending = world.tasks.spawn(world.writes.end_reports("uid-p"), name="end reports")
+    await world.settle()
+    world.writes.report_status(pod("p"), None, nominated="n2")
+    if first_is_lost:
+        slow.waiting[0].set_exception(TransportError("timed out"))
+    else:
+        slow.waiting[0].set_result(OK)
+    await world.settle()
+    assert not ending.done(), "a binding would overtake the second report"
+    slow.waiting[1].set_result(OK)
+    await world.settle()
+    assert ending.done()
+    assert not world.writes.busy("uid-p")
+    await world.tasks.cancel_all()
+
+
 async def test_a_write_that_breaks_does_not_stop_the_next_one() -> None:
     broken: list[str] = []
     world = Writing(ScriptedTransport(OK))

@@ -107,10 +107,11 @@ class PodWrites:
             await asyncio.wait([last])
 
     async def end_reports(self, uid: str) -> None:
-        """Wait as `settled`, and give up what was to be sent again."""
-        await self.settled(uid)
-        if self._unsent.pop(uid, None) is not None:
-            self._overlay.pop(uid, None)
+        """Give up what is to be sent again, and wait until no write about a pod is under way."""
+        while self.busy(uid):
+            if self._unsent.pop(uid, None) is not None:
+                self._overlay.pop(uid, None)
+            await self.settled(uid)
 
     def status_in_hand(self, pod: Pod) -> PodStatus:
         """Return the pod's status, with the written changes that the watch has not shown yet."""
