@@ -72,6 +72,13 @@ NOMINATIONS: Final[tuple[Deviation, ...]] = (
         why="a group that has lost a place would wait for room that it cannot use",
     ),
     Deviation(
+        subject="A status of a pod that could not be written",
+        upstream="is written by the next attempt, if there is one",
+        here="is written again after 1 s, 2 s, up to 60 s, with the pod's uid as a condition, "
+        "until the server takes it or the pod is bound or gone",
+        why="a pod that a gate holds back kept a nomination that was withdrawn",
+    ),
+    Deviation(
         subject="Nominations of a pod group that preempts as a whole",
         upstream="v1.36 nominates no member (kubernetes#138967, in 1.37)",
         here="each member is nominated to its place after the evictions",
