@@ -118,8 +118,8 @@ def resources_in_use(nodes: Sequence[Node], pods: Sequence[Pod]) -> list[str]:
     """Return cpu, memory and every extended resource that a bound pod takes of its node."""
     by_name = {node.name: node for node in nodes}
     bound = [pod for pod in pods if pod.spec.node_name]
-    asked = {name for pod in bound for name in node_requests(pod, by_name.get(pod.spec.node_name))}
-    return ["cpu", "memory", *sorted(name for name in asked if "/" in name)]
+    names = {name for pod in bound for name in node_requests(pod, by_name.get(pod.spec.node_name))}
+    return ["cpu", "memory", *sorted(name for name in names if "/" in name)]
 
 
 def draw(columns: Sequence[Sequence[Panel]], path: Path) -> None:

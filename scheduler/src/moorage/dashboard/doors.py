@@ -139,7 +139,7 @@ class TokenDoor:
         self._open_source = open_source
         self._clock = clock
         self._turns = asyncio.Semaphore(_LOGINS_MAX)
-        self._views: dict[int, View] = {}
+        self._views: dict[View, None] = {}
 
     def start(self) -> None:
         """Do nothing: each view begins with its viewer."""
@@ -152,18 +152,18 @@ class TokenDoor:
             source = await stack.enter_async_context(self._open_source(token))
             await _check_answers(source)
             view = View(source, self._clock, stack.pop_all().aclose)
-        self._views[id(view)] = view
+        self._views[view] = None
         view.start()
         return view
 
     async def leave(self, view: View) -> None:
         """End the view."""
-        if self._views.pop(id(view), None) is not None:
-            await view.close()
+        self._views.pop(view, None)
+        await view.close()
 
     async def close(self) -> None:
         """End every view."""
-        for view in list(self._views.values()):
+        for view in list(self._views):
             await self.leave(view)
 
 

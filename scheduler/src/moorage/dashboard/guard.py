@@ -88,24 +88,29 @@ class Guard:
             return _refused(403, "Calls from other pages are not answered.\n")
         if request.path == LOGIN:
             # A form of another page may not log a browser in: it would see another user's view.
-            return None if request.method == "GET" or origin is not None else _no_origin()
+            return None if request.method == "GET" or origin is not None else _not_from_page()
         session = self.session(request)
-        if session is None and self._door.has_form and request.method == "GET" and shows(request):
+        if (
+            session is None
+            and self._door.has_form
+            and request.method == "GET"
+            and _is_view(request)
+        ):
             return web.Response(status=303, headers={"Location": LOGIN})
         if session is None:
             return _refused(401, self._door.closed_text)
         if request.method != "GET":
             given = request.headers.get(CSRF_HEADER, "")
             if origin is None or given != session.csrf:
-                return _no_origin()
+                return _not_from_page()
         return None
 
 
-def _no_origin() -> web.Response:
+def _not_from_page() -> web.Response:
     return _refused(403, "The call does not come from the page.\n")
 
 
-def shows(request: web.Request) -> bool:
+def _is_view(request: web.Request) -> bool:
     """Whether a call is for the page itself, and not for what the page loads."""
     return not request.path.startswith(("/static/", "/page/", "/moorage/"))
 

@@ -88,7 +88,7 @@ class PageServer:
         self._files = page_files()
         self._tasks = TaskOwner()
         self._runner: web.AppRunner | None = None
-        self._sessions = Sessions(clock, self._ended)
+        self._sessions = Sessions(clock, self._end_view)
         self._guard = Guard(self._sessions, LOOPBACK if plan.is_local else (), door)
         self.url = ""
         """The address, once started; it answers nothing to whoever has not logged in."""
@@ -153,15 +153,15 @@ class PageServer:
     async def _login_page(self, request: web.Request) -> web.Response:
         if self._door.has_form:
             return _form()
-        return await self._entered(request, request.query.get("token", ""))
+        return await self._login_answer(request, request.query.get("token", ""))
 
     async def _login_form(self, request: web.Request) -> web.Response:
         if not self._door.has_form:
             return web.Response(status=405, text="This page opens with a login link.\n")
         fields = await request.post()
-        return await self._entered(request, str(fields.get("token", "")).strip())
+        return await self._login_answer(request, str(fields.get("token", "")).strip())
 
-    async def _entered(self, request: web.Request, token: str) -> web.Response:
+    async def _login_answer(self, request: web.Request, token: str) -> web.Response:
         """Begin a session for whoever has a token that opens something."""
         try:
             view = await self._door.view(token)
@@ -191,7 +191,7 @@ class PageServer:
             return _form(status, reason)
         return web.Response(status=status, text=f"{reason}\n")
 
-    def _ended(self, session: Session) -> None:
+    def _end_view(self, session: Session) -> None:
         self._tasks.spawn(self._door.leave(session.view), name="end what a viewer saw")
 
     def _view(self, request: web.Request) -> View:

@@ -1,4 +1,4 @@
-"""What a login shows: the source that answers its questions, and the feed of what changed."""
+"""The view of a login: the source that answers its questions, and the feed of the changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class View:
     clock
         Real time.
     on_close
-        Closes what the source reads from.
+        Closes what the source reads from; idempotent.
     """
 
     def __init__(
@@ -43,5 +43,4 @@ class View:
     async def close(self) -> None:
         """End the feed, and close what the source reads from; idempotent."""
         await self._tasks.cancel_all()
-        on_close, self._on_close = self._on_close, _nothing
-        await on_close()
+        await self._on_close()

@@ -233,9 +233,9 @@ def _explain_fitting(
         explanation = _explanation(core, pod, Where.REJECTED, text, code)
         if not effort.suggestions:
             return explanation
-        found = (*group_changes(group), *room_for_group(group, inquiry))
+        changes = (*group_changes(group), *room_for_group(group, inquiry))
         return msgspec.structs.replace(
-            explanation, suggestions=tuple(each.suggestion for each in found)
+            explanation, suggestions=tuple(each.suggestion for each in changes)
         )
     # 3. The pod only waits for its turn in the queue, or for extenders.
     position, notes = fitting(core, pod, feasible)

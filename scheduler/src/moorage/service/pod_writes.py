@@ -78,7 +78,7 @@ class PodWrites:
         # The status a server has by its last answer, until the watch shows it. A patch tells only
         # what differs from it, so no patch counts on an earlier one that failed.
         self._written: dict[str, PodStatus] = {}
-        # What patches that failed were to change, until a patch with it is taken.
+        # The changes of patches that failed, until a patch with them is taken.
         self._unsent: dict[str, _Unsent] = {}
         # For pods with running writes: the versions that the watch showed, oldest first, and the
         # version that the last patch made. The watch is often faster than the reply, and may show
@@ -264,7 +264,7 @@ class _Change(msgspec.Struct, frozen=True):
 
 
 class _Unsent(msgspec.Struct, eq=False):
-    """What a patch that failed was to change, with the patches that failed since."""
+    """The change of a patch that failed, with those of the patches that failed since."""
 
     change: _Change
 

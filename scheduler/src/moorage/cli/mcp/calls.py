@@ -25,7 +25,7 @@ _COLUMNS: Final = "120"
 
 
 class CallAnswer(msgspec.Struct, frozen=True):
-    """What a call says.
+    """The answer of a call.
 
     Parameters
     ----------
@@ -82,12 +82,12 @@ async def run(invocation: Invocation, *, seconds: float = _SECONDS_MAX) -> CallA
 
 async def _read(stream: asyncio.StreamReader | None) -> str:
     assert stream is not None, "a pipe"
-    parts: list[bytes] = []
+    text = bytearray()
     while part := await stream.read(1 << 16):
-        parts.append(part)
-        if sum(map(len, parts)) > _READ_BYTES_MAX:
+        text += part
+        if len(text) > _READ_BYTES_MAX:
             raise MoorageError(f"the answer has more than {_READ_BYTES_MAX} bytes: ask for less")
-    return b"".join(parts).decode("utf-8", "replace").rstrip("\n")
+    return text.decode("utf-8", "replace").rstrip("\n")
 
 
 async def _write(stream: asyncio.StreamWriter | None, invocation: Invocation) -> None:

@@ -62,7 +62,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Invocation(msgspec.Struct, frozen=True):
-    """What a call runs.
+    """The command line of a call, and its input.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def input_schema(tool: Tool, root: click.Command) -> dict[str, Any]:
 def invocation(
     tool: Tool, fields: Mapping[str, Any], root: click.Command, target: Sequence[str]
 ) -> Invocation:
-    """Return what a call runs.
+    """Return the command line of a call, and its input.
 
     Parameters
     ----------

@@ -40,9 +40,9 @@ def _smaller_minimum(group: Together) -> Iterator[RankedSuggestion]:
     node = _place_with_minimum(group, there, minimum)
     while node and too_many - minimum > 1:
         middle = (minimum + too_many) // 2
-        found = _place_with_minimum(group, there, middle)
-        if found:
-            node, minimum = found, middle
+        place = _place_with_minimum(group, there, middle)
+        if place:
+            node, minimum = place, middle
         else:
             too_many = middle
     if node:

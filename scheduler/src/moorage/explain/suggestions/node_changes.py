@@ -110,7 +110,7 @@ def node_changes(inquiry: Inquiry) -> Iterator[NodeChange]:
     for node in _nearest(inquiry, Subject.NODE_AFFINITY):
         labels = _missing_labels(pod, node.metadata.labels)
         if labels:
-            yield _labelled(node, labels)
+            yield _label_change(node, labels)
     for node in _nearest(inquiry, Subject.TAINTS):
         rejecting = [
             each
@@ -118,7 +118,7 @@ def node_changes(inquiry: Inquiry) -> Iterator[NodeChange]:
             if each.effect in SCHEDULING_EFFECTS and not tolerated(each, pod.spec.tolerations)
         ]
         if rejecting and not any(map(condition_of, rejecting)):
-            yield _untainted(node, rejecting[0])
+            yield _taint_change(node, rejecting[0])
 
 
 @contextmanager
@@ -158,7 +158,7 @@ def _taints_without(node: Node, gone: Sequence[Taint]) -> dict[str, Any]:
     return {"taints": [to_dict(each) for each in node.spec.taints if each not in gone]}
 
 
-def _untainted(node: Node, taint: Taint) -> NodeChange:
+def _taint_change(node: Node, taint: Taint) -> NodeChange:
     text = taint_text(taint)
     return NodeChange(
         "taint",
@@ -173,7 +173,7 @@ def _untainted(node: Node, taint: Taint) -> NodeChange:
 # --- labels ---------------------------------------------------------------------------------------
 
 
-def _labelled(node: Node, labels: Mapping[str, str | None]) -> NodeChange:
+def _label_change(node: Node, labels: Mapping[str, str | None]) -> NodeChange:
     added = [f"{key}={value}" for key, value in labels.items() if value is not None]
     removed = [key for key, value in labels.items() if value is None]
     parts = [f"label node {node.name} {listed(added)}"] if added else []

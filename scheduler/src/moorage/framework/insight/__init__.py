@@ -1,4 +1,4 @@
-"""What plugins contribute to answers for people, and to no decision.
+"""Contributions of plugins to answers for people; no decision reads them.
 
 - `relaxations`: changes of a pod that ask less of a plugin.
 - `held_devices`: the devices that bound pods hold.
