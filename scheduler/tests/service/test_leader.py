@@ -52,6 +52,7 @@ class Line(InProcessTransport):
     cut = False
     silent = False
     watching = True
+    writing = True
     lost_answers = 0
     write_seconds = 0.0
     """Time from the server's taking of a write until its answer."""
@@ -66,6 +67,8 @@ class Line(InProcessTransport):
             raise TransportError("cut off")
         if self.silent:
             await aio.sleep(3600)
+        if call.method != "GET" and not self.writing:
+            raise TransportError("the write was lost")
         answer = await super().request(call)
         if call.method != "GET":
             await aio.sleep(self.write_seconds)
@@ -508,6 +511,25 @@ def test_a_lease_changed_meanwhile_is_not_released() -> None:
         await election.edit(holderIdentity="thief")
         await one.end()
         assert (await election.lease())["holderIdentity"] == "thief"
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    "written", [pytest.param(True, id="deleted"), pytest.param(False, id="never written")]
+)
+def test_a_lease_that_is_not_there_is_released_without_a_warning(
+    caplog: pytest.LogCaptureFixture, written: bool
+) -> None:
+    async def scenario(election: Election) -> None:
+        one = election.join("one")
+        one.line.writing = written
+        await aio.sleep(1)
+        if written:
+            await election.admin.delete(LEASES, "kube-scheduler", namespace="kube-system")
+        caplog.clear()
+        await one.end()
+        assert [each.getMessage() for each in caplog.records if each.levelname == "WARNING"] == []
 
     play(scenario)
 

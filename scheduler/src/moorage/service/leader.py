@@ -247,7 +247,8 @@ class Elector:
     async def release(self) -> None:
         """Give the lease up, if we hold it, so that another replica need not wait for its end.
 
-        We may hold it without knowing, where the answer to our write has not come.
+        We may hold it without knowing, where the answer to our write has not come. A lease that
+        is not there is held by nobody: our write was cut off, or the lease was deleted.
         """
         if not self._write_sent:
             return
@@ -258,6 +259,8 @@ class Elector:
         try:
             async with asyncio.timeout(min(self._rule.call_seconds, _RELEASE_SECONDS_MAX)):
                 await self._give_up()
+        except NotFoundError:
+            _log.info("lease %s does not exist: there is nothing to release", self.lease)
         except (MoorageError, TimeoutError) as problem:
             _log.warning("failed to release the lease: %s", _why(problem))
 
