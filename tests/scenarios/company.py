@@ -60,13 +60,14 @@ class Company:
         began = self.cluster.seconds
 
         def running() -> int:
-            names = (key.partition("/")[2] for key in self.cluster.placements())
+            # Fields that selectors know: all pods are looked at each time `until` looks.
             return sum(
-                self.cluster.phase_of(name) == "Running"
-                for name in names
-                if name.startswith(prefix)
+                record.fields.get("status.phase") == "Running"
+                for record in pods.records()
+                if record.key[1].startswith(prefix)
             )
 
+        pods = self.cluster.server.store.shelf("pods")
         await self.cluster.until(lambda: running() == count, seconds=seconds)
         return self.cluster.seconds - began
 
