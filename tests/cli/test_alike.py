@@ -33,6 +33,7 @@ NO_REPORT = {
     "moorage logs": "prints a log",
     "moorage mcp": "answers an agent until its input ends",
     "moorage nodes": "plays nodes until told to end",
+    "moorage report": "writes a page",
     "moorage run": "schedules until told to end",
     "moorage scale auto": "adds and removes nodes until told to end",
     "moorage uncordon": "says what it did",

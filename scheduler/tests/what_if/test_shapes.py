@@ -10,7 +10,7 @@ import pytest
 
 from moorage.api.node import Node
 from moorage.base.clock import ManualClock
-from moorage.cli.capacity.text import report
+from moorage.cli.capacity.text import CapacityReport, report
 from moorage.cli.rows.text import Shown
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
@@ -89,6 +89,10 @@ OLD_VOLUME = {
 }
 
 
+def as_reported(capacity: Capacity) -> CapacityReport:
+    return CapacityReport(**msgspec.structs.asdict(capacity), question="", source="")
+
+
 @pytest.mark.parametrize(
     ("items", "config", "shapes"),
     [
@@ -158,8 +162,7 @@ def test_shapes_of_one_size_say_what_differs() -> None:
     found = answered(world(*waiting))
     assert [need.differs for need in found.needs] == [{ZONE: f"z{each}"} for each in range(3)]
     assert [(row.pods, row.reason) for row in found.waiting] == [(2, "InsufficientCPU")]
-    fields = {"room": None, "needs": found.needs, "leftOut": (), "limit": "", "source": ""}
-    text = report({**fields, "waiting": found.waiting}, Shown())
+    text = report(as_reported(found), Shown())
     assert "nodes like n00 (cpu=4, memory=8Gi, zone=z0) place none:" in text.splitlines()
     assert max(map(len, text.splitlines())) <= 80
 
@@ -195,14 +198,8 @@ def test_shapes_that_the_time_does_not_suffice_for_are_left_out(seconds: int) ->
 
 
 def test_what_was_left_out_is_shown() -> None:
-    found = {
-        "room": None,
-        "needs": (),
-        "leftOut": tuple(f"n{each}" for each in range(7)),
-        "limit": "the limit of 120 s was reached",
-        "source": "",
-        "waiting": (),
-    }
+    left_out = tuple(f"n{each}" for each in range(7))
+    found = as_reported(Capacity(left_out=left_out, limit="the limit of 120 s was reached"))
     assert report(found, None) == (
         "7 shapes of nodes were left out, because the limit of 120 s was reached: "
         "like n0, n1, n2, n3, n4 and 2 more\n"

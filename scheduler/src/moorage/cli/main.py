@@ -26,6 +26,7 @@ _OWN: Mapping[str, str] = {
     "migrate": "moorage.cli.migrate.command:migrate",
     "queue": "moorage.cli.queue.command:queue",
     "reason": "moorage.cli.reason.command:reason",
+    "report": "moorage.cli.report.command:report",
     "run": "moorage.cli.run.command:run",
     "shadow": "moorage.cli.shadow.command:shadow",
     "version": "moorage.cli.version:version",

@@ -112,6 +112,25 @@ class Columns:
         return _GAP.join(cells).rstrip()
 
 
+class Table(msgspec.Struct, frozen=True):
+    """A table of a report.
+
+    Parameters
+    ----------
+    headings
+        Names of the columns.
+    rows
+        The cells.
+    """
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def lines(self) -> list[str]:
+        """Return the table as lines of text."""
+        return Columns(self.headings).lines(self.rows)
+
+
 def table_headings(table: Mapping[str, Any], *, wide: bool, namespaces: bool) -> list[str]:
     """Return the headings of a server-side table; `wide` shows the columns of lower priority."""
     names = [each["name"] for each in _shown(table["columnDefinitions"], wide=wide)]

@@ -70,7 +70,7 @@ def capacity(
     """Count how many more pods fit, and the nodes that would place the pods that wait."""
     from moorage.base.errors import UsageError
     from moorage.cli.capacity.answer import answer_capacity, body_of, title_of
-    from moorage.cli.capacity.text import report
+    from moorage.cli.capacity.text import CapacityReport, report
     from moorage.cli.render import show
     from moorage.cli.rows.text import Shown, terminal_width
     from moorage.cli.what_if.source import source_of
@@ -81,15 +81,12 @@ def capacity(
     body = body_of(
         like, pod_file or mix, whole=bool(mix), shapes=shapes, namespace=source.chosen_namespace
     )
-    answer, source_text = answer_capacity(source, msgspec.structs.replace(body, most=most))
-    fields = {
-        "asked": title_of(like, pod_file, mix),
-        "room": answer.room,
-        "needs": answer.needs,
-        "leftOut": answer.left_out,
-        "limit": answer.limit,
-        "waiting": answer.waiting,
-        "source": source_text,
-    }
+    body = msgspec.structs.replace(body, most=most)
+    answer, source_text = answer_capacity(source, body)
+    fields = CapacityReport(
+        **msgspec.structs.asdict(answer),
+        question=title_of(like, pod_file, mix),
+        source=source_text,
+    )
     shown = None if output == "wide" else Shown(by, limit, terminal_width())
     show(output, fields, text=lambda: report(fields, shown))

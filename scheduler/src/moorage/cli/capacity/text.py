@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
 
 from moorage.cli.rows.text import Shown, folded_rows, wrapped
 from moorage.service.questions.folding.folds import Fold
@@ -17,7 +19,29 @@ _NO_END: Final = 10_000
 _NAMES_MOST: Final = 5
 
 
-def report(answer: Mapping[str, Any], shown: Shown | None) -> str:
+class CapacityReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The answer of the command.
+
+    Parameters
+    ----------
+    question
+        What is counted, in words; "" for nothing.
+    room, needs, left_out, limit, waiting
+        As of `moorage.what_if.wire.Capacity`.
+    source
+        Where the answer comes from, in words.
+    """
+
+    question: str = msgspec.field(name="asked")
+    room: Room | None
+    needs: tuple[Need, ...]
+    left_out: tuple[str, ...]
+    limit: str
+    waiting: tuple[Fold, ...]
+    source: str
+
+
+def report(answer: CapacityReport, shown: Shown | None) -> str:
     """Return how many pods fit, what binds, and which nodes would place what waits.
 
     Parameters
@@ -26,22 +50,29 @@ def report(answer: Mapping[str, Any], shown: Shown | None) -> str:
         How pods become rows; None for sentences and messages in full.
     """
     parts: list[str] = []
-    if answer["room"] is not None:
-        parts += _sentences(_room(answer["asked"], answer["room"]), shown)
-    if answer["needs"]:
-        parts += [""] * bool(parts) + _needs(answer["needs"], answer["waiting"], shown)
-    parts = parts or ["No pod waits."] * (not answer["leftOut"])
-    if answer["leftOut"]:
+    if answer.room is not None:
+        parts += _sentences(room_sentences(answer.question, answer.room), shown)
+    if answer.needs:
+        parts += [""] * bool(parts) + _needs(answer.needs, answer.waiting, shown)
+    parts = parts or ["No pod waits."] * (not answer.left_out)
+    if answer.left_out:
         parts += [""] * bool(parts)
-        parts += _sentences(_left_out(answer["leftOut"], answer["limit"]), shown)
-    return "\n".join([*parts, "", *wrapped(answer["source"], shown)] if answer["source"] else parts)
+        parts += _sentences(left_out_sentences(answer.left_out, answer.limit), shown)
+    return "\n".join([*parts, "", *wrapped(answer.source, shown)] if answer.source else parts)
 
 
 def _sentences(sentences: Sequence[str], shown: Shown | None) -> list[str]:
     return [line for each in sentences for line in wrapped(each, shown)]
 
 
-def _room(question: str, room: Room) -> list[str]:
+def room_sentences(question: str, room: Room) -> list[str]:
+    """Return how many pods fit, and why the next one does not.
+
+    Parameters
+    ----------
+    question
+        What is counted, in words.
+    """
     more = "at least " if room.reached_most else ""
     what = (
         question.replace("pods", "pod", 1).replace("mixes", "mix", 1) if room.fit == 1 else question
@@ -64,24 +95,30 @@ def _room(question: str, room: Room) -> list[str]:
 
 
 def _needs(needs: Sequence[Need], waiting: Sequence[Fold], shown: Shown | None) -> list[str]:
-    parts = [f"Pods that wait: {needs[0].placed + needs[0].left}"]
+    parts = [waiting_text(needs)]
     parts += _rows(waiting, shown)
     for need in needs:
-        shape = _shape(need)
-        nodes = "1 more node" if need.nodes == 1 else f"{need.nodes} more nodes"
-        placing = "places" if need.nodes == 1 else "place"
-        if not need.left:
-            text = f"{nodes} {shape} {placing} all of them"
-        elif need.placed:
-            ended = need.limit or "further ones place none of the others"
-            text = f"{nodes} {shape} {placing} {need.placed}; {ended}"
-        elif need.limit:
-            text = f"nodes {shape} placed none; {need.limit}"
-        else:
-            text = f"nodes {shape} place none"
-        parts += ["", *wrapped(f"{text}{':' * bool(need.waiting)}", shown)]
+        parts += ["", *wrapped(f"{need_text(need)}{':' * bool(need.waiting)}", shown)]
         parts += _rows(need.waiting, shown)
     return parts
+
+
+def waiting_text(needs: Sequence[Need]) -> str:
+    """Return how many pods wait."""
+    return f"Pods that wait: {needs[0].placed + needs[0].left}"
+
+
+def need_text(need: Need) -> str:
+    """Return how many nodes of a shape place how many of the pods that wait."""
+    shape = _shape(need)
+    nodes = "1 more node" if need.nodes == 1 else f"{need.nodes} more nodes"
+    placing = "places" if need.nodes == 1 else "place"
+    if not need.left:
+        return f"{nodes} {shape} {placing} all of them"
+    if need.placed:
+        ended = need.limit or "further ones place none of the others"
+        return f"{nodes} {shape} {placing} {need.placed}; {ended}"
+    return f"nodes {shape} placed none; {need.limit}" if need.limit else f"nodes {shape} place none"
 
 
 def _rows(rows: Sequence[Fold], shown: Shown | None) -> list[str]:
@@ -101,7 +138,7 @@ def _shape(need: Need) -> str:
     return ", ".join([size_text, *differs])
 
 
-def _left_out(names: Sequence[str], limit: str) -> list[str]:
+def left_out_sentences(names: Sequence[str], limit: str) -> list[str]:
     """Return which shapes were not tried, and why."""
     shown = ", ".join(names[:_NAMES_MOST])
     more = f" and {len(names) - _NAMES_MOST} more" if len(names) > _NAMES_MOST else ""

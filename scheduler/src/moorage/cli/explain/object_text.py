@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from moorage.cli.render import Columns
-from moorage.explain.workloads.answer import ObjectExplanation, ObjectSuggestion, PodCount, Stage
+from moorage.cli.render import Table
+from moorage.explain.workloads.answer import (
+    AmountUse,
+    ObjectExplanation,
+    ObjectSuggestion,
+    PodCount,
+    Stage,
+)
 
 _STATES: Final = {
     Stage.NOT_CREATED: "not created",
@@ -21,25 +27,24 @@ def object_report(explanation: ObjectExplanation, *, wide: bool) -> str:
     wide
         Whether the table says which plugins keep the pods, and names one of them.
     """
-    parts = [f"{_title(explanation)}: {explanation.sentence}"]
+    parts = [f"{object_title(explanation)}: {explanation.sentence}"]
     parts += [f"  {note}" for note in explanation.notes]
     if explanation.counts:
-        parts += ["", *_table(explanation.counts, wide=wide)]
+        parts += ["", *count_table(explanation.counts, wide=wide).lines()]
     if explanation.amounts:
-        rows = [(each.of, each.resource, each.used, each.most, each.note)
-                for each in explanation.amounts]  # fmt: skip
-        parts += ["", *Columns(["of", "resource", "used", "most", "note"]).lines(rows)]
+        parts += ["", *amount_table(explanation.amounts).lines()]
     if explanation.suggestions:
         parts += ["", "Suggestions, each tried by itself:"]
         for index, each in enumerate(explanation.suggestions, start=1):
-            parts += [f"  {index}. {_suggestion(each)}"]
+            parts += [f"  {index}. {object_suggestion_text(each)}"]
             parts += [f"     {each.command}"] if each.command else []
     if explanation.source:
         parts += ["", explanation.source]
     return "\n".join(parts)
 
 
-def _title(explanation: ObjectExplanation) -> str:
+def object_title(explanation: ObjectExplanation) -> str:
+    """Return the object, or the selection of pods, in words."""
     if explanation.type_ == "pods":
         where = f"in {explanation.namespace}" if explanation.namespace else "in all namespaces"
         return f"pods {explanation.name} {where}" if explanation.name else f"pods {where}"
@@ -47,20 +52,28 @@ def _title(explanation: ObjectExplanation) -> str:
     return f"{explanation.type_} {place}"
 
 
-def _table(counts: tuple[PodCount, ...], *, wide: bool) -> list[str]:
+def amount_table(amounts: tuple[AmountUse, ...]) -> Table:
+    """Return the table of bounded amounts."""
+    rows = [(each.of, each.resource, each.used, each.most, each.note) for each in amounts]
+    return Table(("of", "resource", "used", "most", "note"), tuple(rows))
+
+
+def count_table(counts: tuple[PodCount, ...], *, wide: bool) -> Table:
+    """Return the table of pods by state and cause; `wide` is as of `object_report`."""
     headings = ["pods", "state", "why"]
     rows = []
     for each in counts:
         row = [str(each.pods), _STATES.get(each.stage, each.stage.value), each.cause]
         if wide:
             row[2:2] = [", ".join(each.plugins), each.example]
-        rows.append(row)
+        rows.append(tuple(row))
     if wide:
         headings[2:2] = ["plugins", "example"]
-    return Columns(headings).lines(rows)
+    return Table(tuple(headings), tuple(rows))
 
 
-def _suggestion(suggestion: ObjectSuggestion) -> str:
+def object_suggestion_text(suggestion: ObjectSuggestion) -> str:
+    """Return a suggestion, with how many pods it helps."""
     if suggestion.of == 1:
         return suggestion.text
     if suggestion.tried < suggestion.of:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from moorage.cli.render import Columns
+from moorage.cli.render import Table
 from moorage.explain.answer import Explanation, NodeAnswer, Suggestion
 
 
@@ -23,10 +21,11 @@ def report(explanation: Explanation, *, wide: bool) -> str:
     if explanation.suggestions:
         parts += ["", "Suggestions, each tried by itself:"]
         for index, suggestion in enumerate(explanation.suggestions, start=1):
-            parts.append(f"  {index}. {_suggestion_text(suggestion)}")
+            parts.append(f"  {index}. {suggestion_text(suggestion)}")
             parts += [f"     {suggestion.command}"] if suggestion.command else []
     if explanation.nodes:
-        parts += ["", *(_wide(explanation.nodes) if wide else _narrow(explanation.nodes))]
+        table = _wide_table(explanation.nodes) if wide else node_table(explanation.nodes)
+        parts += ["", *table.lines()]
         left_out = explanation.node_count - len(explanation.nodes)
         if left_out:
             parts.append(f"({left_out} more nodes; --all shows them)")
@@ -35,7 +34,8 @@ def report(explanation: Explanation, *, wide: bool) -> str:
     return "\n".join(parts)
 
 
-def _suggestion_text(suggestion: Suggestion) -> str:
+def suggestion_text(suggestion: Suggestion) -> str:
+    """Return a suggestion, with the nodes that would take the pod."""
     if suggestion.kind in {
         "wait",
         "evict",
@@ -53,9 +53,10 @@ def _suggestion_text(suggestion: Suggestion) -> str:
     return f"{suggestion.text}: {suggestion.node} and {more} take it"
 
 
-def _narrow(nodes: tuple[NodeAnswer, ...]) -> Iterator[str]:
-    rows = [(each.node, _score(each), _answers(each)) for each in nodes]
-    yield from Columns(["node", "score", "plugins"]).lines(rows)
+def node_table(nodes: tuple[NodeAnswer, ...]) -> Table:
+    """Return the table of nodes, with the answers of all plugins in one column."""
+    rows = tuple((each.node, _score(each), _answers(each)) for each in nodes)
+    return Table(("node", "score", "plugins"), rows)
 
 
 def _score(answer: NodeAnswer) -> str:
@@ -70,15 +71,15 @@ def _answers(answer: NodeAnswer) -> str:
     return ", ".join(f"{plugin} {score}" for plugin, score in answer.scores.items())
 
 
-def _wide(nodes: tuple[NodeAnswer, ...]) -> Iterator[str]:
-    """Yield the table with a column for each plugin: its score, or its reasons."""
+def _wide_table(nodes: tuple[NodeAnswer, ...]) -> Table:
+    """Return the table with a column for each plugin: its score, or its reasons."""
     plugins = list(dict.fromkeys(name for each in nodes for name in each.rejections))
     scorers = list(dict.fromkeys(name for each in nodes for name in each.scores))
     columns = [*plugins, *(name for name in scorers if name not in plugins)]
-    rows = [
+    rows = tuple(
         (each.node, _score(each), *(_cell(each, plugin) for plugin in columns)) for each in nodes
-    ]
-    yield from Columns(["node", "score", *columns]).lines(rows)
+    )
+    return Table(("node", "score", *columns), rows)
 
 
 def _cell(answer: NodeAnswer, plugin: str) -> str:

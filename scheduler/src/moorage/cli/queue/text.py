@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339
-from moorage.cli.render import Columns
+from moorage.cli.render import Columns, Table
 from moorage.cli.rows.durations import duration
 from moorage.cli.rows.text import cut, fold_lines, rows_left, table_lines
 from moorage.service.questions.answers import QueueAnswer, QueuedGroup, QueuedPod
@@ -87,8 +87,13 @@ def wide_lines(answer: QueueAnswer) -> list[str]:
     if answer.groups:
         if text:
             text.append("")
-        text += Columns(_GROUP_HEADINGS).lines(map(_group_cells, answer.groups))
+        text += group_table(answer.groups).lines()
     return text
+
+
+def group_table(groups: Sequence[QueuedGroup]) -> Table:
+    """Return the table of pod groups with all columns."""
+    return Table(_GROUP_HEADINGS, tuple(map(_group_cells, groups)))
 
 
 def folded_remarks(answer: QueueAnswer, shown: Folded, namespace: str) -> Iterator[str]:
@@ -173,7 +178,7 @@ def _why(pod: QueuedPod) -> str:
     return pod.message or plugins
 
 
-def _group_cells(group: QueuedGroup) -> list[str]:
+def _group_cells(group: QueuedGroup) -> tuple[str, ...]:
     numbers: Sequence[int] = (
         group.members,
         group.placed,
@@ -182,4 +187,4 @@ def _group_cells(group: QueuedGroup) -> list[str]:
         group.at_permit,
     )
     minimum = "?" if group.minimum is None else str(group.minimum)
-    return [group.namespace, group.name, minimum, *map(str, numbers), group.message]
+    return (group.namespace, group.name, minimum, *map(str, numbers), group.message)

@@ -101,8 +101,8 @@ def fold_lines(
     columns = {
         "pods": [str(each.pods) for each in folds],
         "owner": [owner_text(each) for each in folds],
-        place: [_place(each) for each in folds],
-        "oldest": [_age(each, now_ns) for each in folds],
+        place: [place_text(each) for each in folds],
+        "oldest": [age_text(each, now_ns) for each in folds],
         "reason": [each.reason for each in folds],
     }
     told = {name: cells for name, cells in columns.items() if any(cells)}
@@ -235,7 +235,7 @@ def cut(text: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1].rstrip() + _ELLIPSIS
 
 
-def _place(fold: Fold) -> str:
+def place_text(fold: Fold) -> str:
     """Return where most pods of a row are."""
     places = sorted(fold.queues.items(), key=lambda each: (-each[1], each[0]))
     if not places:
@@ -243,7 +243,8 @@ def _place(fold: Fold) -> str:
     return places[0][0] + _ELLIPSIS * (len(places) > 1)
 
 
-def _age(fold: Fold, now_ns: int) -> str:
+def age_text(fold: Fold, now_ns: int) -> str:
+    """Return how long the first pod of a row waits; "" where that is not known."""
     if not fold.oldest:
         return ""
     return duration((now_ns - parse_rfc3339(fold.oldest)) / NS_PER_SECOND)

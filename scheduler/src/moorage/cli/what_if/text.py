@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from moorage.cli.amounts import amount, percent
-from moorage.cli.render import Columns
+from moorage.cli.render import Columns, Table
 from moorage.cli.rows.text import Shown, alike_lines, folded_rows, wrapped
 from moorage.cli.what_if.sections import Section, sections_of
 from moorage.service.questions.folding.folds import Fold
@@ -17,6 +17,7 @@ from moorage.what_if.fullness import Use, UseChange
 
 _NANO: Final = 10**9
 _INDENT: Final = "  "
+NOTHING: Final = "No pod starts, moves or waits because of the change."
 _ANYWHERE: Final = "Get volumes that a driver makes, taken to be usable on every node"
 _JOB_PODS: Final = (
     "Are taken not to end, though pods that wait may start when these pods of Jobs do"
@@ -49,18 +50,35 @@ def report(
     for section in sections_of(course):
         parts += _section(section, shown)
     if not parts:
-        parts = ["No pod starts, moves or waits because of the change.", ""]
-    for need in course.drain_flags:
-        parts += _names(f"kubectl drain needs {need.flag} for", need.pods, shown)
-    if course.order_matters:
-        parts += [*wrapped(_ORDER, shown), ""]
-    parts += _names(_ANYWHERE, course.volumes_anywhere, shown)
-    parts += _names(_JOB_PODS, course.job_pods, shown)
-    if not course.is_quiet:
-        parts += ["It does not come to rest: pods are tried again and again.", ""]
+        parts = [NOTHING, ""]
+    for title, names in name_lists(course):
+        parts += _names(title, names, shown)
+    for sentence in remarks(course):
+        parts += [*wrapped(sentence, shown), ""]
     parts += _fullness(course, shown)
-    parts += wrapped(f"Worse: {'; '.join(worse)}" if worse else "Nothing gets worse.", shown)
+    parts += wrapped(verdict(worse), shown)
     return "\n".join([*parts, "", *wrapped(source, shown)] if source else parts)
+
+
+def verdict(worse: Sequence[str]) -> str:
+    """Return what gets worse, as a sentence."""
+    return f"Worse: {'; '.join(worse)}" if worse else "Nothing gets worse."
+
+
+def name_lists(course: ChangeComparison) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield lists of names, each with its title; a list may be empty."""
+    for need in course.drain_flags:
+        yield f"kubectl drain needs {need.flag} for", need.pods
+    yield _ANYWHERE, course.volumes_anywhere
+    yield _JOB_PODS, course.job_pods
+
+
+def remarks(course: ChangeComparison) -> Iterator[str]:
+    """Yield sentences about the whole course."""
+    if course.order_matters:
+        yield _ORDER
+    if not course.is_quiet:
+        yield "It does not come to rest: pods are tried again and again."
 
 
 def _section(section: Section, shown: Shown | None) -> list[str]:
@@ -97,18 +115,23 @@ def _names(title: str, names: Sequence[str], shown: Shown | None) -> list[str]:
 def _fullness(course: ChangeComparison, shown: Shown | None) -> list[str]:
     """Return tables of the nodes and zones whose use changes, before and after."""
     tables: list[str] = []
-    for heading, changes in (("node", course.nodes), ("zone", course.zones)):
-        if not changes:
-            continue
-        resources = {name: None for each in changes for name in _resources(each)}
-        rows = [_cells(each, resources) for each in changes]
+    for table in use_tables(course):
         if shown is None:
-            tables += Columns([heading, "pods", *resources]).lines(rows)
+            tables += table.lines()
         else:
-            headings = [f"{heading}s", heading, "pods", *resources]
-            tables += alike_lines(headings, rows, shown)
+            headings = [f"{table.headings[0]}s", *table.headings]
+            tables += alike_lines(headings, table.rows, shown)
         tables.append("")
     return tables
+
+
+def use_tables(course: ChangeComparison) -> Iterator[Table]:
+    """Yield how full nodes and zones are, before and after the change; no table without rows."""
+    for heading, changes in (("node", course.nodes), ("zone", course.zones)):
+        if changes:
+            resources = {name: None for each in changes for name in _resources(each)}
+            rows = tuple(_cells(each, resources) for each in changes)
+            yield Table((heading, "pods", *resources), rows)
 
 
 def _resources(change: UseChange) -> Iterable[str]:
@@ -117,14 +140,11 @@ def _resources(change: UseChange) -> Iterable[str]:
     return use.allocatable
 
 
-def _cells(change: UseChange, resources: Iterable[str]) -> list[str]:
+def _cells(change: UseChange, resources: Iterable[str]) -> tuple[str, ...]:
     pair = (change.before, change.after)
     pods = " -> ".join("-" if use is None else str(use.pods) for use in pair)
-    return [
-        change.name,
-        pods,
-        *(" -> ".join(_share(use, name) for use in pair) for name in resources),
-    ]
+    shares = (" -> ".join(_share(use, name) for use in pair) for name in resources)
+    return (change.name, pods, *shares)
 
 
 def _share(use: Use | None, resource: str) -> str:

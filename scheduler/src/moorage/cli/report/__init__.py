@@ -1,0 +1,1 @@
+"""``moorage report``: the answer of a question as one HTML file, to be mailed or kept."""
