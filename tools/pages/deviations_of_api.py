@@ -85,12 +85,6 @@ API: Final[tuple[Deviation, ...]] = (
         why="a server without an aggregation layer publishes none",
     ),
     Deviation(
-        subject="A new pod as mutating webhooks and mutating policies see it, in a sandbox",
-        upstream="defaults of limit ranges, account, priority and default tolerations are set",
-        here="these are set after the webhooks and policies, and validating ones see them",
-        why="the rules of each kind run as one step, on the object that will be stored",
-    ),
-    Deviation(
         subject="`/version`",
         upstream="kube-scheduler does not serve it",
         here="the version that is played",

@@ -61,6 +61,7 @@ def created(plural: str, obj: Obj, world: World | None = None) -> Obj:
     kind = KINDS[plural]
     stored = copy.deepcopy(obj)
     kind.default(stored)
+    kind.admit(stored, None, world or World())
     kind.prepare_create(stored, world or World())
     return stored
 
@@ -76,6 +77,8 @@ def update_errors(plural: str, new: Obj, old: Obj, *, subresource: str | None = 
     kind = KINDS[plural]
     changed = copy.deepcopy(new)
     kind.default(changed)
+    if subresource is None:
+        kind.admit(changed, old, World())
     kind.prepare_update(changed, old, subresource=subresource, ctx=World())
     return [error.message for error in kind.validate(changed, old, subresource=subresource)]
 

@@ -21,7 +21,7 @@ from moorage_sandbox.apiserver.catalog import Target
 from moorage_sandbox.apiserver.kubelet.logs import PodLogs
 from moorage_sandbox.apiserver.kubelet.streams import STREAMS, refuse_stream
 from moorage_sandbox.apiserver.protobuf.calls import has_message
-from moorage_sandbox.apiserver.subresources.binding import bind
+from moorage_sandbox.apiserver.subresources.binding import admit_binding, bind
 from moorage_sandbox.apiserver.subresources.eviction import evict
 from moorage_sandbox.apiserver.subresources.scale import Scaler
 from moorage_sandbox.apiserver.verbs.deleting import DeleteOptions, Deleter, read_options
@@ -188,7 +188,8 @@ class ResourceCalls:
     def _bind(self, target: Target, request: Request, query: Query) -> Reply:
         if request.method != "POST":
             raise method_not_allowed()
-        request = self._reviews.reviewed_call(target, request, dry_run=query.dry_run)
+        admit = partial(admit_binding, self._world)
+        request = self._reviews.reviewed_call(target, request, dry_run=query.dry_run, admit=admit)
         bind(self._world, target, request, dry_run=query.dry_run)
         return Reply(status=201, body=_BOUND)
 

@@ -2,9 +2,9 @@
 
 Place in the flow: `kinds.all_kinds` builds one `ServedKind` for each resource. The verbs (create,
 update, patch, ...) know the protocol and no kind; a kind knows no protocol. A verb calls, in this
-order: ``default``, ``prepare_create`` or ``prepare_update``, ``validate``; then it stores the
-object. A kind changes only the object it is told to change (never ``old``, never what ``lookup``
-returned).
+order: ``default``, ``admit``, ``prepare_create`` or ``prepare_update``, ``validate``; then it
+stores the object. A kind changes only the object it is told to change (never ``old``, never what
+``lookup`` returned).
 """
 
 from __future__ import annotations
@@ -98,6 +98,8 @@ class ServedKind:
         Fills in defaults, in place.
     status_defaults
         Fills in the defaults of the status alone; None where ``defaults`` is cheap enough.
+    admit_new, admit_change
+        Change a new object, or an update, as Kubernetes' own admission plugins do; see `admit`.
     on_create
         Adds the fields of creation; runs after status was reset and the generation set.
     on_update
@@ -162,6 +164,8 @@ class ServedKind:
     cells: Callable[[Obj, int], list[Any]] | None = None
     defaults: Callable[[Obj], None] = default_nothing
     status_defaults: Callable[[Obj], None] | None = None
+    admit_new: Prepare = keep_as_sent
+    admit_change: Complete = keep_change
     on_create: Prepare = keep_as_sent
     on_update: Complete = keep_change
     settle: Complete = keep_change
@@ -240,6 +244,22 @@ class ServedKind:
         The object has been checked against the schema, and unknown fields are gone.
         """
         (self.status_defaults or self.defaults)(obj)
+
+    def admit(self, new: Obj, old: Obj | None, ctx: Context) -> None:
+        """Change a sent object as Kubernetes' own admission plugins do, in place.
+
+        They come before the policies and webhooks of clients, and once more after those have
+        changed the object: what they have added they leave alone. ``old`` is None for a new object.
+
+        Raises
+        ------
+        moorage.kinds.status.StatusError
+            403.
+        """
+        if old is None:
+            self.admit_new(new, ctx, self.resource)
+        else:
+            self.admit_change(new, old, ctx)
 
     def prepare_create(self, obj: Obj, ctx: Context) -> None:
         """Turn a sent object into a stored one, in place.

@@ -34,6 +34,11 @@ def number(obj: Mapping[str, Any], *path: str) -> int:
     return found if isinstance(found, int) else 0
 
 
+def name_or_prefix(obj: Json) -> str:
+    """Return the name of an object, or the prefix of the name that the server will make."""
+    return text(obj, "metadata", "name") or text(obj, "metadata", "generateName")
+
+
 def items(obj: Mapping[str, Any], *path: str) -> list[Any]:
     """Return the list at this path, or an empty one that is not attached."""
     found = _member(obj, path)

@@ -56,6 +56,13 @@ class BoundPolicy(NamedTuple):
         return text(self.binding, "metadata", "name")
 
     @property
+    def identity(self) -> str:
+        """The policy, the binding and the object with parameters, as one text."""
+        params = {} if self.params is None or isinstance(self.params, Failed) else self.params
+        meta = child(params, "metadata")
+        return f"{self.name}/{self.binding_name}/{text(meta, 'namespace')}/{text(meta, 'name')}"
+
+    @property
     def actions(self) -> list[str]:
         """The actions of the binding on a validation that fails."""
         return strings(self.binding, "spec", "validationActions")

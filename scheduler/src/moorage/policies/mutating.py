@@ -28,6 +28,7 @@ from moorage.policies.expressions import (
     patch_of,
 )
 from moorage.policies.matching import Write
+from moorage.policies.mutating_chain import Invocations
 
 
 class _Unfit(Exception):  # noqa: N818
@@ -35,9 +36,14 @@ class _Unfit(Exception):  # noqa: N818
 
 
 def mutated_write(
-    policies: BoundPolicies, write: Write, kind: ServedKind, *, dry_run: bool
+    policies: BoundPolicies,
+    write: Write,
+    kind: ServedKind,
+    invocations: Invocations,
+    *,
+    dry_run: bool,
 ) -> Write:
-    """Return a write as policies change it.
+    """Return a write as policies change it in one round of the chain.
 
     Raises
     ------
@@ -46,26 +52,31 @@ def mutated_write(
     moorage.cel.evaluators.TooLongHere
         The policies may take long, and the caller is in the loop.
     """
-    first = write.new
+    first = write
     for bound in policies.matching_policies(write):
-        write = _changed(policies, bound, write, kind, dry_run=dry_run)
-    if write.new != first:
-        # A policy may have to look once more at what the policies after it have changed.
-        for bound in policies.matching_policies(write):
-            if bound.policy.reinvocation_policy == "IfNeeded":
-                write = _changed(policies, bound, write, kind, dry_run=dry_run)
+        if not invocations.is_due(bound.identity):
+            continue
+        after = _changed(policies, bound, write, kind, dry_run=dry_run)
+        if after is None:
+            continue
+        reinvocable = bound.policy.reinvocation_policy == "IfNeeded"
+        invocations.add(bound.identity, changed=after.new != write.new, reinvocable=reinvocable)
+        write = after if after.new != write.new else write
+    if write is not first:
+        # A policy looks once more at its own change, too (dispatcher.go, `Dirty`).
+        invocations.require_all()
     return write
 
 
 def _changed(
     policies: BoundPolicies, bound: BoundPolicy, write: Write, kind: ServedKind, *, dry_run: bool
-) -> Write:
-    """Return a write with the mutations of a policy, one after the other."""
+) -> Write | None:
+    """Return a write with the mutations of a policy; None where its conditions do not hold."""
     try:
         _usable(bound.params or {})
         values = policies.variables(bound, write, dry_run=dry_run)
         if not _usable(evaluate_within(applies, bound.policy, values)):
-            return write
+            return None
         for mutation in bound.policy.mutations:
             values = policies.variables(bound, write, dry_run=dry_run)
             patch = _usable(evaluate_within(patch_of, bound.policy, mutation, values))

@@ -115,8 +115,8 @@ class Admission:
         kind.default(obj)
         meta.update(uid=new_uid(self.rng), creationTimestamp=rfc3339(self.clock.now_ns()))
         try:
-            kind.prepare_create(obj, self)
             obj = self._mutated(kind, obj)
+            kind.prepare_create(obj, self)
         except StatusError as error:
             raise NotStoredError(name, str(error)) from error
         faults = kind.validate(obj, None, subresource=None)
@@ -143,7 +143,15 @@ class Admission:
         return ""
 
     def _mutated(self, kind: ServedKind, obj: Obj) -> Obj:
-        return obj if self._policies is None else self._policies.mutated(kind, obj)
+        """Return a new object as admission changes it."""
+
+        def admit(new: Obj) -> None:
+            kind.admit(new, None, self)
+
+        if self._policies is None:
+            admit(obj)
+            return obj
+        return self._policies.mutated(kind, obj, admit)
 
 
 # A budget or a volume without a status means nothing before its controller has seen it.

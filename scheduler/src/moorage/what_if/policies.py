@@ -8,7 +8,8 @@ at: what-if changes objects in no other way that policies see.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Final, Protocol
 
 from moorage.api.codec import decode_untyped
@@ -23,6 +24,7 @@ from moorage.policies.denying import denial, judgement_of
 from moorage.policies.expressions import missing, read_policy
 from moorage.policies.matching import Write
 from moorage.policies.mutating import mutated_write
+from moorage.policies.mutating_chain import Invocations, MutatingChain
 from moorage.what_if.kinds import versions_of
 from moorage.what_if.lists import Objects
 
@@ -81,19 +83,35 @@ class Policies:
         found = self._objects.manifests
         return is_installed() and any(found.get((GROUP, f"{kind}Binding")) for kind, *_ in _PAIRS)
 
-    def mutated(self, kind: ServedKind, obj: Obj) -> Obj:
-        """Return a new object as the mutating policies change it.
+    def mutated(self, kind: ServedKind, obj: Obj, admit: Callable[[Obj], None]) -> Obj:
+        """Return a new object as admission changes it.
+
+        Parameters
+        ----------
+        kind
+            Kind of the object.
+        obj
+            The object, which may be changed.
+        admit
+            Changes an object as Kubernetes' own admission plugins do, in place.
 
         Raises
         ------
         moorage.kinds.status.StatusError
             A policy whose failure policy is ``Fail`` has failed.
         """
-        if not self.exist or kind.resource.group == GROUP:
-            return obj
-        write = mutated_write(self._mutating, self._write(kind, obj), kind, dry_run=False)
-        assert write.new is not None, "a new object stays one"
-        return write.new
+
+        def step(write: Write, invocations: Invocations) -> Write:
+            return mutated_write(self._mutating, write, kind, invocations, dry_run=False)
+
+        asks = self.exist and kind.resource.group != GROUP
+        chain = MutatingChain(
+            admit=admit,
+            client_steps=(step,) if asks else (),
+            write_of=partial(self._write, kind),
+            defaulted=lambda changed: changed,
+        )
+        return chain.mutated(obj)
 
     def check(self, kind: ServedKind, obj: Obj) -> None:
         """Refuse a new object that a validating policy denies.

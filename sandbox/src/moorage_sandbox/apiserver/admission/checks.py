@@ -1,7 +1,10 @@
-"""The last check before an object is stored: rights, policies, and limits of its namespace.
+"""Admission: what changes an object before it is validated, and what may refuse it afterwards.
 
-Place in the flow: `writing` calls it once an object is known to be valid. Admission that changes
-objects belongs to the kinds (``prepare_create``).
+Place in the flow: `writing` asks here, with an object in the ruled form. The order is that of
+kubernetes v1.36 pkg/kubeapiserver/options/plugins.go: the plugins of the kinds
+(`moorage.kinds.served.ServedKind.admit`), mutating policies and webhooks, and all of them once more
+where a client's rule has changed something (`moorage.policies.mutating_chain`); then limit ranges,
+validating policies and webhooks, and at last quotas, in one step with the write.
 """
 
 from __future__ import annotations
@@ -12,10 +15,12 @@ from moorage.kinds.kind import Obj
 from moorage.kinds.quotas.limit_range import limit_faults
 from moorage.kinds.status import forbidden
 from moorage.kinds.tree import text
+from moorage.policies.mutating_chain import ClientStep, Invocations, MutatingChain
 from moorage_sandbox.apiserver.admission.quota import Quotas
 from moorage_sandbox.apiserver.catalog import Served
 from moorage_sandbox.apiserver.policies.denying import Policies
 from moorage_sandbox.apiserver.policies.mutating import Mutations
+from moorage_sandbox.apiserver.policies.stored import write_of
 from moorage_sandbox.apiserver.rbac.escalation import Escalation
 from moorage_sandbox.apiserver.webhooks.admission import Webhooks
 from moorage_sandbox.apiserver.world import World
@@ -41,7 +46,7 @@ class StoredRules(NamedTuple):
 
 
 class Admission:
-    """Checks objects against policies, limit ranges and quotas.
+    """Changes objects, and checks them against policies, limit ranges and quotas.
 
     Parameters
     ----------
@@ -69,15 +74,10 @@ class Admission:
         self._quotas = quotas
         self._escalation = escalation
 
-    @property
-    def may_change(self) -> bool:
-        """Whether `changed` may change anything."""
-        return bool(self._mutations.stored.binding_shelf) or any(self._hooks)
-
-    def changed(
+    def mutated(
         self, served: Served, new: Obj, old: Obj | None, *, subresource: str = "", dry_run: bool
     ) -> Obj:
-        """Return an object as policies and webhooks change it, in the ruled form.
+        """Return an object as the admission plugins, policies and webhooks change it.
 
         Parameters
         ----------
@@ -94,22 +94,37 @@ class Admission:
         Raises
         ------
         StatusError
-            As a webhook or a policy says.
+            As a plugin, a policy or a webhook says.
         AnswersNeeded
             A webhook has to answer first.
         """
-        if self._mutations.stored.binding_shelf and subresource in ("", "status"):
-            new = self._mutations.mutated(
-                served, new, old, subresource=subresource, dry_run=dry_run
-            )
-        if not any(self._hooks):
+
+        def admit(obj: Obj) -> None:
+            if not subresource:
+                served.rules.admit(obj, old, self._world)
+
+        if not (self._mutations.stored.binding_shelf or any(self._hooks)):
+            admit(new)
             return new
-        name = text(old or new, "metadata", "name")
-        subject = self.webhooks.subject(
-            served, (new, old), subresource=subresource, name=name, dry_run=dry_run
+        chain = MutatingChain(
+            admit=admit,
+            client_steps=self._client_steps(served, old or new, subresource, dry_run=dry_run),
+            write_of=lambda obj: write_of(self._world, served, (obj, old), subresource),
+            defaulted=served.to_ruled,
         )
-        patched = self.webhooks.mutate(served, subject)
-        return new if patched is None else served.to_ruled(patched)
+        return chain.mutated(new)
+
+    def _client_steps(
+        self, served: Served, obj: Obj, subresource: str, *, dry_run: bool
+    ) -> list[ClientStep]:
+        """Return the steps of policies and webhooks, in upstream's order."""
+        steps = []
+        if subresource in ("", "status"):
+            steps.append(self._mutations.step(served, dry_run=dry_run))
+        if any(self._hooks):
+            resource, name = served.kind.resource, text(obj, "metadata", "name")
+            steps.append(self.webhooks.step(served, resource, name=name, dry_run=dry_run))
+        return [step for step in steps if step is not None]
 
     def check_webhooks(
         self,
@@ -130,10 +145,9 @@ class Admission:
             A webhook has to answer first.
         """
         if any(self._hooks):
-            subject = self.webhooks.subject(
-                served, objects, subresource=subresource, name=name, dry_run=dry_run
-            )
-            self.webhooks.validate(served, subject)
+            write = write_of(self._world, served, objects, subresource)
+            resource = served.kind.resource
+            self.webhooks.validate(served, resource, write, name=name, dry_run=dry_run)
 
     def check_may_create(self) -> None:
         """Refuse an apply or a PUT that would create an object its caller may not create.
@@ -161,11 +175,12 @@ class Admission:
         if self._policies.stored.binding_shelf:
             self._policies.check_write(served, None, served.ruled(record), dry_run=dry_run)
         if any(self._hooks):
-            subject = self.webhooks.subject(
-                served, (None, served.ruled(record)), name=record.name, dry_run=dry_run
-            )
-            self.webhooks.mutate(served, subject)
-            self.webhooks.validate(served, subject)
+            resource, name = served.kind.resource, record.name
+            write = write_of(self._world, served, (None, served.ruled(record)), "")
+            step = self.webhooks.step(served, resource, name=name, dry_run=dry_run)
+            if step is not None:
+                step(write, Invocations())
+            self.webhooks.validate(served, resource, write, name=name, dry_run=dry_run)
 
     def check_status(self, served: Served, new: Obj, old: Obj, *, dry_run: bool) -> None:
         """Refuse a new status that its caller may not write.
@@ -188,6 +203,9 @@ class Admission:
         """
         if served.kind.grants_rights:
             self._escalation.check_grants(served, new, old)
+        if old is None:
+            # A limit range holds from when it is set: objects stored before may stay.
+            self._check_limits(served, new)
         if self._policies.stored.binding_shelf:
             self._policies.check_write(served, new, old, dry_run=dry_run)
 
@@ -202,6 +220,8 @@ class Admission:
             403, or as a policy says.
         """
         self._escalation.check_part(served, old, subresource=subresource)
+        if subresource == "resize":
+            self._check_limits(served, new)
         self._policies.check_write(served, new, old, subresource=subresource, dry_run=dry_run)
 
     def check_update(
@@ -221,10 +241,18 @@ class Admission:
         else:
             self.check_part(served, new, old, subresource=subresource, dry_run=dry_run)
 
-    def check_bounds(
-        self, served: Served, new: Obj, old: Obj | None, *, resized: bool = False
-    ) -> None:
-        """Refuse an object that exceeds a quota or, if it is new or resized, a limit range.
+    def _check_limits(self, served: Served, new: Obj) -> None:
+        """Refuse a pod or a claim that exceeds a limit range of its namespace."""
+        if served.shelf not in ("pods", "persistentvolumeclaims"):
+            return
+        namespace = text(new, "metadata", "namespace")
+        ranges = list(self._world.stored_objects("limitranges", namespace))
+        if ranges and (faults := limit_faults(served.shelf, new, ranges)):
+            why = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
+            raise forbidden(served.kind.resource, text(new, "metadata", "name"), why)
+
+    def check_quotas(self, served: Served, new: Obj, old: Obj | None) -> None:
+        """Refuse an object that exceeds a quota.
 
         The last check, in one step with the write: the quotas count every write.
 
@@ -233,13 +261,5 @@ class Admission:
         StatusError
             403.
         """
-        if not served.kind.resource.namespaced:
-            return
-        if (old is None or resized) and served.shelf in ("pods", "persistentvolumeclaims"):
-            namespace = text(new, "metadata", "namespace")
-            ranges = list(self._world.stored_objects("limitranges", namespace))
-            if ranges and (faults := limit_faults(served.shelf, new, ranges)):
-                why = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
-                raise forbidden(served.kind.resource, text(new, "metadata", "name"), why)
-        if self._quotas.used:
+        if self._quotas.used and served.kind.resource.namespaced:
             self._quotas.check_quotas(served, new, old)

@@ -52,10 +52,15 @@ class StoredPolicies(BoundPolicies):
         subresource
             ``status``, or empty.
         """
-        if not self.binding_shelf or not is_installed() or served.kind.resource.group == GROUP:
-            # Otherwise a policy could keep its own removal from happening.
+        if not self.are_about(served):
             return None
         return write_of(self._world, served, (new, old), subresource)
+
+    def are_about(self, served: Served) -> bool:
+        """Whether a policy may be about writes of a resource."""
+        # Otherwise a policy could keep its own removal from happening.
+        is_policy = served.kind.resource.group == GROUP
+        return bool(self.binding_shelf) and not is_policy and is_installed()
 
     def params_of(self, kind: Json, namespace: str, chosen: Chosen) -> list[Obj] | None:
         """Return the chosen stored objects of a kind of parameters."""

@@ -6,6 +6,7 @@ scheduler makes this write more often than any other, so it bypasses the general
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -21,7 +22,7 @@ from moorage.kinds.status import (
     method_not_allowed,
     unsupported_media_type,
 )
-from moorage.kinds.tree import put_condition
+from moorage.kinds.tree import child, put_condition, text
 from moorage_sandbox.apiserver.catalog import Catalog, Target
 from moorage_sandbox.apiserver.verbs.reading import get_record
 from moorage_sandbox.apiserver.wire.bodies import decode_json
@@ -104,9 +105,20 @@ def bind(world: World, target: Target, request: Request, *, dry_run: bool) -> No
         raise conflict(served.kind.resource, target.name, why_not, subresource="binding")
     _assign(pod, binding, rfc3339(world.clock.now_ns()))
     if binding.target.kind == "Node":
-        _add_topology_labels(pod, binding, world)
+        labels = _labels_of_node(world, binding.target.name, binding.metadata.labels or {})
+        if labels:
+            pod["metadata"].setdefault("labels", {}).update(labels)
     if not dry_run:
         world.store_form(served, pod)
+
+
+def admit_binding(world: World, body: Obj) -> None:
+    """Give a Binding the labels of its node, in place, before webhooks look at it."""
+    if text(body, "target", "kind") != "Node":
+        return
+    own = child(body, "metadata", "labels")
+    if labels := _labels_of_node(world, text(body, "target", "name"), own):
+        body["metadata"]["labels"] = own | labels
 
 
 def _read(request: Request) -> _Binding:
@@ -180,11 +192,7 @@ def _assign(pod: Obj, binding: _Binding, now: str) -> None:
     put_condition(status, {"type": "PodScheduled", "status": "True"}, now)
 
 
-def _add_topology_labels(pod: Obj, binding: _Binding, world: World) -> None:
-    """Give the pod the zone and region of its node, in place; the binding's own labels stay."""
-    record = world.shelf("nodes").get(("", binding.target.name))
-    if record is None:
-        return
-    labels = topology_labels(record.labels, binding.metadata.labels or {})
-    if labels:
-        pod["metadata"].setdefault("labels", {}).update(labels)
+def _labels_of_node(world: World, node: str, own: Mapping[str, str]) -> dict[str, str]:
+    """Return the zone and region of a node, as far as a Binding has no labels of its own."""
+    record = world.shelf("nodes").get(("", node))
+    return {} if record is None else topology_labels(record.labels, own)

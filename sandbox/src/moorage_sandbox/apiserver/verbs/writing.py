@@ -145,8 +145,10 @@ class Writer:
         if kind.resource.namespaced:
             self._namespaces.check_open(target.namespace, kind.resource, sent_name)
         _set_managed(obj, managed)
-        if self._admission.may_change:
-            obj = self._admission.changed(served, obj, None, dry_run=dry_run)
+        admitted = self._admission.mutated(served, obj, None, dry_run=dry_run)
+        if admitted is not obj:
+            # A policy or a webhook has made another object of it.
+            obj = admitted
             agree_with_path(obj, target)
             drop_system_fields(obj["metadata"])
         meta = obj["metadata"]
@@ -163,8 +165,8 @@ class Writer:
         return world.run_in_one_step(lambda: self._store_new(served, obj, dry_run=dry_run))
 
     def _store_new(self, served: Served, obj: Obj, *, dry_run: bool) -> Record:
-        """Store a new object if its name is free and the bounds of its namespace allow it."""
-        self._admission.check_bounds(served, obj, None)
+        """Store a new object if its name is free and the quotas of its namespace allow it."""
+        self._admission.check_quotas(served, obj, None)
         meta = obj["metadata"]
         key = (meta.get("namespace") or "", meta["name"])
         if self._world.store.shelf(served.shelf).get(key) is not None:
@@ -338,10 +340,10 @@ class Writer:
         if writing is not None and not of_part:
             # Fields that admission or the kind changes belong to nobody.
             managed = _tracked(served, old, new, sent, writing)
-        if self._admission.may_change:
-            new = self._admission.changed(
-                served, new, old, subresource=subresource or "", dry_run=dry_run
-            )
+        part = subresource or ""
+        admitted = self._admission.mutated(served, new, old, subresource=part, dry_run=dry_run)
+        if admitted is not new:
+            new = admitted
             agree_with_path(new, target)
             keep_system_fields(new, old)
         kind.prepare_update(new, old, subresource=subresource, ctx=self._world)
@@ -352,7 +354,6 @@ class Writer:
         if errors:
             raise invalid_object(kind.resource, target.name, errors)
         _set_managed(new, managed)
-        part = subresource or ""
         if new != old:
             self._admission.check_update(served, new, old, subresource=part, dry_run=dry_run)
         self._admission.check_webhooks(
@@ -374,11 +375,10 @@ class Writer:
         *,
         dry_run: bool,
     ) -> Record:
-        """Store a changed object if the bounds of its namespace allow it; it may end so."""
+        """Store a changed object if the quotas of its namespace allow it; it may end so."""
         new, old = change
         if subresource in (None, "resize"):
-            # A limit range holds from when it is set: objects stored before may stay.
-            self._admission.check_bounds(served, new, old, resized=subresource == "resize")
+            self._admission.check_quotas(served, new, old)
         if served.shelf == NAMESPACES and not dry_run:
             # A namespace that is being deleted also waits for its contents.
             saved = self._save(served, new, dry_run=False)

@@ -26,9 +26,9 @@ from moorage.kinds.tree import number, strings, text
 from moorage.policies.bound import GROUP
 from moorage.policies.expressions import Failed, applies, missing
 from moorage.policies.matching import Write, version_for
+from moorage.policies.mutating_chain import ClientStep, Invocations
 from moorage_sandbox.apiserver.catalog import Served
 from moorage_sandbox.apiserver.policies.noting import Notes
-from moorage_sandbox.apiserver.policies.stored import write_of
 from moorage_sandbox.apiserver.webhooks.addresses import HookAddresses
 from moorage_sandbox.apiserver.webhooks.answers import (
     AnswersNeeded,
@@ -85,44 +85,56 @@ class Webhooks:
         self.shelves = (self._mutating.shelf, self._validating.shelf)
         notes.sources += self.shelves
 
-    def subject(
-        self,
-        served: Served,
-        objects: tuple[Obj | None, Obj | None],
-        *,
-        subresource: str = "",
-        name: str,
-        dry_run: bool,
-    ) -> Subject | None:
-        """Return a write as webhooks see it; None for a write that no webhook is asked about.
+    def step(
+        self, served: Served, kind: ResourceType, *, name: str, dry_run: bool
+    ) -> ClientStep | None:
+        """Return the step of mutating webhooks for a write; None where none is asked about it.
+
+        The step raises `StatusError` as a webhook says, or 500: it gives no answer, or a patch that
+        does not apply. It raises `AnswersNeeded` where a webhook has to answer first, and
+        `moorage.cel.evaluators.TooLongHere` where match conditions may take long, and the caller is
+        in the loop.
 
         Parameters
         ----------
         served
             The resource as it is called.
-        objects
-            (new, old) in the ruled form: None when it is deleted, and None when it is new.
-        subresource
-            The part of the object that is written; empty for the whole object.
+        kind
+            Type of the objects of the write.
         name
             Name of the object, as the call has it.
         dry_run
             Nothing will be stored.
         """
-        answers = current_answers()
-        if answers is None or answers.reviewed or served.kind.resource.group == GROUP:
-            # A write of the server itself, or one that could repair a webhook.
+        if not self._mutating.shelf or not _are_asked(served):
             return None
-        write = write_of(self._world, served, objects, subresource)
-        return self.subject_of(write, served.kind.resource, name=name, dry_run=dry_run)
 
-    def subject_of(
-        self, write: Write, kind: ResourceType, *, name: str, dry_run: bool
-    ) -> Subject | None:
-        """Return a write as webhooks see it; ``kind`` is the type of its objects."""
+        def changed(write: Write, invocations: Invocations) -> Write:
+            subject = self._subject(write, kind, name=name, dry_run=dry_run)
+            return self._mutated(served, subject, invocations)
+
+        return changed
+
+    def validate(
+        self, served: Served, kind: ResourceType, write: Write, *, name: str, dry_run: bool
+    ) -> None:
+        """Refuse a write that a webhook denies; all webhooks are asked at the same time.
+
+        The parameters are those of `step`.
+
+        Raises
+        ------
+        StatusError, AnswersNeeded, moorage.cel.evaluators.TooLongHere
+            As `step`.
+        """
+        if self._validating.shelf and _are_asked(served):
+            subject = self._subject(write, kind, name=name, dry_run=dry_run)
+            self._check_all(served, subject)
+
+    def _subject(self, write: Write, kind: ResourceType, *, name: str, dry_run: bool) -> Subject:
+        """Return a write as webhooks see it."""
         answers = current_answers()
-        if answers is None:
-            return None
+        assert answers is not None, "webhooks are asked"
         return Subject(
             write=write,
             kind=kind,
@@ -132,48 +144,26 @@ class Webhooks:
             dry_run=dry_run,
         )
 
-    def mutate(self, served: Served, subject: Subject | None) -> Obj | None:
-        """Return the object of a write as webhooks change it; None where none changes it.
+    def _mutated(self, served: Served, subject: Subject, invocations: Invocations) -> Write:
+        """Return a write as webhooks change it in one round of the chain."""
+        for hook in self._mutating.hooks():
+            if not invocations.is_due(hook.identity):
+                continue
+            after = self._changed(served, hook, subject, invocations.round)
+            if after is None:
+                continue
+            changed = after.write.new != subject.write.new
+            reinvocable = text(hook.fields, "reinvocationPolicy") == "IfNeeded"
+            invocations.add(hook.identity, changed=changed, reinvocable=reinvocable)
+            subject = after
+        return subject.write
 
-        Raises
-        ------
-        StatusError
-            As a webhook says; 500: it gives no answer, or a patch that does not apply.
-        AnswersNeeded
-            A webhook has to answer first.
-        moorage.cel.evaluators.TooLongHere
-            Match conditions may take long, and the caller is in the loop.
-        """
-        if subject is None or not self._mutating.shelf:
-            return None
-        first = subject.write.new
-        invoked: set[str] = set()
-        again: set[str] = set()
-        for turn in range(2):
-            for hook in self._mutating.hooks():
-                if turn and hook.identity not in again:
-                    continue
-                before = subject.write.new
-                after = self._changed(served, hook, subject, turn)
-                if after is None:
-                    continue
-                subject = after
-                if subject.write.new != before:
-                    # Webhooks before this one may have to look at the object once more.
-                    again |= invoked
-                    invoked.clear()
-                if text(hook.fields, "reinvocationPolicy") == "IfNeeded":
-                    invoked.add(hook.identity)
-            if not again:
-                break
-        return None if subject.write.new == first else subject.write.new
-
-    def _changed(self, served: Served, hook: Hook, subject: Subject, turn: int) -> Subject | None:
+    def _changed(self, served: Served, hook: Hook, subject: Subject, round_: int) -> Subject | None:
         """Return a write as a webhook changes it; None for a webhook that is not about it."""
         called = self._called(served, hook, subject)
         if called is None:
             return None
-        visit = _Visit(hook, _as_called(subject, served, called), called, MUTATIONS, turn)
+        visit = _Visit(hook, _as_called(subject, served, called), called, MUTATIONS, round_)
         new = self._new_object(visit)
         if not subject.has_body:
             new = _converted(new, called, served)
@@ -196,16 +186,8 @@ class Webhooks:
             self._go_on_without(visit, error)
             return new
 
-    def validate(self, served: Served, subject: Subject | None) -> None:
-        """Refuse a write that a webhook denies; all webhooks are asked at the same time.
-
-        Raises
-        ------
-        StatusError, AnswersNeeded, moorage.cel.evaluators.TooLongHere
-            As `mutate`.
-        """
-        if subject is None or not self._validating.shelf:
-            return
+    def _check_all(self, served: Served, subject: Subject) -> None:
+        """Refuse a write that a webhook denies."""
         questions: list[Question] = []
         refusals: list[StatusError] = []
         for hook in self._validating.hooks():
@@ -312,6 +294,13 @@ class Webhooks:
         self._notes.annotate(f"failed-open.{visit.place}", hook.name)
 
 
+def _are_asked(served: Served) -> bool:
+    """Whether webhooks are asked about a write of a resource."""
+    answers = current_answers()
+    # Not about a write of the server itself, nor about one that could repair a webhook.
+    return answers is not None and not answers.reviewed and served.kind.resource.group != GROUP
+
+
 class _Visit(msgspec.Struct, frozen=True):
     """One call of one webhook about one write.
 
@@ -325,7 +314,7 @@ class _Visit(msgspec.Struct, frozen=True):
         The resource in that version.
     kind
         Prefix of the audit annotations about webhooks of its kind.
-    turn
+    round
         0, or 1 where the webhook looks at the object once more.
     """
 
@@ -333,19 +322,19 @@ class _Visit(msgspec.Struct, frozen=True):
     subject: Subject
     called: Served
     kind: str
-    turn: int
+    round: int
 
     @property
     def place(self) -> str:
         """The key of the audit annotation about the call."""
-        return f"{self.kind}/round_{self.turn}_index_{self.hook.index}"
+        return f"{self.kind}/round_{self.round}_index_{self.hook.index}"
 
     @property
     def about(self) -> str:
         """The webhook and the object, as one text."""
         write, subject = self.subject.write, self.subject
         return (
-            f"{self.kind} {self.turn} {self.hook.identity} {write.operation} "
+            f"{self.kind} {self.round} {self.hook.identity} {write.operation} "
             f"{write.resource.qualified}/{write.subresource} {subject.namespace}/"
             f"{text(write.obj, 'metadata', 'name')}"
         )

@@ -7,7 +7,8 @@ Place in the flow: `resource_calls` and `subresources.scale` ask here while ther
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -16,6 +17,7 @@ from moorage.kinds.built_in import subresource_body
 from moorage.kinds.kind import Obj
 from moorage.kinds.status import bad_request
 from moorage.policies.matching import Write
+from moorage.policies.mutating_chain import MutatingChain
 from moorage_sandbox.apiserver.catalog import Target
 from moorage_sandbox.apiserver.policies.stored import served_versions
 from moorage_sandbox.apiserver.webhooks.admission import Webhooks
@@ -24,7 +26,13 @@ from moorage_sandbox.apiserver.wire.bodies import decode_json, typed
 from moorage_sandbox.apiserver.wire.requests import Query, Request
 from moorage_sandbox.apiserver.world import World
 
+Admit: TypeAlias = Callable[[Obj], None]
+"""Changes a body in place."""
 _STREAM_FLAGS: Final = ("stdin", "stdout", "stderr", "tty")
+
+
+def _as_sent(body: Obj) -> None:
+    """Change nothing."""
 
 
 class BodyReviews:
@@ -42,8 +50,22 @@ class BodyReviews:
         self._world = world
         self._webhooks = webhooks
 
-    def reviewed_call(self, target: Target, request: Request, *, dry_run: bool) -> Request:
-        """Return a POST to a subresource with the body as webhooks change it.
+    def reviewed_call(
+        self, target: Target, request: Request, *, dry_run: bool, admit: Admit = _as_sent
+    ) -> Request:
+        """Return a POST to a subresource with the body as admission changes it.
+
+        Parameters
+        ----------
+        target
+            The subresource.
+        request
+            The call.
+        dry_run
+            Nothing will be stored.
+        admit
+            Changes the body as Kubernetes' own admission plugins do, in place. Where no webhook is
+            asked, the call itself does so.
 
         Raises
         ------
@@ -56,13 +78,14 @@ class BodyReviews:
             return request
         kind, _ = subresource_body(target.served.kind.resource, target.subresource)
         body = typed(decode_json(request), kind)
-        after = self.reviewed_body(target, kind, (body, None), dry_run=dry_run)
+        write = self._write(target, "CREATE", (_placed(body, target), None))
+        after = self._review(target, kind, write, dry_run=dry_run, admit=admit)
         return msgspec.structs.replace(request, body=msgspec.json.encode(after))
 
     def reviewed_body(
-        self, target: Target, kind: ResourceType, objects: tuple[Obj, Obj | None], *, dry_run: bool
+        self, target: Target, kind: ResourceType, objects: tuple[Obj, Obj], *, dry_run: bool
     ) -> Obj:
-        """Return the body of a subresource as webhooks change it.
+        """Return the changed body of a subresource as webhooks change it.
 
         Parameters
         ----------
@@ -71,7 +94,7 @@ class BodyReviews:
         kind
             Type of the body.
         objects
-            The body, and the body that a reader would have got; None for a POST.
+            The body, and the body that a reader would have got.
         dry_run
             Nothing will be stored.
 
@@ -85,8 +108,7 @@ class BodyReviews:
         new, old = objects
         if not any(self._webhooks.shelves):
             return new
-        new = new | {"metadata": new["metadata"] | {"namespace": target.namespace}}
-        write = self._write(target, "CREATE" if old is None else "UPDATE", (new, old))
+        write = self._write(target, "UPDATE", (_placed(new, target), old))
         return self._review(target, kind, write, dry_run=dry_run)
 
     def review_connection(self, target: Target, request: Request) -> None:
@@ -125,17 +147,34 @@ class BodyReviews:
             namespace=self._world.lookup("namespaces", None, namespace) if namespace else None,
         )
 
-    def _review(self, target: Target, kind: ResourceType, write: Write, *, dry_run: bool) -> Obj:
-        """Return the object of a write as webhooks change it."""
-        subject = self._webhooks.subject_of(write, kind, name=target.name, dry_run=dry_run)
-        patched = self._webhooks.mutate(target.served, subject)
-        if patched is not None and subject is not None:
-            write = write.with_new(patched)
-            subject = msgspec.structs.replace(subject, write=write)
-        self._webhooks.validate(target.served, subject)
+    def _review(
+        self,
+        target: Target,
+        kind: ResourceType,
+        write: Write,
+        *,
+        dry_run: bool,
+        admit: Admit = _as_sent,
+    ) -> Obj:
+        """Return the object of a write as admission changes it."""
+        served, name = target.served, target.name
+        step = self._webhooks.step(served, kind, name=name, dry_run=dry_run)
+        chain = MutatingChain(
+            admit=admit,
+            client_steps=() if step is None else (step,),
+            write_of=write.with_new,
+            defaulted=lambda obj: obj,
+        )
+        write = write.with_new(chain.mutated(write.obj))
+        self._webhooks.validate(served, kind, write, name=name, dry_run=dry_run)
         if (answers := current_answers()) is not None:
             answers.reviewed = True
         return write.obj
+
+
+def _placed(body: Obj, target: Target) -> Obj:
+    """Return a body with the namespace of the path."""
+    return body | {"metadata": body["metadata"] | {"namespace": target.namespace}}
 
 
 def _stream_options(request: Request) -> Obj:

@@ -63,7 +63,7 @@ def _fault(patched: object, obj: Obj) -> str:
 
 
 def _fitting(name: str, patched: Obj, subject: Subject, called: Served) -> Obj:
-    """Return an object without the fields that its kind does not have."""
+    """Return an object with defaults, without the fields that its kind does not have."""
     if subject.has_body:
         try:
             return typed(patched, subject.kind)
@@ -72,8 +72,8 @@ def _fitting(name: str, patched: Obj, subject: Subject, called: Served) -> Obj:
                 f'the patch of admission webhook "{name}" does not fit: {error.message}'
             ) from error
     shape = called.kind.shape
-    if not shape.fits(patched):
-        if faults := shape.type_errors(patched):
-            raise internal(f'the patch of admission webhook "{name}" does not fit: {faults[0]}')
-        shape.prune(patched)
+    if not shape.fits(patched) and (faults := shape.type_errors(patched)):
+        raise internal(f'the patch of admission webhook "{name}" does not fit: {faults[0]}')
+    # The webhooks after this one see the defaults of what it has added.
+    called.kind.default(patched)
     return patched

@@ -10,13 +10,13 @@ from moorage.api.names import dns_label_faults
 from moorage.api.resources import ResourceType
 from moorage.kinds import status
 from moorage.kinds.built_in import resource_type
-from moorage.kinds.cells import AGE, NAME, column, name_of
+from moorage.kinds.cells import AGE, NAME, column
 from moorage.kinds.fields import name_rule, rules, unchanging
 from moorage.kinds.kind import Context, FieldError, Obj, duplicate
 from moorage.kinds.metadata import check_labels
 from moorage.kinds.pod.spec import check_tolerations
 from moorage.kinds.served import ServedKind
-from moorage.kinds.tree import Json, attach, child, objects, text
+from moorage.kinds.tree import Json, attach, child, name_or_prefix, objects, text
 from moorage.kinds.values.quantities import check_limits
 from moorage.kinds.values.warnings import of_labels
 
@@ -41,11 +41,13 @@ def admit_runtime_class(pod: Obj, ctx: Context, resource: ResourceType) -> None:
     runtime_class = ctx.lookup("runtimeclasses", None, class_name) if class_name else None
     if class_name and runtime_class is None:
         why = f'pod rejected: RuntimeClass "{class_name}" not found'
-        raise status.forbidden(resource, name_of(pod), why)
+        raise status.forbidden(resource, name_or_prefix(pod), why)
     overhead = child(runtime_class or {}, "overhead", "podFixed")
     given = spec.get("overhead")
     if given and given != overhead:
-        raise status.forbidden(resource, name_of(pod), _MISMATCH if overhead else _WITHOUT_CLASS)
+        raise status.forbidden(
+            resource, name_or_prefix(pod), _MISMATCH if overhead else _WITHOUT_CLASS
+        )
     if overhead:
         spec["overhead"] = dict(overhead)
     if runtime_class is not None:
@@ -61,7 +63,7 @@ def _add_scheduling(pod: Obj, scheduling: Json, resource: ResourceType) -> None:
                 f"pod rejected: conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; "
                 f"pod.spec.nodeSelector[{key}] = {chosen[key]}"
             )
-            raise status.forbidden(resource, name_of(pod), why)
+            raise status.forbidden(resource, name_or_prefix(pod), why)
     if wanted:
         spec["nodeSelector"] = chosen | wanted
     tolerations = objects(spec, "tolerations")

@@ -269,7 +269,7 @@ INGRESS = ServedKind(
         AGE,
     ),
     defaults=defaults(unset={"status.loadBalancer": {}}),
-    on_create=default_class(
+    admit_new=default_class(
         "ingressclasses",
         marked="ingressclass.kubernetes.io/is-default-class",
         field="ingressClassName",

@@ -1,9 +1,9 @@
-"""Fields that the creation of a pod adds: account, priority, tolerations, conditions, QoS class.
+"""Fields that admission and creation add to a pod: account, priority, tolerations, QoS class.
 
 Mirrors kubernetes v1.36 pkg/registry/core/pod/strategy.go and plugin/pkg/admission/{priority,
-defaulttolerationseconds,limitranger,serviceaccount}. Accounts have two differences (decision 61):
-no volume with the account's token is added, and a pod of the account ``default`` does not wait
-until a controller has made the account.
+defaulttolerationseconds,limitranger,runtimeclass,serviceaccount}. Accounts have two differences
+(decision 61): no volume with the account's token is added, and a pod of the account ``default``
+does not wait until a controller has made the account.
 """
 
 from __future__ import annotations
@@ -13,13 +13,21 @@ from typing import Any
 from moorage.api.pod import MIRROR
 from moorage.api.resources import ResourceType
 from moorage.kinds import status
-from moorage.kinds.cells import name_of
 from moorage.kinds.cluster.runtime_class import admit_runtime_class
 from moorage.kinds.kind import Context
 from moorage.kinds.pod.spec import affinity_terms
 from moorage.kinds.pod.topology import topology_labels
 from moorage.kinds.quotas.limit_range import default_from_limit_ranges
-from moorage.kinds.tree import Json, attach, child, containers, items, objects, text
+from moorage.kinds.tree import (
+    Json,
+    attach,
+    child,
+    containers,
+    items,
+    name_or_prefix,
+    objects,
+    text,
+)
 from moorage.kinds.values.quantities import Amounts, add, amounts
 
 DEFAULT = "default"
@@ -33,8 +41,8 @@ _QOS_RESOURCES = ("cpu", "memory")
 GATED_MESSAGE = "Scheduling is blocked due to non-empty scheduling gates"
 
 
-def prepare_pod(obj: Json, ctx: Context, resource: ResourceType) -> None:
-    """Turn a client's pod into the stored pod.
+def admit_pod(obj: Json, ctx: Context, resource: ResourceType) -> None:
+    """Complete a new pod as admission does, in place, in the order of upstream's plugins.
 
     Raises
     ------
@@ -51,9 +59,14 @@ def prepare_pod(obj: Json, ctx: Context, resource: ResourceType) -> None:
     add_default_tolerations(spec)
     if text(spec, "runtimeClassName") or spec.get("overhead"):
         admit_runtime_class(obj, ctx, resource)
-    merge_label_keys(obj)
     if text(spec, "nodeName"):
         _add_topology_labels(obj, ctx)
+
+
+def prepare_pod(obj: Json, ctx: Context, resource: ResourceType) -> None:
+    """Turn a client's pod into the stored pod."""
+    spec = attach(obj, "spec")
+    merge_label_keys(obj)
     pod_status: Json = {"phase": "Pending", "qosClass": qos_class(spec)}
     if objects(spec, "schedulingGates"):
         pod_status["conditions"] = [
@@ -75,8 +88,8 @@ def _add_topology_labels(pod: Json, ctx: Context) -> None:
         attach(attach(pod, "metadata"), "labels").update(labels)
 
 
-def complete_pod(new: Json, old: Json, ctx: Context) -> None:
-    """Add to an updated pod the fields of admission: its old priority, the default tolerations."""
+def admit_pod_change(new: Json, old: Json, ctx: Context) -> None:
+    """Give an updated pod its old priority and the default tolerations, in place."""
     spec, before = attach(new, "spec"), child(old, "spec")
     for key in ("priority", "preemptionPolicy"):
         if spec.get(key) is None and key in before:
@@ -93,7 +106,7 @@ def admit_priority(obj: Json, ctx: Context, resource: ResourceType) -> None:
         403: no such class, or the pod gives a priority or policy that differs from the class's.
     """
     spec = attach(obj, "spec")
-    name = text(obj, "metadata", "name") or text(obj, "metadata", "generateName")
+    name = name_or_prefix(obj)
     class_name = text(spec, "priorityClassName")
     priority_class: Json | None
     if class_name:
@@ -225,7 +238,7 @@ def admit_account(pod: Json, ctx: Context, resource: ResourceType) -> None:
     if MIRROR in child(pod, "metadata", "annotations"):
         if name:
             why = "a mirror pod may not reference service accounts"
-            raise status.forbidden(resource, name_of(pod), why)
+            raise status.forbidden(resource, name_or_prefix(pod), why)
         return
     if not name:
         spec["serviceAccountName"] = spec["serviceAccount"] = name = DEFAULT
@@ -238,7 +251,7 @@ def admit_account(pod: Json, ctx: Context, resource: ResourceType) -> None:
             f"error looking up service account {namespace}/{name}: "
             f'serviceaccount "{name}" not found'
         )
-        raise status.forbidden(resource, name_of(pod), why)
+        raise status.forbidden(resource, name_or_prefix(pod), why)
     secrets = objects(account, "imagePullSecrets")
     if secrets and not spec.get("imagePullSecrets"):
         spec["imagePullSecrets"] = [{"name": text(each, "name")} for each in secrets]

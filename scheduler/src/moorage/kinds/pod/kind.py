@@ -5,7 +5,7 @@ from __future__ import annotations
 from moorage.api import resources
 from moorage.kinds.fields import selectable
 from moorage.kinds.kind import Obj
-from moorage.kinds.pod.admission import complete_pod, prepare_pod
+from moorage.kinds.pod.admission import admit_pod, admit_pod_change, prepare_pod
 from moorage.kinds.pod.changes import PARTS, check_pod_change
 from moorage.kinds.pod.columns import COLUMNS, pod_cells
 from moorage.kinds.pod.defaults import default_pod, default_pod_status
@@ -33,10 +33,11 @@ POD = ServedKind(
     cells=pod_cells,
     defaults=default_pod,
     status_defaults=default_pod_status,
+    admit_new=admit_pod,
+    admit_change=admit_pod_change,
     on_create=prepare_pod,
     # prepare_pod writes the whole status itself.
     keeps_status=True,
-    on_update=complete_pod,
     settle=keep_quality,
     warn_of_new=of_pod,
     fields=selectable(

@@ -68,7 +68,7 @@ _give_class = default_class(
 )
 
 
-def _prepare_claim(obj: Json, ctx: Context, resource: ResourceType) -> None:
+def _admit_claim(obj: Json, ctx: Context, resource: ResourceType) -> None:
     _give_class(obj, ctx, resource)
     put_finalizer(obj, CLAIM_PROTECTION)
 
@@ -94,7 +94,7 @@ def _check_expansion(new: Json, old: Json, ctx: Context) -> None:
         raise status.forbidden(resources.PERSISTENT_VOLUME_CLAIMS, name, why)
 
 
-def _prepare_volume(obj: Json, ctx: Context, resource: ResourceType) -> None:
+def _admit_volume(obj: Json, ctx: Context, resource: ResourceType) -> None:
     put_finalizer(obj, VOLUME_PROTECTION)
 
 
@@ -206,7 +206,7 @@ VOLUME = ServedKind(
         },
     ),
     rules=rules(("spec", check_volume_spec), _initiator),
-    on_create=_prepare_volume,
+    admit_new=_admit_volume,
     change=check_volume_change,
     warn=_warn_of_volume,
 )
@@ -225,7 +225,7 @@ CLAIM = ServedKind(
         _MODE,
     ),
     defaults=default_claim,
-    on_create=_prepare_claim,
+    admit_new=_admit_claim,
     on_update=_check_expansion,
     rules=rules(("spec", check_claim_spec)),
     change=check_claim_change,

@@ -12,7 +12,7 @@ from moorage.api import resources
 from moorage.api.names import dns_label_faults, dns_subdomain_faults, qualified_name_faults
 from moorage.api.resources import ResourceType
 from moorage.kinds import status
-from moorage.kinds.cells import AGE, NAME, NONE, column, count, name_of
+from moorage.kinds.cells import AGE, NAME, NONE, column, count
 from moorage.kinds.fields import (
     Rule,
     defaults,
@@ -26,7 +26,7 @@ from moorage.kinds.fields import (
 )
 from moorage.kinds.kind import Context, FieldError, Obj, invalid, required
 from moorage.kinds.served import ServedKind
-from moorage.kinds.tree import Json, attach, child, condition, number, objects, text
+from moorage.kinds.tree import Json, attach, child, condition, name_or_prefix, number, objects, text
 from moorage.kinds.values.name_rules import path_segment_name
 
 TEMPLATES_MAX = 8
@@ -35,7 +35,7 @@ _PRIORITY_MAX = 1_000_000_000
 _PRIORITY_DETAIL = f"must be less than or equal to {_PRIORITY_MAX}"
 
 
-def _prepare(obj: Json, ctx: Context, resource: ResourceType) -> None:
+def _admit(obj: Json, ctx: Context, resource: ResourceType) -> None:
     """Fill in the priority, as priority admission does.
 
     Raises
@@ -50,7 +50,7 @@ def _prepare(obj: Json, ctx: Context, resource: ResourceType) -> None:
     found = ctx.lookup("priorityclasses", None, class_name)
     if found is None:
         why = f"no PriorityClass with name {class_name} was found"
-        raise status.forbidden(resource, name_of(obj), why)
+        raise status.forbidden(resource, name_or_prefix(obj), why)
     spec["priority"] = int(found.get("value") or 0)
 
 
@@ -163,7 +163,7 @@ KINDS = (
             AGE,
         ),
         defaults=defaults(unset={"spec.disruptionMode": "Pod"}),
-        on_create=_prepare,
+        admit_new=_admit,
         counts_generations=True,
         rules=rules(("spec", _spec), ("spec.podGroupTemplateRef", if_present(_reference))),
         change=unchanging("spec"),

@@ -160,7 +160,7 @@ def _kinds(version: str) -> tuple[ServedKind, ...]:
             acted_on_by=group.acted_on_by,
             columns=group.columns,
             defaults=defaults(unset={"spec.disruptionMode": {"single": {}}}),
-            on_create=group.on_create,
+            admit_new=group.admit_new,
             counts_generations=True,
             rules=rules(
                 ("spec", _group),
