@@ -34,6 +34,12 @@ DEVICES: Final[tuple[Deviation, ...]] = (
         why="devices must not be promised that cannot be cut",
     ),
     Deviation(
+        subject="Steps of consumable capacity: an amount between two thousandths, a negative step",
+        upstream="1.37 ends the attempt with an error (kubernetes#141166)",
+        here="such an amount is rounded up to the next step; a negative step counts as 1",
+        why="a pod that fits should start",
+    ),
+    Deviation(
         subject="Claims that are given back (PostFilter, Unreserve)",
         upstream="are written while the attempt waits; where that fails, the pod goes to backoff",
         here="are written in the background; where that fails, the pod is tried again after 10 s",

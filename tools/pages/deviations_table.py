@@ -204,7 +204,7 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
     Deviation(
         subject="Text of an error in a selector of devices",
         upstream="that of cel-go, for example `got 'types.Int', expected iterable type`",
-        here="that of another CEL runtime, for example `no such overload`",
+        here="that of another CEL runtime, for example `no such overload`; it names the device",
         why="the runtime is another one; the same selectors fail",
     ),
     Deviation(

@@ -35,6 +35,11 @@ from moorage_lab.conformance.hints import run_changes, run_hints
 from moorage_lab.conformance.needs import gates_of, mode_needs
 from moorage_lab.conformance.recordings import Json, Scenario
 from moorage_lab.conformance.sampling import run_sampled
+from moorage_lab.conformance.vectors.functions import (
+    run_capacity,
+    run_node_order,
+    run_normalize,
+)
 from moorage_lab.conformance.vectors.group_cycle import run_group_cycle
 from moorage_lab.conformance.vectors.group_members import run_members
 from moorage_lab.conformance.vectors.group_preemption import run_group_preemption
@@ -59,10 +64,13 @@ _POINTS_NOT_RECORDED = frozenset(
 
 _VECTOR_MODES: Final[Mapping[str, Callable[[Scenario, Registry], Json]]] = {
     "plugin": run_plugin,
+    "capacity": lambda scenario, _registry: run_capacity(scenario),
     "change": lambda scenario, _registry: run_changes(scenario),
     "groupCycle": lambda scenario, _registry: run_group_cycle(scenario),
     "groupPreemption": run_group_preemption,
     "members": lambda scenario, _registry: run_members(scenario),
+    "nodeOrder": lambda scenario, _registry: run_node_order(scenario),
+    "normalize": lambda scenario, _registry: run_normalize(scenario),
     "queue": lambda scenario, _registry: run_queue(scenario),
     "requests": lambda scenario, _registry: run_requests(scenario),
 }

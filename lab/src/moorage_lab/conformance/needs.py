@@ -22,10 +22,13 @@ BUILT_MODES: Final = frozenset(
         "extender",
         "podgroup",
         "plugin",
+        "capacity",
         "change",
         "groupCycle",
         "groupPreemption",
         "members",
+        "nodeOrder",
+        "normalize",
         "queue",
         "requests",
     }

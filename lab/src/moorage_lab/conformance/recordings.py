@@ -137,6 +137,7 @@ class Vector(msgspec.Struct, frozen=True, kw_only=True):
         Names of the test function and of its case.
     plugin, args
         The plugin, "" for none, and its arguments as plain values; None means the default ones.
+        Without a plugin: the arguments of the function under test.
     points
         What the test looks at; the data's README has the names.
     feasible

@@ -7,8 +7,9 @@ asked. Nodes that pass a Filter are absent from its answer.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -19,8 +20,9 @@ from moorage.config.args import default_args, read_args
 from moorage.config.merge import POINTS, ProfileSpec
 from moorage.engine.attempt import CycleError
 from moorage.engine.evaluation import Evaluation, evaluate
+from moorage.engine.groups.placements import shared_rows
 from moorage.engine.inquiry import Inquiry, inquire
-from moorage.framework.group import GroupProgress
+from moorage.framework.group import GroupProgress, PlacementGeneratePlugin
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventsToRegister
 from moorage.framework.preemption import PreemptionReport
@@ -28,6 +30,7 @@ from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
 from moorage.framework.runner import run_placement_feasible, run_pre_enqueue
 from moorage.framework.status import Code, ReasonTable, Status
+from moorage.plugins.volumes.volume_binding import VOLUMES
 from moorage.snapshot.pod_info import PodInfo
 from moorage_lab.conformance.devices import allocations_on
 from moorage_lab.conformance.hints import change_of, could_concern
@@ -49,19 +52,24 @@ def run_plugin(scenario: Scenario, registry: Registry) -> Json:
         return {"preEnqueue": {} if gate.ok else {"status": _listed(gate)}}
     if "placementFeasible" in vector.points:
         return {"placementFeasible": _feasible(vector, profile, info)}
+    if "placements" in vector.points:
+        return {"placements": _placements(vector, profile, info)}
     if "hint" in vector.points:
         return {"hint": _hint(scenario, profile, info)}
+    answer: Json = {}
     if _PREEMPTION.intersection(vector.points):
         found = evaluate(profile, profile.handle.snapshot, info)
-        return {point: _PREEMPTION_ANSWERS[point](found) for point in vector.points}
+        answer = {point: ask(found) for point, ask in _PREEMPTION_ANSWERS.items()}
     try:
         inquiry = inquire(profile, profile.handle.snapshot, info)
     except CycleError as error:
         expected, text = vector.error, error.status.message
-        return {"error": expected if expected and expected in text else text}
-    return {
-        point: _ANSWERS[point](scenario, inquiry) for point in vector.points if point in _ANSWERS
-    }
+        answer |= {"error": expected if expected and expected in text else text, "fails": True}
+    else:
+        answer |= {"fails": inquiry.pre_filter.status.rejected}
+        wanted = [point for point in vector.points if point in _ANSWERS]
+        answer |= {point: _ANSWERS[point](scenario, inquiry) for point in wanted}
+    return {point: answer[point] for point in vector.points if point in answer}
 
 
 def run_requests(scenario: Scenario) -> Json:
@@ -121,6 +129,24 @@ def _feasible(vector: Vector, profile: Profile, info: PodInfo) -> list[str]:
     return [run_placement_feasible(profile, key, each).code.text for each in calls]
 
 
+def _placements(vector: Vector, profile: Profile, info: PodInfo) -> Json:
+    """Return the nodes of each placement within the given nodes, or the status."""
+    snapshot = profile.handle.snapshot
+    key = snapshot.groups.key_of(info.pod)
+    assert key is not None, "the pod of the vector has no group"
+    [plugin] = cast("list[PlacementGeneratePlugin]", profile.points["placementGenerate"])
+    placements, status = plugin.generate_placements(key, snapshot.groups.source.terms_of(key))
+    if not status.ok:
+        return {"status": [status.code.text]}
+    parent = snapshot.rows(snapshot.table.rows_of(vector.feasible))
+    nodes: Json = {}
+    for each in placements:
+        within = shared_rows(snapshot, parent, each.within)
+        if within is not None and len(within):
+            nodes[each.name] = sorted(snapshot.names[row] for row in within.row_numbers().tolist())
+    return nodes
+
+
 def _pre_filter(scenario: Scenario, inquiry: Inquiry) -> Json:
     """Return the status of PreFilter and the nodes to which it restricts the search."""
     outcome = inquiry.pre_filter
@@ -145,6 +171,18 @@ def _filter(scenario: Scenario, inquiry: Inquiry) -> Json:
     }
 
 
+def _pre_filter_reasons(scenario: Scenario, inquiry: Inquiry) -> list[str]:
+    """Return why PreFilter rejects the pod, for tests that read no code."""
+    del scenario
+    statuses = inquiry.pre_filter.results.values()
+    return [reason for status in statuses if status.rejected for reason in status.reasons]
+
+
+def _reasons(scenario: Scenario, inquiry: Inquiry) -> Json:
+    """Return the reasons of every node that the plugin rejects, for tests that read no code."""
+    return {name: status[1:] for name, status in _filter(scenario, inquiry).items()}
+
+
 def _codes(scenario: Scenario, inquiry: Inquiry) -> Json:
     """Return the code of every node that the plugin rejects, for tests that read no reason."""
     return {name: status[0] for name, status in _filter(scenario, inquiry).items()}
@@ -159,10 +197,29 @@ def _allocation(scenario: Scenario, inquiry: Inquiry) -> Json:
     return {name: [_devices(row) for row in told] for name, told in rows.items() if told}
 
 
+def _volumes(scenario: Scenario, inquiry: Inquiry) -> Json:
+    """Return the volumes to bind and the claims to provision on the nodes that pass, if any."""
+    state = inquiry.attempt.state.find(VOLUMES)
+    if state is None or state.volumes is None:
+        return {}
+    answer: Json = {}
+    for name in {node.name for node in scenario.objects.nodes} - {*_filter(scenario, inquiry)}:
+        row = inquiry.snapshot.row_of(name)
+        assert row is not None, f"the snapshot lacks node {name}"
+        bindings, provisions = state.volumes.on_row(row)
+        if bindings or provisions:
+            answer[name] = {
+                "bind": {claim.metadata.name: volume.metadata.name for claim, volume in bindings},
+                "provision": sorted(claim.metadata.name for claim in provisions),
+            }
+    return answer
+
+
 def _devices(row: Json) -> Json:
     names = ("request", "driver", "pool", "device")
     results = sorted([each[name] for name in names] for each in row["results"])
-    answer: Json = {"claim": row["claim"], "devices": results}
+    answer: Json = {key: row[key] for key in ("claim", "extendedResources") if key in row}
+    answer["devices"] = results
     consumed = [
         [each["request"], each["device"], each["consumedCapacity"]]
         for each in row["results"]
@@ -173,6 +230,14 @@ def _devices(row: Json) -> Json:
     if any(each.get("adminAccess") for each in row["results"]):
         answer["adminAccess"] = True
     return answer | {key: row[key] for key in ("nodeSelector",) if key in row}
+
+
+def _extended(scenario: Scenario, inquiry: Inquiry) -> Json:
+    """Return how many devices the pod's extended resources get by request, on nodes that pass."""
+    return {
+        name: dict(Counter(device[0] for row in rows for device in row["devices"]))
+        for name, rows in _allocation(scenario, inquiry).items()
+    }
 
 
 def _score(scenario: Scenario, inquiry: Inquiry) -> Json:
@@ -234,12 +299,16 @@ def _listed(status: Status) -> list[str]:
     return [status.code.text, *status.reasons]
 
 
-_ANSWERS: Final[Mapping[str, Callable[[Scenario, Inquiry], Json]]] = {
+_ANSWERS: Final[Mapping[str, Callable[[Scenario, Inquiry], Any]]] = {
     "preFilter": _pre_filter,
     "filter": _filter,
     "codes": _codes,
     "allocation": _allocation,
+    "extended": _extended,
+    "preFilterReasons": _pre_filter_reasons,
+    "reasons": _reasons,
     "score": _score,
+    "volumes": _volumes,
 }
 _PREEMPTION_ANSWERS: Final[Mapping[str, Callable[[Evaluation], Any]]] = {
     "candidates": _candidates,

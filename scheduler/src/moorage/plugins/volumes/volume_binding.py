@@ -81,7 +81,7 @@ _STAGE_ERRORS: Final = "scheduler_volume_scheduling_stage_error_total"
 _COMBINATIONS: Final = 16
 
 
-class _Claims(msgspec.Struct):
+class PodVolumes(msgspec.Struct):
     """A pod's claims, the volumes found and the volumes assumed, in one attempt.
 
     Parameters
@@ -106,7 +106,8 @@ class _Claims(msgspec.Struct):
     plan: Plan | None = None
 
 
-_STATE: StateKey[_Claims] = StateKey("PreFilterVolumeBinding")
+VOLUMES: StateKey[PodVolumes] = StateKey("PreFilterVolumeBinding")
+"""The claims of an attempt and their volumes; present after PreFilter."""
 
 
 class VolumeBinding:
@@ -202,7 +203,7 @@ class VolumeBinding:
         if immediate:
             return None, unresolvable(REASON_IMMEDIATE)
         promised = tuple(self._promised(pod, delayed, snapshot)) if delayed else ()
-        state.write(_STATE, _Claims(tuple(bound), tuple(delayed), promised))
+        state.write(VOLUMES, PodVolumes(tuple(bound), tuple(delayed), promised))
         return None, SUCCESS
 
     def skips_spec(self, pod: PodInfo) -> bool:
@@ -221,7 +222,7 @@ class VolumeBinding:
         """
         del pod
         try:
-            failed_n = self._volumes_for(state.read(_STATE)).failed_n
+            failed_n = self._volumes_for(state.read(VOLUMES)).failed_n
         except VolumeError:
             self.stage_errors["predicate",] += 1
             raise
@@ -243,7 +244,7 @@ class VolumeBinding:
         """Score rows by the share of their storage that the pod's claims would use."""
         if self._scorer is None or not claims_of(pod):
             return np.zeros(len(view), np.int64)
-        found, n = self._volumes_for(state.read(_STATE)), self._snapshot.num_nodes
+        found, n = self._volumes_for(state.read(VOLUMES)), self._snapshot.num_nodes
         return view.take_rows(self._scorer.scores(found, n, self._finder.node_capacity))
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
@@ -256,7 +257,7 @@ class VolumeBinding:
         """
         if not claims_of(pod):
             return SUCCESS
-        claims = state.read(_STATE)
+        claims = state.read(VOLUMES)
         row = self._snapshot.row_of(node_name)
         if row is None or not claims.delayed:
             return SUCCESS
@@ -282,7 +283,7 @@ class VolumeBinding:
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Take the assumptions back; writes to the API remain."""
         del pod, node_name
-        claims = state.find(_STATE)
+        claims = state.find(VOLUMES)
         if claims is None or claims.plan is None:
             return
         for volume, _ in claims.plan.volumes:
@@ -302,11 +303,11 @@ class VolumeBinding:
         del node_name
         if not claims_of(pod):
             return SKIP
-        return SKIP if state.read(_STATE).plan is None else SUCCESS
+        return SKIP if state.read(VOLUMES).plan is None else SUCCESS
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Write the changes that Reserve assumed and wait until every claim is bound."""
-        claims = state.find(_STATE)
+        claims = state.find(VOLUMES)
         if claims is None or claims.plan is None:
             return SUCCESS
         if self._writer is None:
@@ -353,7 +354,7 @@ class VolumeBinding:
             EventRegistration(RESERVATION_DELETE, given_back_hint, replicas_agree=True),
         )
 
-    def _volumes_for(self, claims: _Claims) -> VolumesByRow:
+    def _volumes_for(self, claims: PodVolumes) -> VolumesByRow:
         """Return the volumes found for the claims; search only when the rows have changed."""
         structure = self._snapshot.table.columns.structure
         if claims.volumes is None or claims.structure != structure:

@@ -38,7 +38,8 @@ def raise_fault(fault: FaultAt, alternative: Alternative, device: OfferedDevice)
     Raises
     ------
     AllocationError
-        Always, with upstream's text; upstream's API server refuses a selector that costs too much.
+        Always, with upstream's text and the device; upstream's API server refuses a selector that
+        costs too much.
     """
     selector, (kind, message) = alternative.selector_name(fault.at), fault.fault
     if kind == "cost":
