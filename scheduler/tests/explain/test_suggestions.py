@@ -14,6 +14,7 @@ from moorage.config.own import LoadedConfiguration
 from moorage_sandbox.testing.builders import Manifest, node_manifest
 from scheduler.tests.explain.clusters import bound, explained, waiting
 from scheduler.tests.explain.plan import Case
+from scheduler.tests.explain.planted_volumes import claim, volume
 from scheduler.tests.explain.running import binds, live
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -327,6 +328,45 @@ def test_an_eviction_says_what_budgets_allow(budgets: list[Manifest], expected: 
         waiting("p", cpu="1"),
     )
     assert [way.text for way in found.suggestions if way.kind == "evict"] == [expected]
+
+
+def _of(kind: str, name: str, pod: Manifest) -> Manifest:
+    """Return a pod with a controller."""
+    owner = {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": name, "controller": True}
+    return {**pod, "metadata": {**pod["metadata"], "ownerReferences": [owner]}}
+
+
+@pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet", "Job"])
+def test_a_pod_of_the_same_controller_is_not_to_be_evicted(kind: str) -> None:
+    """The controller would make another, and as many would wait as before."""
+    full = [node_manifest("n"), *(_of(kind, "a", _running(f"a{i}", "n", cpu="2")) for i in (1, 2))]
+    found = explained(*full, _of(kind, "a", waiting("p", cpu="1")))
+    assert [way.kind for way in found.suggestions] == ["node"]
+    found = explained(*full, _of(kind, "b", waiting("p", cpu="1")))
+    assert [way.kind for way in found.suggestions] == ["evict", "priority", "node"]
+
+
+def test_another_pod_is_evicted_than_one_of_the_same_controller() -> None:
+    found = explained(
+        node_manifest("n"),
+        _of("ReplicaSet", "a", _running("a", "n", cpu="3")),
+        _running("z", "n", cpu="1", priority=0),
+        _of("ReplicaSet", "a", waiting("p", cpu="1")),
+    )
+    assert [way.delete for way in found.suggestions if way.kind == "evict"] == ["default/z"]
+
+
+def test_the_user_of_a_claim_for_one_pod_is_named_unless_it_has_the_same_controller() -> None:
+    objects = [
+        claim(volumeName="pv", mode="ReadWriteOncePod"),
+        volume("pv", of="data", accessModes=["ReadWriteOncePod"]),
+    ]
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+    user = _of("ReplicaSet", "a", _running("u", "n", volumes=volumes))
+    for name, kinds in (("b", ["evict"]), ("a", [])):
+        pod = _of("ReplicaSet", name, waiting("p", volumes=volumes))
+        found = explained(node_manifest("n"), *objects, user, pod)
+        assert [way.kind for way in found.suggestions if way.delete] == kinds
 
 
 def test_preemption_against_a_budget_is_said() -> None:

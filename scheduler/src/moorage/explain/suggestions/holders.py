@@ -16,7 +16,7 @@ from moorage.explain.answer import Suggestion
 from moorage.explain.causes import Reach
 from moorage.explain.devices import released_devices, rows_near
 from moorage.explain.suggestions.budgets import eviction_text, is_protected
-from moorage.explain.suggestions.leaving import delete_command
+from moorage.explain.suggestions.leaving import delete_command, have_one_controller
 from moorage.explain.suggestions.ranked import AGAINST_BUDGET, EVICT, WAIT, RankedSuggestion
 from moorage.explain.trying import Trying
 from moorage.explain.volumes import users_of_claims
@@ -78,6 +78,8 @@ def _tried(
     trying: Trying, user: PodInfo, claims: tuple[ResourceClaim, ...], *, has: str
 ) -> Iterator[RankedSuggestion]:
     """Yield the user's leaving, if some node takes the pod then."""
+    if have_one_controller(user.pod, trying.pod):
+        return
     snapshot = trying.inquiry.snapshot
     node_name = snapshot.table.node_of_pod(user.uid)
     near = rows_near(snapshot, claims) if claims else None

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.api.pod import MIRROR
+from moorage.api.pod import MIRROR, Pod
 from moorage.engine.inquiry import Inquiry
 from moorage.engine.trials.what_if import NodeStatuses, SearchWhatIf
 from moorage.explain.answer import Suggestion
@@ -106,7 +106,7 @@ def _staying(inquiry: Inquiry, rows: Rows) -> list[Placed]:
     """Return pods that may be evicted, the least important of each row first.
 
     A pod of the same group is none of them, whether the group is scheduled as one: the group needs
-    all its pods.
+    all its pods. Nor is one of the same controller, which makes another one at once.
     """
     staying: list[Placed] = []
     group = named_group(inquiry.attempt.pod.pod)
@@ -117,6 +117,7 @@ def _staying(inquiry: Inquiry, rows: Rows) -> list[Placed]:
             for pod in here
             if _may_be_evicted(pod, inquiry.attempt.pod.priority)
             and (group is None or named_group(pod.pod) != group)
+            and not have_one_controller(pod.pod, inquiry.attempt.pod.pod)
             and _frees_enough(inquiry, row, pod)
         ]
         if len(staying) >= _LOOKED_AT_MOST:
@@ -131,6 +132,12 @@ def _staying(inquiry: Inquiry, rows: Rows) -> list[Placed]:
             bool(_owner(placed[1])),
         ),
     )
+
+
+def have_one_controller(one: Pod, other: Pod) -> bool:
+    """Whether two pods have the same controller: where one makes room, as many wait as before."""
+    first, second = one.metadata.controller, other.metadata.controller
+    return first is not None and second is not None and first.uid == second.uid
 
 
 def _may_be_evicted(pod: PodInfo, priority: int) -> bool:

@@ -22,7 +22,7 @@ from moorage.engine.select_node import smallest_name
 from moorage.explain.answer import Suggestion
 from moorage.explain.patches import patched
 from moorage.explain.suggestions.budgets import against_text
-from moorage.explain.suggestions.leaving import lacking_least
+from moorage.explain.suggestions.leaving import have_one_controller, lacking_least
 from moorage.explain.suggestions.ranked import AGAINST_BUDGET, PRIORITY, RankedSuggestion
 from moorage.explain.trying import Trying
 
@@ -86,7 +86,7 @@ def priorities(trying: Trying) -> Iterator[RankedSuggestion]:
     known = _class_of(trying, needed)
     chosen = known or _new_class(needed, _class_names(trying))
     found = preempt(trying, with_class(pod, chosen))
-    if found is not None:
+    if found is not None and not any(have_one_controller(pod, each) for each in found.evicted):
         yield _ranked(trying, chosen, found, create=known is None)
 
 
