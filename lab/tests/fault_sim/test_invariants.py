@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,9 +41,8 @@ from lab.tests.fault_sim.pasts import (
 from moorage.api.coscheduling import GROUP_LABEL
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND
-from moorage.base.errors import TransportError
 from moorage.client.transport import Answer, Call
-from moorage_lab.fault_sim.history import History, Placed, Write
+from moorage_lab.fault_sim.history import Placed, Write
 from moorage_lab.fault_sim.invariants.at_writes import BINDING, broken_by, broken_by_server, fits
 from moorage_lab.fault_sim.invariants.evictions import EVICTION
 from moorage_lab.fault_sim.invariants.immutable import IMMUTABLE
@@ -216,101 +214,16 @@ async def test_a_write_overtakes_a_status_that_has_no_answer() -> None:
     assert "pods/p/status" in overtakings[0]
 
 
-@pytest.mark.parametrize(
-    ("answers", "failed"),
-    [
-        ([200], False),
-        ([500], True),
-        ([200, 500], True),
-        ([500, 200], False),
-        ([None], True),
-        ([404], True),
-    ],
-)
-async def test_a_status_that_may_not_be_written_is_noted(
-    answers: list[int | None], failed: bool
-) -> None:
-    """None stands for an answer that never came."""
-    past, left = history(a_pod("p")), list(answers)
-
-    class Faulty:
-        async def request(self, call: Call) -> Answer:
-            status = left.pop(0)
-            if status is None:
-                raise TransportError("lost")
-            return Answer(status, {}, b"")
-
-        def stream(self, call: Call) -> Any:
-            raise NotImplementedError
-
-        async def close(self) -> None:
-            """Do nothing."""
-
-    calls = InTurn(Faulty(), list[str]().append, past.reused, past.note_report)
-    for _ in answers:
-        with contextlib.suppress(TransportError):
-            body = b'{"status": {"conditions": []}}'
-            path = "/api/v1/namespaces/default/pods/p/status"
-            await calls.request(Call("PATCH", path, body=body))
-    assert ("default/p" in past.unreported_ns) == failed
-
-
-def tried_by_schedulers(
-    past: History,
-    *,
-    leader: dict[str, int],
-    other: dict[str, int] | None = None,
-    without_lease: Container[str] = (),
-) -> Any:
-    """Return a cluster whose two schedulers tried pods, by uid, at these times."""
-    tries = {"scheduler-0.1": leader, "scheduler-1.1": other or {}}
-    replicas = {
-        name: SimpleNamespace(identity=name, leading=name == "scheduler-0.1", scheduler=None)
-        for name in tries
-    }
-    probes = {
-        name: SimpleNamespace(
-            last_tried_ns=each.get, tried_without_lease=lambda uid: uid in without_lease
-        )
-        for name, each in tries.items()
-    }
-    return SimpleNamespace(history=past, replicas=replicas, probes=probes)
-
-
-@pytest.mark.parametrize(
-    ("tried", "failed", "broken"),
-    [(5, None, True), (5, 4, True), (5, 5, False), (5, 6, False), (None, 6, True)],
-)
-def test_a_pod_says_why_it_waits_unless_its_last_report_failed(
-    tried: int | None, failed: int | None, broken: bool
-) -> None:
-    past = history(a_pod("p"))
-    if failed is not None:
-        past.unreported_ns["default/p"] = failed
+@pytest.mark.parametrize(("reported", "broken"), [(True, False), (False, True)])
+def test_a_pod_says_why_it_waits(reported: bool, broken: bool) -> None:
+    waits = a_pod("p")
+    if reported:
+        false = {"type": "PodScheduled", "status": "False"}
+        why = {"reason": "Unschedulable", "message": "0/1 nodes are available"}
+        waits["status"] = {"conditions": [false | why]}
     (explained,) = [each for each in WAITING if each.name == "explained"]
-    cluster = tried_by_schedulers(past, leader={} if tried is None else {"p": tried})
+    cluster: Any = SimpleNamespace(history=history(waits), replicas={})
     assert bool(list(explained.broken(cluster))) == broken
-
-
-def test_a_scheduler_without_the_lease_tries_pods_and_reports_nothing() -> None:
-    past = history(a_pod("p"))
-    past.unreported_ns["default/p"] = 6
-    (explained,) = [each for each in WAITING if each.name == "explained"]
-    assert list(explained.broken(tried_by_schedulers(past, leader={"p": 5}, other={"p": 7}))) == []
-
-
-def test_a_pod_that_was_last_tried_without_the_lease_may_lack_a_report() -> None:
-    (explained,) = [each for each in WAITING if each.name == "explained"]
-    cluster = tried_by_schedulers(history(a_pod("p")), leader={"p": 5}, without_lease={"p"})
-    assert list(explained.broken(cluster)) == []
-
-
-def test_a_member_that_was_tried_with_its_group_may_lack_a_report_that_failed() -> None:
-    group = {"podGroupName": "g"}
-    past = history(a_pod("p", schedulingGroup=group), a_pod("q", schedulingGroup=group))
-    past.unreported_ns["default/p"] = past.unreported_ns["default/q"] = 6
-    (explained,) = [each for each in WAITING if each.name == "explained"]
-    assert list(explained.broken(tried_by_schedulers(past, leader={"q": 5}))) == []
 
 
 ALLOWED: dict[str, Callable[[], WriteCase]] = {

@@ -110,17 +110,6 @@ def test_a_pod_waits_longer_after_each_error(
     assert breaches == (["backoff"] if broken else [])
 
 
-def test_the_last_try_decides_whether_a_pod_was_tried_without_the_lease() -> None:
-    queue = Queue(QueuedPod(pod("p"), 0))
-    scheduler: Any = SimpleNamespace(core=SimpleNamespace(queue=queue), schedules=True)
-    probe, answers = probe_of(scheduler, ManualClock(), []), []
-    for schedules in (True, False, True):
-        scheduler.schedules = schedules
-        queue.pop()
-        answers.append(probe.tried_without_lease(queue.entry.uid))
-    assert answers == [False, True, False]
-
-
 def test_a_time_of_day_that_jumps_ends_a_backoff() -> None:
     base, entry = ManualClock(), QueuedPod(pod("p"), 0)
     clock, queue = SkewedClock(base), Queue(entry)

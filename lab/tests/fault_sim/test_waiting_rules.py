@@ -149,11 +149,6 @@ def test_a_leader_keeps_the_nodes_that_statuses_promise(
     cluster: Any = SimpleNamespace(
         history=history(waits),
         replicas={"scheduler-0": leader},
-        probes={
-            "scheduler-0.1": SimpleNamespace(
-                last_tried_ns=lambda _uid: None, tried_without_lease=lambda _uid: False
-            )
-        },
     )
     (rule,) = [each for each in WAITING if each.name == "promises"]
     assert len(list(rule.broken(cluster))) == broken

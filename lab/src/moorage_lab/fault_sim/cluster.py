@@ -248,7 +248,6 @@ class SimCluster:
                 self._wire(identity, replica.faults, replica),
                 lambda text: self.observations.append(("in-turn", f"{identity}: {text}")),
                 self.history.reused,
-                self.history.note_report,
             ),
             configuration(self.setup),
             registry(self.plugin_faults),

@@ -134,9 +134,6 @@ class History:
         Every version of each pod and node, by its ``resourceVersion``.
     last_nodes
         The last version of each node, by name; those that are gone included.
-    unreported_ns
-        When a scheduler failed to write a condition of a pod, by ``namespace/name``, nanoseconds;
-        nothing where a later one was written.
     """
 
     def __init__(self, served: Served, clock: Clock) -> None:
@@ -170,7 +167,6 @@ class History:
         self.evicted_on_ns: dict[str, int] = {}
         self.versions: dict[str, Obj] = {}
         self.last_nodes: dict[str, Obj] = {}
-        self.unreported_ns: dict[str, int] = {}
         self.member_gone_ns: dict[str, int] = {}
         self.excused_groups: set[str] = set()
         self.writes_of_others = 0
@@ -192,13 +188,6 @@ class History:
     def reused(self, path: str) -> bool:
         """Return whether several pods have had this path in the API, one after another."""
         return self._pods_named.get(_name_in(path), 0) > 1
-
-    def note_report(self, path: str, written: bool) -> None:
-        """Note that a condition of the pod at this path was written, or may not have been."""
-        if written:
-            self.unreported_ns.pop(_name_in(path), None)
-        else:
-            self.unreported_ns[_name_in(path)] = self.history_now_ns
 
     def note_try(self, by: str, path: str) -> Obj | None:
         """Note that a binding is sent, which may fail or be lost; return its pod."""

@@ -51,7 +51,6 @@ class Probe:
         history: History,
         on_breach: OnBreach,
     ) -> None:
-        self._scheduler = scheduler
         self._queue = scheduler.core.queue
         self._clock = clock
         self._by_priority = by_priority
@@ -65,8 +64,6 @@ class Probe:
         self._ended: dict[str, int] = {}
         # Of each pod, by uid: how many of its attempts a plugin rejected.
         self._rejections: dict[str, int] = {}
-        # The uids of the pods that were last tried without the lease, as far as the scheduler knew.
-        self._without_lease: set[str] = set()
         # The uid of the pod that was taken out last.
         self._last = ""
         self._pop = self._queue.pop
@@ -170,10 +167,6 @@ class Probe:
         self._history.popped_at[queued.uid] = self._history.pops
         self._history.first_popped_ns.setdefault(queued.uid, now_ns)
         self._history.tried_after[queued.uid], self._last = self._last, queued.uid
-        if self._scheduler.schedules:
-            self._without_lease.discard(queued.uid)
-        else:
-            self._without_lease.add(queued.uid)
         tries = self._tries.setdefault(queued.uid, [])
         tries.append((now_ns, writes))
         del tries[:-_TRIES_MOST]
@@ -182,18 +175,6 @@ class Probe:
         if often and writes - writes_then < _TRIES_MOST:
             self._on_breach("tries", f"{queued.pod.full_name} is tried again and again")
             tries.clear()
-
-    def last_tried_ns(self, uid: str) -> int | None:
-        """Return when this scheduler last tried a pod, nanoseconds; None for never."""
-        tries = self._tries.get(uid)
-        return tries[-1][0] if tries else None
-
-    def tried_without_lease(self, uid: str) -> bool:
-        """Return whether this scheduler had no right to write when it last tried a pod.
-
-        A clock that jumps lets a lease seem too old until it is renewed. No report is sent then.
-        """
-        return uid in self._without_lease
 
     def tried_since(self, since_ns: int) -> list[str]:
         """Return the pods, by uid, that were tried more often than backoff lets them."""

@@ -9,7 +9,6 @@ from moorage.api.codec import decode_untyped
 from moorage.client.transport import Answer, Call, Transport
 
 _READS = frozenset({"GET", "HEAD"})
-_CONDITIONS = b'"conditions"'
 _REFUSED = 400  # the first status of an answer that says no
 _VOLUMES = "/api/v1/persistentvolumes/"
 
@@ -30,9 +29,6 @@ class InTurn:
     reused
         Returns whether several pods have had this path, one after another. Writes about the
         earlier ones may still be under way, because the scheduler has not heard of their end.
-    on_report
-        Told of the path of a pod that gets a condition, and whether the condition was written;
-        after a lost answer it may have been.
     """
 
     def __init__(
@@ -40,10 +36,8 @@ class InTurn:
         inner: Transport,
         on_overtaking: Callable[[str], None],
         reused: Callable[[str], bool],
-        on_report: Callable[[str, bool], None] = lambda path, written: None,
     ) -> None:
         self._inner = inner
-        self._on_report = on_report
         self._on_overtaking = on_overtaking
         self._reused = reused
         self._claim_of_volume: dict[str, str] = {}
@@ -70,15 +64,10 @@ class InTurn:
         if not call.path.endswith("/status"):
             return await self._inner.request(call)
         self._under_way[pod] = None
-        written = False
         try:
-            answer = await self._inner.request(call)
-            written = answer.status < _REFUSED
-            return answer
+            return await self._inner.request(call)
         finally:
             self._under_way.pop(pod, None)
-            if _CONDITIONS in call.whole_body:
-                self._on_report(pod, written)
 
     async def _bind(self, call: Call, pod: str) -> Answer:
         """Send a binding; the pod may not have been bound before, as far as the sender knows."""

@@ -69,35 +69,8 @@ def _explained(cluster: SimCluster) -> Iterable[str]:
             if each["type"] == "PodScheduled" and each.get("status") == "False"
         ]
         reported = conditions and conditions[0].get("message") and conditions[0].get("reason")
-        if not reported and not _group_says(cluster, pod) and not _unreported(cluster, pod):
+        if not reported and not _group_says(cluster, pod):
             yield f"{name_of(pod)} waits, and nothing says why: {pod.get('status')}"
-
-
-def _unreported(cluster: SimCluster, pod: Obj) -> bool:
-    """Return whether the status that the last attempt led to could not be written.
-
-    As upstream, the next attempt writes it, and a pod that waits may have none. The members of a
-    group are tried when one of them is.
-    """
-    history, group = cluster.history, group_of(pod)
-    # A scheduler that has lost the lease tries pods until it knows, and reports nothing.
-    probes = [cluster.probes[each.identity] for each in cluster.replicas.values() if each.leading]
-    uids = [
-        uid
-        for uid, each in history.pods.items()
-        if uid == pod["metadata"]["uid"] or (group and group_of(each) == group)
-    ]
-    tries = [
-        (at_ns, probe.tried_without_lease(uid))
-        for probe in probes
-        for uid in uids
-        if (at_ns := probe.last_tried_ns(uid)) is not None
-    ]
-    if not tries:
-        return False
-    tried_ns, without_lease = max(tries)
-    failed_ns = history.unreported_ns.get(name_of(pod))
-    return without_lease or (failed_ns is not None and failed_ns >= tried_ns)
 
 
 def _held_back(cluster: SimCluster) -> set[str]:
@@ -268,7 +241,7 @@ def _promises(cluster: SimCluster) -> Iterable[str]:
             ):
                 continue
             node = nominator.node_of(pod["metadata"]["uid"]) or ""
-            if nominated_of(pod) != node and not _unreported(cluster, pod):
+            if nominated_of(pod) != node:
                 promised = nominated_of(pod) or "no node"
                 yield f"{name_of(pod)} is promised {promised}, and {node or 'none'} is kept for it"
 
@@ -280,7 +253,7 @@ def _promised_in_vain(cluster: SimCluster) -> Iterable[str]:
         polite = pod["spec"].get("preemptionPolicy") == "Never"
         if node not in cluster.history.nodes or polite or not _alone(cluster, pod):
             continue
-        if _nodes_changed_since(cluster, pod) or _unreported(cluster, pod):
+        if _nodes_changed_since(cluster, pod):
             continue
         lower = [
             each["metadata"]["uid"]
