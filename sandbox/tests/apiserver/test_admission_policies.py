@@ -380,7 +380,7 @@ async def test_a_faulty_binding_is_refused(changes, field):
 
 
 async def test_a_policy_with_functions_that_are_missing_here_is_stored_with_a_warning():
-    wanted = policy("authorizer.group('').resource('pods').check('get').allowed()", "false")
+    wanted = policy("url('https://a.example.com').getHost() == 'a'", "false")
     cluster = Cluster()
     reply = await cluster.reply("POST", POLICIES, wanted)
     assert reply.status == 201

@@ -92,7 +92,8 @@ FITS = [
     pytest.param("!has(oldObject.spec) || oldObject.spec.paused", id="the object before"),
     pytest.param("object.metadata.namespace == namespaceObject.metadata.name", id="its namespace"),
     pytest.param("request.operation == 'CREATE' && params.anything > 1", id="no known type"),
-    pytest.param("authorizer.group('').check('get').allowed()", id="what this server lacks"),
+    pytest.param("url('https://a').getHost() == 'a'", id="what this server lacks"),
+    pytest.param("authorizer.group('').resource('pods').check('get').allowed()", id="rights"),
 ]
 DOES_NOT = [
     pytest.param("object.replicas > 1", "undefined field 'replicas'", id="no such field"),

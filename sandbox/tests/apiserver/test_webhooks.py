@@ -300,7 +300,7 @@ async def test_selectors_scope_and_conditions_choose_the_writes():
 async def test_conditions_that_cannot_be_evaluated_are_named_when_stored_and_at_each_write():
     programs = Programs(a=allow)
     cluster = cluster_with(programs)
-    asked = "authorizer.group('').resource('pods').check('get').allowed()"
+    asked = "url('https://a.example.com').getHost() == 'a'"
     unknown = [{"name": "c", "expression": asked}]
     for policy, status in (("Ignore", 201), ("Fail", 403)):
         chosen = configuration(hook(matchConditions=unknown, failurePolicy=policy))

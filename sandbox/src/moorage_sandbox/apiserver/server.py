@@ -42,6 +42,7 @@ from moorage_sandbox.apiserver.rbac.aggregation import Aggregation
 from moorage_sandbox.apiserver.rbac.authorizer import Authorizer
 from moorage_sandbox.apiserver.rbac.escalation import Escalation
 from moorage_sandbox.apiserver.rbac.reviews import Reviews
+from moorage_sandbox.apiserver.rbac.right_checks import CallerRights
 from moorage_sandbox.apiserver.resource_calls import ResourceCalls
 from moorage_sandbox.apiserver.verbs.deleting import Deleter
 from moorage_sandbox.apiserver.verbs.writing import Writer
@@ -115,9 +116,10 @@ class ApiServer:
         Aggregation(self._world)
         self._authorizer = Authorizer(self._store)
         self._escalation = Escalation(self._authorizer)
-        policies, mutations = Policies(self._world), Mutations(self._world)
+        authorize = CallerRights(self._world, self._authorizer, enforced=rbac).decide
+        policies, mutations = Policies(self._world, authorize), Mutations(self._world, authorize)
         self._namespaces = Namespaces(self._world, self._deleter)
-        self._webhooks = Webhooks(self._world, policies.notes, self._hook_addresses)
+        self._webhooks = Webhooks(self._world, policies.notes, self._hook_addresses, authorize)
         admission = Admission(
             self._world,
             self._quotas,

@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from moorage.cel.authorizer import authorizer_functions
 from moorage.cel.bounds import (
     LARGEST,
     TEXT_FACTOR,
@@ -35,6 +36,8 @@ _LIST: Final = 10  # createListBaseCost
 _MAP: Final = 30  # createMapBaseCost
 _PYTHON: Final = 50
 """Units for a call of a function in Python: about 3 µs."""
+_DECIDING: Final = 350_000
+"""Units for a check of rights, so that an expression has two of them at most."""
 _COMPILE: Final = 20
 """Units for each part of a regular expression, compiled with every match: up to 3 µs."""
 _CLASS_PARTS: Final = 1500
@@ -62,6 +65,8 @@ class Cost(NamedTuple):
         As Kubernetes counts.
     compiling
         Units for compiling regular expressions, which Kubernetes does not count.
+    deciding
+        Units for checks of rights, which take next to no time here.
     result
         Bound of the result.
     """
@@ -69,11 +74,12 @@ class Cost(NamedTuple):
     units: int
     compiling: int
     result: Sizes
+    deciding: int = 0
 
     @property
     def all_units(self) -> int:
         """All units, a measure of time: a million takes 150 ms at most."""
-        return self.units + self.compiling
+        return self.units + self.compiling - self.deciding
 
 
 def cost_bound(tree: Tree, variables: Mapping[str, Sizes], *, steps_max: int = LARGEST) -> Cost:
@@ -90,14 +96,14 @@ def cost_bound(tree: Tree, variables: Mapping[str, Sizes], *, steps_max: int = L
     """
     walk = _Walk(variables, steps_max)
     result = walk.visit(tree, 1)
-    return Cost(walk.cost, walk.compiling, result)
+    return Cost(walk.cost + walk.deciding, walk.compiling, result, walk.deciding)
 
 
 class _Walk:
     """Adds up costs; each part counts as often as the loops around it make steps."""
 
     def __init__(self, variables: Mapping[str, Sizes], steps_max: int) -> None:
-        self.cost = self.compiling = 0
+        self.cost = self.compiling = self.deciding = 0
         self._variables = dict(variables)
         self._steps_max = steps_max
 
@@ -138,6 +144,9 @@ class _Walk:
             self._add(_search_cost(arguments), times)
             steps = min(times, self._steps_max)
             self.compiling = capped(self.compiling + steps * _compile_cost(arguments, patterns))
+        if tree.function == "check":
+            steps = min(times, self._steps_max)
+            self.deciding = capped(self.deciding + steps * _DECIDING)
         shortest = 0
         if tree.function in _SHORTEST and isinstance(tree.arguments[1], Constant):
             shortest = len(tree.arguments[1].value)
@@ -148,12 +157,13 @@ class _Walk:
     def _choice(self, arguments: tuple[Tree, ...], times: int) -> Sizes:
         """Only the more expensive of two alternatives counts."""
         self.visit(arguments[0], times)
-        before, highest, results = self.cost, 0, []
+        before, results = (self.cost, self.deciding), []
+        highest = before
         for each in arguments[1:]:
-            self.cost = before
+            self.cost, self.deciding = before
             results.append(self.visit(each, times))
-            highest = max(highest, self.cost)
-        self.cost = highest
+            highest = max(highest[0], self.cost), max(highest[1], self.deciding)
+        self.cost, self.deciding = highest
         return union(results)
 
     def _loop(self, tree: Loop, times: int) -> Sizes:
@@ -354,6 +364,7 @@ _CALLS: Final[Mapping[str, Callable[[Arguments, int], _Answer]]] = {
     ),
     **dict.fromkeys(("sets.contains", "sets.equivalent", "sets.intersects"), _functions_of_lists),
     **dict.fromkeys(sorted({each.name for each in cel_functions()}), _python),
+    **dict.fromkeys(sorted({each.name for each in authorizer_functions()}), _python),
     **dict.fromkeys(("isIP", "isCIDR", "find"), _python),
     "_+_": _sum,
     "string": _to_text,

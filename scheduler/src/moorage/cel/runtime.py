@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from moorage.cel.authorizer import authorizer_functions
 from moorage.cel.expression_costs import Costs
 from moorage.cel.functions import CelFunction
 from moorage.cel.rule_functions import rule_functions
@@ -287,7 +288,7 @@ def quantities_by_name() -> Any:
 
 @cache
 def _rule_functions() -> tuple[CelFunction, ...]:
-    return tuple(rule_functions())
+    return (*rule_functions(), *authorizer_functions())
 
 
 @cache

@@ -15,11 +15,18 @@ import msgspec
 
 from moorage.api.meta import LabelSelector
 from moorage.api.selectors import compile_label_selector
+from moorage.cel.authorizer import Authorize, authorizer_values
 from moorage.kinds.kind import Obj
 from moorage.kinds.status import StatusError, forbidden
 from moorage.kinds.tree import Json, child, strings, text
 from moorage.kinds.users import User
-from moorage.policies.expressions import Failed, Policy, missing, read_policy
+from moorage.policies.expressions import (
+    Failed,
+    Policy,
+    evaluate_with_rights,
+    missing,
+    read_policy,
+)
 from moorage.policies.matching import Write, matches
 
 GROUP: Final = "admissionregistration.k8s.io"
@@ -94,10 +101,21 @@ class BoundPolicies(ABC):
         Holds them.
     policies, bindings
         The plurals of the two kinds, with their group where another has the plural, too.
+    authorize
+        Decides about the rights of callers; without it policies that ask about rights are not
+        evaluated.
     """
 
-    def __init__(self, objects: PolicyObjects, policies: str, bindings: str) -> None:
+    def __init__(
+        self,
+        objects: PolicyObjects,
+        policies: str,
+        bindings: str,
+        *,
+        authorize: Authorize | None = None,
+    ) -> None:
         self._objects = objects
+        self._authorize = authorize
         self._policies = policies
         self._bindings = bindings
 
@@ -126,20 +144,28 @@ class BoundPolicies(ABC):
             if not matches(child(rules, "matchConstraints"), write):
                 continue
             read = read_policy(rules)
-            if not matches(child(spec, "matchResources"), write) or missing(read):
+            if not matches(child(spec, "matchResources"), write):
+                continue
+            if missing(read, knows_rights=self._authorize is not None):
                 continue
             for params in self._params(rules, spec, write):
                 yield BoundPolicy(policy["metadata"]["name"], binding, read, params)
 
     def variables(self, bound: BoundPolicy, write: Write, *, dry_run: bool) -> Mapping[str, Any]:
         """Return the variables that expressions of a policy see."""
+        request = self._request(write, dry_run=dry_run)
         return {
             "object": write.new,
             "oldObject": write.old,
-            "request": self._request(write, dry_run=dry_run),
+            "request": request,
             "params": bound.params,
             "namespaceObject": write.namespace,
+            **authorizer_values(request),
         }
+
+    def evaluate(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Have expressions evaluated with the rights of callers; see `evaluate_with_rights`."""
+        return evaluate_with_rights(self._authorize, function, *arguments)
 
     def _request(self, write: Write, *, dry_run: bool) -> Json:
         """Return the variable ``request``."""

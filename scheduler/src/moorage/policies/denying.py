@@ -7,7 +7,6 @@ Mirrors kubernetes v1.36 apiserver pkg/admission/plugin/policy/validating/dispat
 from __future__ import annotations
 
 from moorage.cel.budget import USED_UP
-from moorage.cel.evaluators import evaluate_within
 from moorage.kinds.status import StatusError
 from moorage.policies.bound import BoundPolicies, BoundPolicy, refusal
 from moorage.policies.expressions import Failed, Judgement, judgement
@@ -28,7 +27,7 @@ def judgement_of(
         ignored = bound.policy.failure_policy == "Ignore"
         return Judgement([] if ignored else [bound.params])
     values = policies.variables(bound, write, dry_run=dry_run)
-    answer: Judgement | None = evaluate_within(judgement, bound.policy, values)
+    answer: Judgement | None = policies.evaluate(judgement, bound.policy, values)
     return Judgement([Failed(USED_UP)]) if answer is None else answer
 
 

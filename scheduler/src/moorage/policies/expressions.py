@@ -10,13 +10,23 @@ pkg/admission/plugin/webhook/matchconditions/matcher.go.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache, wraps
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 
+from moorage.cel.authorizer import (
+    AUTHORIZER,
+    REQUEST_RESOURCE,
+    Authorize,
+    Decision,
+    RightCheck,
+    RightChecks,
+    current_checks,
+)
 from moorage.cel.budget import Budget
+from moorage.cel.evaluators import evaluate_within
 from moorage.cel.rule_text import QUOTED
 from moorage.cel.runtime import (
     OVER_BUDGET,
@@ -33,8 +43,18 @@ from moorage.policies.object_literals import with_maps
 
 APPLY_CONFIGURATION: Final = "ApplyConfiguration"
 """The type of a mutation that is a configuration; the other type is ``JSONPatch``."""
-NAMES: Final = ("object", "oldObject", "request", "params", "namespaceObject")
+NAMES: Final = (
+    "object",
+    "oldObject",
+    "request",
+    "params",
+    "namespaceObject",
+    AUTHORIZER,
+    REQUEST_RESOURCE,
+)
 """The variables of policies, besides the policy's own."""
+DECISIONS: Final = "decisions"
+"""The key of the decisions about rights, among the values of variables."""
 _PATCHES: Final = ("map", "list")
 # Types of results in Python, by the type that an expression has to have.
 _RESULTS: Final[Mapping[str, Any]] = {
@@ -133,6 +153,16 @@ class Judgement(NamedTuple):
     annotations: tuple[tuple[str, str], ...] = ()
 
 
+class Undecided(NamedTuple):
+    """The checks of rights that an evaluation lacks the decisions about."""
+
+    checks: tuple[RightCheck, ...]
+
+
+class _UndecidedError(Exception):
+    """An evaluation lacks decisions about rights."""
+
+
 @lru_cache(maxsize=1024)
 def compiled(own: tuple[NamedExpression, ...], expression: str, wanted: str) -> Program | Refusal:
     """Return an expression compiled; ``own`` are the variables of its policy."""
@@ -177,18 +207,46 @@ def parts(policy: Policy) -> Iterator[tuple[str, str, str]]:
         yield path, mutation.expression, mutation.wanted
 
 
-def missing(policy: Policy) -> list[str]:
-    """Return the reasons why a policy cannot be evaluated here: functions that are missing."""
+def missing(policy: Policy, *, knows_rights: bool = True) -> list[str]:
+    """Return the reasons why a policy cannot be evaluated here: functions that are missing.
+
+    Parameters
+    ----------
+    policy
+        The policy.
+    knows_rights
+        Whether there is somebody who decides about checks of rights.
+    """
     lines = []
     for path, expression, wanted in parts(policy):
         program = compiled(policy.variables, expression, wanted)
         if isinstance(program, Refusal):
             lines.append(f"{path}: {program.missing or program.message}")
+        elif not knows_rights and AUTHORIZER in program.reading.names:
+            lines.append(f"{path}: the rights that `{AUTHORIZER}` asks about are not known")
     return lines
 
 
+Result = TypeVar("Result")
+_P = ParamSpec("_P")
+
+
+def _deciding(function: Callable[_P, Result]) -> Callable[_P, Result | Undecided]:
+    """Have a function return the checks of rights that it lacks the decisions about."""
+
+    @wraps(function)
+    def evaluated(*arguments: _P.args, **options: _P.kwargs) -> Result | Undecided:
+        try:
+            return function(*arguments, **options)
+        except _UndecidedError as error:
+            return Undecided(error.args[0])
+
+    return evaluated
+
+
+@_deciding
 def judgement(policy: Policy, values: Mapping[str, Any], *, only_quick: bool = False) -> Judgement:
-    """Return what a policy finds about a write.
+    """Return what a policy finds about a write, or the checks that lack a decision.
 
     Parameters
     ----------
@@ -213,6 +271,7 @@ def judgement(policy: Policy, values: Mapping[str, Any], *, only_quick: bool = F
     )
 
 
+@_deciding
 def applies(
     policy: Policy, values: Mapping[str, Any], *, only_quick: bool = False
 ) -> bool | Failed:
@@ -220,6 +279,7 @@ def applies(
     return _Evaluation(policy, values, only_quick=only_quick).applies()
 
 
+@_deciding
 def patch_of(
     policy: Policy, mutation: Mutation, values: Mapping[str, Any], *, only_quick: bool = False
 ) -> Any:
@@ -233,6 +293,45 @@ def _error(expression: str, failure: Failure) -> Failed:
     return Failed(f"expression '{expression}' resulted in error: {failure.message}")
 
 
+def evaluate_with_rights(
+    authorize: Authorize | None,
+    function: Callable[..., Any],
+    policy: Policy,
+    *arguments: Any,
+) -> Any:
+    """Call `judgement`, `applies` or `patch_of`, again after each check that lacked a decision.
+
+    Parameters
+    ----------
+    authorize
+        Decides about a check; None where no expression asks about rights.
+    function
+        One of the three.
+    policy
+        The policy.
+    *arguments
+        Further arguments of the function; the last are the values of the variables.
+
+    Returns
+    -------
+    Any
+        The result; None where another process gives up.
+
+    Raises
+    ------
+    moorage.cel.evaluators.TooLongHere
+        The expressions may take long, and the caller is in the loop.
+    """
+    *others, values = arguments
+    decisions: dict[RightCheck, Decision] = {}
+    while True:
+        result = evaluate_within(function, policy, *others, {**values, DECISIONS: decisions})
+        if not isinstance(result, Undecided):
+            return result
+        assert authorize is not None, "policies that ask about rights are left out without it"
+        decisions = decisions | {check: authorize(check) for check in result.checks}
+
+
 class _Evaluation:
     """The evaluation of one policy on one write."""
 
@@ -241,6 +340,7 @@ class _Evaluation:
         self._budget = Budget(only_quick=only_quick)
         self._size = Size()
         self._fault = ""
+        self._checks = RightChecks(values.get(DECISIONS) or {})
         try:
             self._known = {name: cel_value({}, values.get(name), self._size) for name in NAMES}
         except ValueError as error:
@@ -257,7 +357,13 @@ class _Evaluation:
         if not self._budget.allows(program, self._known, self._size):
             return OVER_BUDGET
         asked = evaluate_json if wanted in _PATCHES else evaluate
-        answer = asked(program, self._variables)
+        token = current_checks.set(self._checks)
+        try:
+            answer = asked(program, self._variables)
+        finally:
+            current_checks.reset(token)
+        if self._checks.undecided:
+            raise _UndecidedError(tuple(self._checks.undecided))
         right = isinstance(answer, _RESULTS[wanted])
         return answer if right else Failure("no such overload")
 

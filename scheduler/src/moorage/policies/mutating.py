@@ -13,7 +13,6 @@ from typing import Any
 import jsonpatch
 
 from moorage.cel.budget import USED_UP
-from moorage.cel.evaluators import evaluate_within
 from moorage.kinds.json_patch import json_patch
 from moorage.kinds.kind import Obj
 from moorage.kinds.schema.merging import atomics_of, merged
@@ -75,11 +74,11 @@ def _changed(
     try:
         _usable(bound.params or {})
         values = policies.variables(bound, write, dry_run=dry_run)
-        if not _usable(evaluate_within(applies, bound.policy, values)):
+        if not _usable(policies.evaluate(applies, bound.policy, values)):
             return None
         for mutation in bound.policy.mutations:
             values = policies.variables(bound, write, dry_run=dry_run)
-            patch = _usable(evaluate_within(patch_of, bound.policy, mutation, values))
+            patch = _usable(policies.evaluate(patch_of, bound.policy, mutation, values))
             assert write.new is not None, "only an object that is stored is changed"
             write = write.with_new(_patched(write.new, patch, mutation, kind))
     except _Unfit as fault:

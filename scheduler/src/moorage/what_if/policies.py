@@ -214,7 +214,8 @@ def _why_not(objects: Objects, policy: Obj, binding: Obj) -> str:
         return "CEL is not installed; pip install 'moorage[dra]' has it"
     if _unknown_parameters(objects, policy, binding):
         return f"objects of the kind {text(policy, 'spec', 'paramKind', 'kind')} were not read"
-    return "; ".join(missing(read_policy(child(policy, "spec"))))
+    absent = missing(read_policy(child(policy, "spec")), knows_rights=False)
+    return "; ".join(absent)
 
 
 def _unknown_parameters(objects: Objects, policy: Obj, binding: Obj) -> bool:

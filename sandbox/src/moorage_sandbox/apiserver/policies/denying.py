@@ -6,6 +6,7 @@ apiserver pkg/admission/plugin/policy/validating/dispatcher.go.
 
 from __future__ import annotations
 
+from moorage.cel.authorizer import Authorize
 from moorage.kinds.kind import Obj
 from moorage.policies.denying import denial, judgement_of
 from moorage_sandbox.apiserver.catalog import Served
@@ -22,13 +23,18 @@ class Policies:
     ----------
     world
         Holds them, and their parameters.
+    authorize
+        Decides about the rights of callers.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, authorize: Authorize) -> None:
         self.notes = Notes()
         TypeChecking(world)
         self.stored = StoredPolicies(
-            world, "validatingadmissionpolicies", "validatingadmissionpolicybindings"
+            world,
+            "validatingadmissionpolicies",
+            "validatingadmissionpolicybindings",
+            authorize=authorize,
         )
         self.notes.sources.append(self.stored.binding_shelf)
 

@@ -6,6 +6,7 @@ pkg/admission/plugin/policy/mutating/dispatcher.go.
 
 from __future__ import annotations
 
+from moorage.cel.authorizer import Authorize
 from moorage.policies.matching import Write
 from moorage.policies.mutating import mutated_write
 from moorage.policies.mutating_chain import ClientStep, Invocations
@@ -21,11 +22,16 @@ class Mutations:
     ----------
     world
         Holds them, and their parameters.
+    authorize
+        Decides about the rights of callers.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, authorize: Authorize) -> None:
         self.stored = StoredPolicies(
-            world, "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"
+            world,
+            "mutatingadmissionpolicies",
+            "mutatingadmissionpolicybindings",
+            authorize=authorize,
         )
 
     def step(self, served: Served, *, dry_run: bool) -> ClientStep | None:

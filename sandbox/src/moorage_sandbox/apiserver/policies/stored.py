@@ -7,6 +7,7 @@ write. Mirrors kubernetes v1.36 apiserver pkg/admission/plugin/policy/generic/po
 from __future__ import annotations
 
 from moorage.api.resources import ResourceType
+from moorage.cel.authorizer import Authorize
 from moorage.cel.runtime import is_installed
 from moorage.kinds.kind import Obj
 from moorage.kinds.tree import Json, text
@@ -25,6 +26,8 @@ class StoredPolicies(BoundPolicies):
         Holds them, and their parameters.
     policies, bindings
         The plurals of the two kinds.
+    authorize
+        Decides about the rights of callers.
 
     Attributes
     ----------
@@ -32,8 +35,8 @@ class StoredPolicies(BoundPolicies):
         The bindings: policies without a binding do nothing, so every write looks here first.
     """
 
-    def __init__(self, world: World, policies: str, bindings: str) -> None:
-        super().__init__(world, policies, bindings)
+    def __init__(self, world: World, policies: str, bindings: str, *, authorize: Authorize) -> None:
+        super().__init__(world, policies, bindings, authorize=authorize)
         self._world = world
         self.binding_shelf = world.store.shelf(f"{bindings}.{GROUP}")
 

@@ -17,14 +17,14 @@ from moorage.api.resources import (
     VALIDATING_WEBHOOK_CONFIGURATIONS,
     ResourceType,
 )
+from moorage.cel.authorizer import Authorize, authorizer_values
 from moorage.cel.budget import USED_UP
-from moorage.cel.evaluators import evaluate_within
 from moorage.cel.runtime import is_installed
 from moorage.kinds.kind import Obj
 from moorage.kinds.status import StatusError, forbidden, internal
 from moorage.kinds.tree import number, strings, text
 from moorage.policies.bound import GROUP
-from moorage.policies.expressions import Failed, applies, missing
+from moorage.policies.expressions import Failed, applies, evaluate_with_rights, missing
 from moorage.policies.matching import Write, version_for
 from moorage.policies.mutating_chain import ClientStep, Invocations
 from moorage_sandbox.apiserver.catalog import Served
@@ -69,6 +69,8 @@ class Webhooks:
         Takes warnings and audit annotations.
     addresses
         The places where webhooks listen.
+    authorize
+        Decides about the rights that match conditions ask about.
 
     Attributes
     ----------
@@ -76,7 +78,10 @@ class Webhooks:
         The configurations: while all are empty, no webhook is asked about anything.
     """
 
-    def __init__(self, world: World, notes: Notes, addresses: HookAddresses) -> None:
+    def __init__(
+        self, world: World, notes: Notes, addresses: HookAddresses, authorize: Authorize
+    ) -> None:
+        self._authorize = authorize
         self._world = world
         self._notes = notes
         self._addresses = addresses
@@ -236,7 +241,7 @@ class Webhooks:
         StatusError
             403: that is not known, and the webhook has to be asked.
         """
-        result = _conditions_hold(hook, subject, called)
+        result = _conditions_hold(hook, subject, called, self._authorize)
         if isinstance(result, bool):
             return result
         if not hook.fails_open:
@@ -356,7 +361,9 @@ def _converted(obj: Obj | None, served: Served, wanted: Served) -> Obj | None:
     return wanted.from_stored(served.to_stored(copy.deepcopy(obj)))
 
 
-def _conditions_hold(hook: Hook, subject: Subject, called: ResourceType) -> bool | Failed:
+def _conditions_hold(
+    hook: Hook, subject: Subject, called: ResourceType, authorize: Authorize
+) -> bool | Failed:
     if not is_installed():
         return Failed("its match conditions cannot be evaluated: this server has no CEL")
     if absent := missing(hook.conditions):
@@ -368,6 +375,7 @@ def _conditions_hold(hook: Hook, subject: Subject, called: ResourceType) -> bool
         "object": write.new,
         "oldObject": write.old,
         "request": {k: v for k, v in request.items() if k not in ("object", "oldObject")},
+        **authorizer_values(request),
     }
-    result: bool | Failed | None = evaluate_within(applies, hook.conditions, values)
+    result: bool | Failed | None = evaluate_with_rights(authorize, applies, hook.conditions, values)
     return Failed(USED_UP) if result is None else result
