@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from typing import Any
 
 import pytest
@@ -221,3 +222,12 @@ def test_the_last_decisions_are_shown_as_the_pods_are_now() -> None:
         Change("default/a", PodState.RUNNING, "n1"),
         Change("default/b", PodState.BOUND, "n2"),
     ]
+
+
+@pytest.mark.parametrize("detached", [False, True])
+def test_only_a_detached_sandbox_goes_on_when_nobody_reads_its_output(detached: bool) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as out:
+        view = LinesView(out, io.StringIO(), detached=detached)
+        assert view.closed() is not detached

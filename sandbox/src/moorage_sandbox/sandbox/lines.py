@@ -76,7 +76,7 @@ class View(Protocol):
         ...
 
     def closed(self) -> bool:
-        """Whether the reader of the output has gone, as after ``| head``."""
+        """Whether to end, as the reader of the output has gone: after ``| head``."""
         ...
 
     def ended(self, progress: Progress, *, settled: bool) -> None:
@@ -121,11 +121,14 @@ class _Printer:
     ----------
     out, err
         Streams for lines, and for messages of the parts.
+    detached
+        Whether the sandbox goes on without a reader.
     """
 
-    def __init__(self, out: TextIO, err: TextIO) -> None:
+    def __init__(self, out: TextIO, err: TextIO, *, detached: bool = False) -> None:
         self._out = out
         self._err = err
+        self._detached = detached
         self._closed = False
 
     def message(self, text: str) -> None:
@@ -133,9 +136,9 @@ class _Printer:
         self._write_text(self._err, text)
 
     def closed(self) -> bool:
-        """Whether the reader of the pipe that is printed to is gone."""
+        """Whether the sandbox needs the reader of the pipe that is printed to, who is gone."""
         self._closed = self._closed or _reader_is_gone(self._out)
-        return self._closed
+        return self._closed and not self._detached
 
     def _write_text(self, stream: TextIO, text: str) -> None:
         try:
@@ -164,12 +167,12 @@ class LinesView(_Printer):
 
     Parameters
     ----------
-    out, err
-        Streams for lines, and for messages of the parts.
+    out, err, detached
+        As of `_Printer`.
     """
 
-    def __init__(self, out: TextIO, err: TextIO) -> None:
-        super().__init__(out, err)
+    def __init__(self, out: TextIO, err: TextIO, *, detached: bool = False) -> None:
+        super().__init__(out, err, detached=detached)
         self._pending: deque[Change] = deque(maxlen=_PENDING_MAX)
         self._change_count = 0
 

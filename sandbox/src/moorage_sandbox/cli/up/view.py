@@ -26,13 +26,13 @@ def view_of(output: Output, *, detached: bool = False) -> View:
     from moorage_sandbox.sandbox.lines import JsonView, LinesView, QuietView, SteadyView
 
     if output == "quiet":
-        return QuietView(sys.stdout, sys.stderr)
+        return QuietView(sys.stdout, sys.stderr, detached=detached)
     if output == "json":
-        return JsonView(sys.stdout, sys.stderr)
+        return JsonView(sys.stdout, sys.stderr, detached=detached)
     if output == "lines" or not (detached or sys.stdout.isatty()):
-        return LinesView(sys.stdout, sys.stderr)
+        return LinesView(sys.stdout, sys.stderr, detached=detached)
     if detached or not _may_draw():
-        return SteadyView(sys.stdout, sys.stderr)
+        return SteadyView(sys.stdout, sys.stderr, detached=detached)
     from rich.console import Console
 
     from moorage_sandbox.sandbox.live import LiveView

@@ -100,8 +100,8 @@ def find_object_explanation(query: ObjectQuery, wanted: Wanted) -> ObjectExplana
             "compute afresh: leave one of them out"
         )
     if wanted.to.is_named:
-        if wanted.to.kubeconfig or wanted.to.context:
-            check_same_cluster(wanted.to)
+        if query.type_ or wanted.to.kubeconfig or wanted.to.context:
+            check_same_cluster(wanted.to)  # the objects of a type come from the chosen cluster
         return _ask_scheduler(query, wanted)
     if not elsewhere and has_scheduler(wanted.to):
         try:
