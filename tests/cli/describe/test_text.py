@@ -9,7 +9,12 @@ from typing import Any
 
 import pytest
 
+from moorage.api.codec import from_dict
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage_sandbox.cli.describe.devices import device_lines
 from moorage_sandbox.cli.describe.text import node_lines
+from scheduler.tests.plugins.claims.builders import allocated, claim, offered, result
 
 
 def _pod(**spec: Any) -> dict[str, Any]:
@@ -84,9 +89,8 @@ def test_every_gpu_of_a_node_has_a_row():
         _with_gpus("b", index="0", milli="300", containers=[{"name": "main"}]),
         _with_gpus("c", containers=[whole]),
     ]
-    lines = node_lines(node, pods)
-    assert "  nvidia.com/gpu   3             1.76" in lines
-    assert lines[lines.index("Devices:") + 1 :] == [
+    assert "  nvidia.com/gpu   3             1.76" in node_lines(node, pods)
+    assert device_lines(from_dict(Node, node), [from_dict(Pod, pod) for pod in pods])[1:] == [
         "  POOL             DEVICE      USED   BY",
         "  nvidia.com/gpu   0           0.76   default/a 0.46, default/b 0.3",
         "  nvidia.com/gpu   1           0      <none>",
@@ -97,4 +101,24 @@ def test_every_gpu_of_a_node_has_a_row():
 
 def test_a_node_of_which_nobody_says_which_gpus_it_has_has_no_rows():
     node = {"metadata": {"name": "n"}, "status": {"allocatable": {"nvidia.com/gpu": "3"}}}
-    assert "Devices:" not in node_lines(node, [])
+    assert device_lines(from_dict(Node, node), []) == []
+
+
+def test_every_device_of_a_pool_of_which_a_pod_has_one_has_a_row():
+    slices = [offered("n", "gpu-0", "gpu-1", capacity={"memory": {"value": "40Gi"}})]
+    share: dict[str, Any] = {"shareID": "s", "consumedCapacity": {"memory": "10Gi"}}
+    claims = [
+        claim("whole", allocation=allocated("n", result("n", "gpu-1")), reserved=("a", "b")),
+        claim("share", allocation=allocated("n", result("n", "gpu-0", **share)), reserved=("a",)),
+    ]
+    node = from_dict(Node, {"metadata": {"name": "n"}})
+    pods = [
+        from_dict(Pod, {"metadata": {"namespace": "default", "name": name, "uid": name}})
+        for name in ("a", "b", "c")
+    ]
+    assert device_lines(node, pods, claims, slices) == [
+        "Devices:",
+        "  POOL            DEVICE   USED   BY",
+        "  gpu.example/n   gpu-0    0.25   default/a 0.25",
+        "  gpu.example/n   gpu-1    1      default/a 0.5, default/b 0.5",
+    ]

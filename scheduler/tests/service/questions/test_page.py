@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from moorage.api.resources import PODS
+from moorage.api.resources import PODS, RESOURCE_CLAIMS
+from moorage.base import aio
 from moorage.base.clock import ManualClock
 from moorage.service.questions.cluster import cluster_question
 from moorage.service.questions.decisions import decisions_question
@@ -94,6 +95,59 @@ def test_shares_of_gpus_are_counted_and_their_devices_named() -> None:
         nodes=[node_manifest("gpus", **gpus)],
         config=config(profile(multiPoint={"enabled": [{"name": "GpuShare"}]})),
     )
+
+
+def test_a_pods_devices_are_told_again_when_its_claim_changes() -> None:
+    """The claim says which devices a pod holds, and its news may come after the pod is bound."""
+
+    async def scenario(cluster: VirtualCluster, asking: Asking) -> None:
+        await cluster.create_objects(
+            {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": "DeviceClass",
+                "metadata": {"name": "gpu"},
+                "spec": {},
+            },
+            {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": "ResourceSlice",
+                "metadata": {"name": "s"},
+                "spec": {
+                    "driver": "gpu.example",
+                    "nodeName": "n1",
+                    "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1},
+                    "devices": [{"name": "g0"}, {"name": "g1"}],
+                },
+            },
+            {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": "ResourceClaim",
+                "metadata": {"name": "c", "namespace": "default"},
+                "spec": {
+                    "devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}
+                },
+            },
+        )
+        before = await asking.ask("/cluster")
+        await cluster.create_objects(
+            pod_manifest("web", resourceClaims=[{"name": "e", "resourceClaimName": "c"}])
+        )
+        await cluster.until(lambda: bool(cluster.node_of("web")))
+        after = await asking.ask("/cluster", since=before["version"])
+        (pod,) = after["nodes"]["n1"]["pods"]
+        assert pod["devices"] == {"gpu.example/n1": {"g0": 1000}}
+        claim: Any = await cluster.client.get(RESOURCE_CLAIMS, "c", namespace="default")
+        users = [*claim["status"]["reservedFor"], {"resource": "pods", "name": "x", "uid": "x"}]
+        claim["status"]["reservedFor"] = users
+        await cluster.client.replace(
+            RESOURCE_CLAIMS, claim, name="c", namespace="default", subresource="status"
+        )
+        await aio.sleep(0.1)
+        shared = await asking.ask("/cluster", since=after["version"])
+        (pod,) = shared["nodes"]["n1"]["pods"]
+        assert pod["devices"] == {"gpu.example/n1": {"g0": 500}}
+
+    in_cluster(scenario)
 
 
 def test_only_changed_nodes_are_told_since_a_version() -> None:

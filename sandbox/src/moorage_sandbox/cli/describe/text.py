@@ -8,12 +8,13 @@ from typing import Any
 import msgspec
 
 from moorage.api.codec import from_dict
+from moorage.api.devices import ResourceClaim, ResourceSlice
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.quantity import NANO, milli, value
-from moorage.api.resources import NODES, PODS, ResourceType
+from moorage.api.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, ResourceType
 from moorage.base.clock import NS_PER_SECOND, Clock, parse_rfc3339
-from moorage.base.errors import UsageError
+from moorage.base.errors import ApiError, UsageError
 from moorage.cli.kinds import named_kind
 from moorage.cli.render import Columns, yaml_text
 from moorage.cli.reported_events import ReportedEvent, events_about, reported_event
@@ -21,7 +22,7 @@ from moorage.cli.session import Session
 from moorage.client.requests import Selection
 from moorage.plugins.gpu_share.asking import node_requests
 from moorage_sandbox.cli.apply.patch import LAST_APPLIED
-from moorage_sandbox.cli.describe.devices import device_lines
+from moorage_sandbox.cli.describe.devices import device_lines, uses_claims
 
 _LABEL_WIDTH = 18
 _FINISHED = frozenset({"Succeeded", "Failed"})
@@ -83,10 +84,34 @@ async def _describe(session: Session, kind: ResourceType, obj: Obj) -> Described
         selection = Selection(field_selector=f"spec.nodeName={obj['metadata']['name']}")
         listed: Any = await session.client.list(PODS, selection)
         lines = node_lines(obj, listed["items"])
+        lines += await _devices(session, obj, listed["items"], selection)
     else:
         lines = other_lines(kind, obj)
     text = "\n".join([*lines, *event_lines(events, session.clock)])
     return Described(obj, events, text)
+
+
+async def _devices(
+    session: Session, node: Obj, pods: Sequence[Obj], of_node: Selection
+) -> list[str]:
+    """Return the table of a node's devices; who may not read claims gets a line that says so."""
+    live = [from_dict(Pod, pod) for pod in pods if _is_live(pod)]
+    claims: list[ResourceClaim] = []
+    slices: list[ResourceSlice] = []
+    lines: list[str] = []
+    if uses_claims(live):
+        try:
+            found: Any = await session.client.list(RESOURCE_CLAIMS, Selection())
+            claims = [from_dict(ResourceClaim, each) for each in found["items"]]
+            found = await session.client.list(RESOURCE_SLICES, of_node)
+            slices = [from_dict(ResourceSlice, each) for each in found["items"]]
+        except ApiError as error:
+            lines = [f"Devices of claims: not shown: {error}"]
+    return [*device_lines(from_dict(Node, node), live, claims, slices), *lines]
+
+
+def _is_live(pod: Obj) -> bool:
+    return pod.get("status", {}).get("phase") not in _FINISHED
 
 
 async def _events(session: Session, kind: ResourceType, obj: Obj) -> list[Obj]:
@@ -134,7 +159,7 @@ def pod_lines(pod: Obj) -> list[str]:
 
 
 def node_lines(node: Obj, pods: Sequence[Obj]) -> list[str]:
-    """Return the description of a node, without Events.
+    """Return the description of a node, without its devices and Events.
 
     Parameters
     ----------
@@ -150,11 +175,10 @@ def node_lines(node: Obj, pods: Sequence[Obj]) -> list[str]:
     lines.append(_line("Unschedulable", str(bool(spec.get("unschedulable"))).lower()))
     lines += _conditions(status)
     allocatable = status.get("allocatable") or {}
-    live = [pod for pod in pods if pod.get("status", {}).get("phase") not in _FINISHED]
+    live = [pod for pod in pods if _is_live(pod)]
     lines += ["Resources:"]
     typed = from_dict(Node, node)
-    live_pods = [from_dict(Pod, pod) for pod in live]
-    requests = [{**node_requests(pod, typed), "pods": NANO} for pod in live_pods]
+    requests = [{**node_requests(from_dict(Pod, pod), typed), "pods": NANO} for pod in live]
     rows = [
         [name, str(allocatable[name]), _requested(requests, name)] for name in sorted(allocatable)
     ]
@@ -171,7 +195,7 @@ def node_lines(node: Obj, pods: Sequence[Obj]) -> list[str]:
             for pod, own in zip(live, requests, strict=True)
         ]
         lines += _indented(Columns(["Namespace", "Name", "CPU", "Memory"]).lines(rows))
-    return [*lines, *device_lines(typed, live_pods)]
+    return lines
 
 
 def other_lines(kind: ResourceType, obj: Obj) -> list[str]:

@@ -3,7 +3,7 @@
 - `dynamic_resources`: the plugin DynamicResources.
 - `devices`: the structured allocator, which chooses devices on a node.
 - `attempt`: the claims of one pod during one attempt.
-- `pod_claims`: the claims that a pod names, and their faults.
+- `pod_claims`: the claims that a pod names, their faults, and the devices that it holds.
 - `preparing`: PreFilter.
 - `searching`: Filter.
 - `rows`: answers about the rows of the cluster, kept from one attempt to the next.

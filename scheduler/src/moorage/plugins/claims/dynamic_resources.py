@@ -49,6 +49,7 @@ from moorage.plugins.claims.attempt import Attempt, Search, with_allocation
 from moorage.plugins.claims.counts import ClaimCounts
 from moorage.plugins.claims.extended import is_in_memory
 from moorage.plugins.claims.pod_claims import (
+    ClaimDevices,
     ClaimError,
     ClaimHints,
     claim_fault,
@@ -125,6 +126,7 @@ class DynamicResources:
             rejects_by_shape=True,
             pre_bind_parallel=True,
             rejects_about=Subject.DEVICES,
+            held_devices=ClaimDevices(self._handle.snapshot).held_devices,
             own_metrics=self.counts.metrics(),
         )
 

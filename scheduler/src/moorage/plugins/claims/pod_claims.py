@@ -1,4 +1,4 @@
-"""The claims that a pod names, and their faults.
+"""The claims that a pod names, their faults, and the devices that a bound pod holds by them.
 
 Rules mirrored: kubernetes v1.36 ``dynamic-resource-allocation/resourceclaim`` and
 ``pkg/scheduler/framework/plugins/dynamicresources`` (foreachPodResourceClaim, the hints).
@@ -6,6 +6,7 @@ Rules mirrored: kubernetes v1.36 ``dynamic-resource-allocation/resourceclaim`` a
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Final
 
@@ -13,10 +14,19 @@ from moorage.api.claims import ClaimUsers, PodResourceClaim
 from moorage.api.devices import ResourceClaim
 from moorage.api.meta import ObjectMeta
 from moorage.api.names import is_extended_resource
+from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.requests import pod_requests
 from moorage.base.errors import MoorageError
+from moorage.framework.insight.held_devices import HeldDevice
+from moorage.plugins.claims.devices.holdings import (
+    Capacities,
+    claimed_devices,
+    device_capacities,
+)
 from moorage.snapshot.claim_table import ClaimTable
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
 
 DELETE_PROTECTION: Final = "resource.kubernetes.io/delete-protection"
 """Finalizer of allocated claims (kubernetes v1.36 ``api/resource/v1`` Finalizer)."""
@@ -108,6 +118,41 @@ def _usable(pod: Pod, name: str, table: ClaimTable, *, own: bool) -> ResourceCla
             f"{namespace}/{pod.metadata.name} (Pod is not owner)"
         )
     return claim
+
+
+class ClaimDevices:
+    """The devices that the bound pods of a snapshot hold by their claims.
+
+    Parameters
+    ----------
+    snapshot
+        The cluster, with its claims and slices.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._table = snapshot.claims
+        self._slices = snapshot.listers.resource_slices
+        # Read when the first share of a device is asked about, and after each change of slices.
+        self._capacities: Capacities = {}
+        self._position = -1
+
+    def held_devices(self, pod: PodInfo, node: Node) -> tuple[HeldDevice, ...]:
+        """Return the devices that a pod holds by its claims; none for a pod without claims."""
+        del node
+        claims = self._table.controlled_by(pod.namespace, pod.uid)
+        with contextlib.suppress(ClaimError):  # a claim is gone, so the pod holds nothing by it
+            claims += claims_of(pod.pod, self._table)
+        by_uid = {claim.metadata.uid: claim for claim in claims}
+        if not by_uid:
+            return ()
+        return claimed_devices(pod.pod, by_uid.values(), self._known_capacities())
+
+    def _known_capacities(self) -> Capacities:
+        position = self._slices.log.position
+        if position != self._position:
+            self._position = position
+            self._capacities = device_capacities(self._slices.all())
+        return self._capacities
 
 
 class ClaimHints:

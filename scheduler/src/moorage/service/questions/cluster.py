@@ -67,6 +67,7 @@ class ClusterFill:
         self._snapshot = core.snapshot
         self._table = table = core.snapshot.table
         self._logs = (table.node_log, table.pod_log, table.version_log)
+        self._claims = core.snapshot.claims
         self._groups = core.snapshot.groups
         self._held_devices = [
             declared.held_devices
@@ -106,16 +107,17 @@ class ClusterFill:
         return ".".join((self._born, *map(str, (table.columns.structure, *self._positions()))))
 
     def _positions(self) -> Iterator[int]:
-        return (log.position for log in self._logs)
+        yield from (log.position for log in self._logs)
+        yield self._claims.shown_log.position
 
     def _changed_rows(self, since: str) -> Sequence[int] | None:
         """Return the rows that changed since a version; None where that is not known."""
         born, _, marks = since.partition(".")
         positions = marks.split(".")
-        known = len(positions) == 1 + len(self._logs) and all(map(_is_position, positions))
+        known = len(positions) == 2 + len(self._logs) and all(map(_is_position, positions))
         if born != self._born or not known:
             return None
-        structure, *places = map(int, positions)
+        structure, *places, claims_place = map(int, positions)
         # Rows have other numbers after a change of structure, so the logs say nothing about it.
         if structure != self._table.columns.structure:
             return None
@@ -125,7 +127,19 @@ class ClusterFill:
             if rows is None:
                 return None
             changed.update(rows)
+        claims = self._claims.shown_log.since(claims_place)
+        if claims is None:
+            return None
+        changed.update(row for key in claims for row in self._rows_of_users(*key))
         return sorted(changed)
+
+    def _rows_of_users(self, namespace: str, name: str) -> Iterator[int]:
+        """Yield the rows of the pods that use a claim: the claim says which devices they hold."""
+        claim = self._claims.get(namespace, name)
+        for user in () if claim is None else claim.status.reserved_for:
+            row = self._table.row_of(self._table.node_of_pod(user.uid) or "")
+            if row is not None:
+                yield row
 
     def _node(self, row: int) -> FilledNode:
         node = self._table.nodes[row]
@@ -170,7 +184,8 @@ def _requests(info: PodInfo, devices: Sequence[HeldDevice], node: Node) -> Mappi
 def _by_pool(devices: Iterable[HeldDevice]) -> Devices:
     pools: dict[str, dict[str, int]] = {}
     for each in devices:
-        pools.setdefault(each.pool, {})[each.device] = each.milli
+        pool = pools.setdefault(each.pool, {})
+        pool[each.device] = pool.get(each.device, 0) + each.milli
     return pools
 
 

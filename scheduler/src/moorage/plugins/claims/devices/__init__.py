@@ -13,6 +13,7 @@ no clock. DynamicResources calls the allocator in Filter and writes its allocati
 - `counters` and `capacity`: shared counters and consumable capacity.
 - `results`: an allocation as the API writes it.
 - `allocated`: the devices of other claims.
+- `holdings`: the devices that a bound pod holds, for people.
 - `contract`: ids, features and errors.
 
 Rules: kubernetes v1.36 ``dynamic-resource-allocation/structured``, the variant its default
