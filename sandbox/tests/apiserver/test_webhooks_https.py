@@ -197,6 +197,10 @@ class Closing(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Answer a call."""
         self.rfile.read(int(self.headers["Content-Length"]))
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        """Answer a call without a body."""
         self.send_response(200)
         self.send_header("Content-Length", str(MEGABYTE))
         self.end_headers()

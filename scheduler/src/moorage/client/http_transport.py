@@ -56,6 +56,7 @@ _RETRIES_MAX = 10
 _BURST = 100  # kube-scheduler's clientConnection.burst
 _RESET_PAUSE_SECONDS = 1.0
 _CONNECT_SECONDS_MAX = 30.0  # client-go's dialer
+_STREAM_BUFFER_BYTES = 2**16  # aiohttp's own: a stream may be endless, and its reader slow
 _CONNECTIONS_MAX = 256  # guess: above what the scheduler has in flight, below a server's patience
 
 
@@ -219,7 +220,8 @@ class HttpTransport:
                 sock_connect=_real(_CONNECT_SECONDS_MAX),
             )
             try:
-                async with self._open(lane, call, timeout) as response:
+                whole = call.answer_bytes_max
+                async with self._open(lane, call, timeout, buffer_bytes=whole) as response:
                     body = await self._whole_body(call, response)
                     return Answer(response.status, response.headers, body)
             except _FAILURES as error:
@@ -269,7 +271,7 @@ class HttpTransport:
                 sock_connect=_real(_CONNECT_SECONDS_MAX),
                 sock_read=_real(call.idle_seconds),
             )
-            opening = self._open(lane, call, timeout)
+            opening = self._open(lane, call, timeout, buffer_bytes=_STREAM_BUFFER_BYTES)
             try:
                 async with asyncio.timeout(_real(call.timeout_seconds)):
                     response = await opening
@@ -288,8 +290,13 @@ class HttpTransport:
                 response.close()
 
     def _open(
-        self, lane: _Lane, call: Call, timeout: aiohttp.ClientTimeout
+        self, lane: _Lane, call: Call, timeout: aiohttp.ClientTimeout, *, buffer_bytes: int
     ) -> aiohttp.client._RequestContextManager:
+        """Send a call; reading pauses where more than twice the buffer waits to be read.
+
+        A connection whose reading pauses may lose the end of an answer where the server closes it
+        (uvloop over TLS). So reading of a whole answer never pauses.
+        """
         headers = [("Accept", call.accept), ("User-Agent", self._user_agent)]
         if call.body is not None:
             headers.append(("Content-Type", call.content_type))
@@ -304,6 +311,7 @@ class HttpTransport:
             allow_redirects=False,
             proxy=self._proxy or None,
             server_hostname=self._access.tls_server_name or None,
+            read_bufsize=buffer_bytes,
         )
 
     @asynccontextmanager
