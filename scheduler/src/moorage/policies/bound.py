@@ -182,7 +182,7 @@ class BoundPolicies(ABC):
             "name": text(write.obj, "metadata", "name"),
             "namespace": text(write.obj, "metadata", "namespace"),
             "operation": write.operation,
-            "userInfo": {"username": user.name, "groups": list(user.groups)},
+            "userInfo": user.info,
             "dryRun": dry_run,
         }
 

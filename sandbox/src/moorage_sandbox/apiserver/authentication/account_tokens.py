@@ -29,7 +29,7 @@ from moorage_sandbox.apiserver.catalog import Target
 from moorage_sandbox.apiserver.rbac.impersonation import ACCOUNT_PREFIX, account_groups
 from moorage_sandbox.apiserver.verbs.reading import get_record
 from moorage_sandbox.apiserver.wire.bodies import decode_typed
-from moorage_sandbox.apiserver.wire.requests import AUTHENTICATED, Request, User
+from moorage_sandbox.apiserver.wire.requests import Request, User, authenticated
 from moorage_sandbox.storage.store import Store
 
 _RESOURCE, _ = subresource_body(SERVICE_ACCOUNTS, "token")
@@ -103,7 +103,7 @@ class AccountTokens:
         claims = self._claims_of(token)
         if claims is None or ISSUER not in claims["aud"]:
             return None
-        return User(claims["sub"], account_groups(claims["sub"]))
+        return _user_of(claims)
 
     def reviewed(self, token: str, audiences: Sequence[str]) -> Obj:
         """Return the status of a ``TokenReview``: the user of the token, and its audiences.
@@ -127,10 +127,8 @@ class AccountTokens:
         if not common:
             text = f"token audiences {_quoted(claims['aud'])} is invalid for the target audiences "
             return {"user": {}, "error": text + _quoted(wanted)}
-        account = claims["kubernetes.io"]["serviceaccount"]
-        groups = [*account_groups(claims["sub"]), AUTHENTICATED]
-        user = {"username": claims["sub"], "uid": account["uid"], "groups": groups}
-        return {"authenticated": True, "user": user, "audiences": common}
+        user = authenticated(_user_of(claims))
+        return {"authenticated": True, "user": user.info, "audiences": common}
 
     def _claims_of(self, token: str) -> dict[str, Any] | None:
         """Return the claims of a token if this server issued it and it is still valid."""
@@ -151,6 +149,12 @@ class AccountTokens:
         header = {"alg": ALGORITHM, "kid": self.keys.name}
         signed = ".".join(as_text(msgspec.json.encode(part)) for part in (header, claims))
         return f"{signed}.{self.keys.sign(signed)}"
+
+
+def _user_of(claims: dict[str, Any]) -> User:
+    """Return the service account of a token as a user."""
+    name, account = claims["sub"], claims["kubernetes.io"]["serviceaccount"]
+    return User(name, account_groups(name), account["uid"])
 
 
 def _quoted(words: Sequence[str]) -> str:

@@ -83,7 +83,7 @@ class Reviews:
 
     def _status(self, kind: str, spec: Obj, user: User) -> Obj:
         if kind == "SelfSubjectReview":
-            return {"userInfo": {"username": user.name, "groups": list(user.groups)}}
+            return {"userInfo": user.info}
         if kind == "TokenReview":
             if not spec.get("token"):
                 raise bad_request("token is required for TokenReview in authentication")

@@ -129,7 +129,7 @@ def review_of(subject: Subject, called: ResourceType, version: str) -> Obj:
         "name": subject.name,
         "namespace": subject.namespace,
         "operation": write.operation,
-        "userInfo": {"username": subject.user.name, "groups": list(subject.user.groups)},
+        "userInfo": subject.user.info,
         "object": write.new,
         "oldObject": write.old,
         "dryRun": subject.dry_run,

@@ -52,7 +52,7 @@ def authenticated(user: User) -> User:
     """Return a user with the group of all authenticated users."""
     if user.name == _ANONYMOUS or AUTHENTICATED in user.groups:
         return user
-    return User(user.name, (*user.groups, AUTHENTICATED))
+    return User(user.name, (*user.groups, AUTHENTICATED), user.uid)
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):

@@ -98,7 +98,7 @@ def _prepare(obj: Obj, ctx: Context, resource: ResourceType) -> None:
         raise status.forbidden(resource, name_of(obj), why)
     for name in ("uid", "extra"):
         spec.pop(name, None)
-    spec["username"], spec["groups"] = ctx.caller.name, list(ctx.caller.groups)
+    spec |= ctx.caller.info
 
 
 def _parsed(encoded: str) -> x509.CertificateSigningRequest | str:
