@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from moorage_sandbox.apiserver.catalog import Catalog
+from moorage_sandbox.apiserver.protobuf.envelope import read_object, write_object
 from moorage_sandbox.apiserver.served_kinds import served_kinds
+from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF
 from moorage_sandbox.apiserver.wire.requests import User
 from sandbox.tests.apiserver.harness import Cluster
 
@@ -173,6 +175,26 @@ async def test_a_group_is_the_same_object_in_both_versions(version: str) -> None
         listed = await cluster.ok("GET", GROUPS[other])
         assert [each["spec"] for each in listed["items"]] == [found["spec"]]
     assert (await cluster.call("GET", GROUPS["v1alpha2"]))[0] == 404
+
+
+@pytest.mark.parametrize("version", ["v1alpha3", "v1beta1"])
+async def test_a_group_and_a_rule_may_be_written_and_read_in_protobuf(version: str) -> None:
+    cluster = Cluster(of_1_37=True)
+    made = group(version, disruptionMode={"all": {}}, priority=5)
+    for path, name, obj in ((GROUPS[version], "g", made), (V1, "r", rule())):
+        sent = await cluster.reply(
+            "POST", path, write_object(obj), content_type=PROTOBUF, accept=PROTOBUF
+        )
+        assert (sent.status, sent.content_type) == (201, PROTOBUF)
+        shown = await cluster.reply("GET", f"{path}/{name}", accept=PROTOBUF)
+        listed = await cluster.reply("GET", path, accept=PROTOBUF)
+        assert isinstance(sent.body, bytes)
+        assert isinstance(shown.body, bytes)
+        assert isinstance(listed.body, bytes)
+        one, many = read_object(shown.body, ("", "")), read_object(listed.body, ("", ""))
+        assert one == read_object(sent.body, ("", ""))
+        in_json = await cluster.ok("GET", f"{path}/{name}")
+        assert one["spec"] == many["items"][0]["spec"] == in_json["spec"]
 
 
 @pytest.mark.parametrize(

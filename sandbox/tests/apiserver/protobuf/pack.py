@@ -120,7 +120,7 @@ def _row(full: str, field: tuple[int, str, str, str], told: GoField | None) -> l
 def _versions(packages: dict[str, Any]) -> dict[str, str]:
     found = dict(_OTHER_GROUPS)
     older = {(each.group, each.version) for each in resources()}
-    # The numbers are those of 1.36: what only 1.37 serves is in JSON alone.
+    # The numbers are those of 1.36; `facts` adds the messages that only 1.37 has.
     newer = {(each.group, each.version) for each in resources_of_1_37()} - older
     for name, definition in definitions().items():
         package = name.rpartition(".")[0].replace("io.k8s.", "k8s.io.", 1).replace("-", "_")

@@ -2,7 +2,10 @@
 
 Place in the flow: `runtime` builds descriptors from `package`, `codec` its plans from `fields`, and
 `envelope` finds the message of a kind by `message_of`. The data are facts of Kubernetes v1.36, in
-``messages.json.gz`` next to this module; one package is decoded when it is first asked for.
+``messages.json.gz`` next to this module; one package is decoded when it is first asked for. What
+only 1.37 serves is added to its packages. The messages of groups, in ``groups_of_1_37.json``, are
+those of kubernetes v1.37 ``staging/src/k8s.io/api/scheduling/v1beta1/generated.proto``; v1alpha3
+has the same. The messages of DeviceTaintRule are those of v1beta2.
 """
 
 from __future__ import annotations
@@ -22,6 +25,13 @@ SCALARS: Final = frozenset({"string", "bytes", "bool", "int32", "int64", "double
 """Types that are no messages."""
 
 _CORE_VERSION: Final = "v1"
+_RULES: Final = "k8s.io.api.resource.v1"
+_GROUPS: Final = ("k8s.io.api.scheduling.v1beta1", "k8s.io.api.scheduling.v1alpha3")
+_RULE_MESSAGES: Final = ("DeviceTaintRule", "DeviceTaintSelector")
+_VERSIONS_OF_1_37: Final = {
+    "scheduling.k8s.io/v1beta1": _GROUPS[0],
+    "scheduling.k8s.io/v1alpha3": _GROUPS[1],
+}
 # Kinds that every group version has: apimachinery v1.36 meta/v1 register.go.
 _EVERYWHERE: Final = frozenset({"DeleteOptions", "Status", "WatchEvent"})
 # Kinds of meta/v1 that are written with version v1, or without a version, such as /api.
@@ -72,7 +82,18 @@ def _packed() -> _Packed:
 
 def packages() -> tuple[str, ...]:
     """Return the names of all packages, sorted."""
-    return tuple(sorted(_packed().packages))
+    return tuple(sorted({*_packed().packages, *_GROUPS}))
+
+
+def messages_of_1_37(package_name: str) -> Package:
+    """Return the messages that 1.37 adds to a package."""
+    if package_name in _GROUPS:
+        data = files(__package__).joinpath("groups_of_1_37.json").read_bytes()
+        return msgspec.json.decode(data, type=dict[str, tuple[Field, ...]])
+    if package_name != _RULES:
+        return {}
+    older = package("k8s.io.api.resource.v1beta2")
+    return {name: older[name] for name in older if name.startswith(_RULE_MESSAGES)}
 
 
 @cache
@@ -84,7 +105,11 @@ def package(name: str) -> Package:
     KeyError
         The package is unknown.
     """
-    return msgspec.json.decode(_packed().packages[name], type=dict[str, tuple[Field, ...]])
+    newer, packed = messages_of_1_37(name), _packed().packages
+    if newer and name not in packed:
+        return newer
+    older = msgspec.json.decode(packed[name], type=dict[str, tuple[Field, ...]])
+    return {**older, **newer}
 
 
 def fields(message: str) -> tuple[Field, ...]:
@@ -104,7 +129,7 @@ def message_of(api_version: str, kind: str) -> str | None:
 
     Nothing is cached by the arguments, because clients choose them.
     """
-    home = _packed().versions.get(api_version)
+    home = _packed().versions.get(api_version) or _VERSIONS_OF_1_37.get(api_version)
     if home is not None and kind in package(home):
         return f"{home}.{kind}"
     if kind in _EVERYWHERE and (home is not None or kind == "DeleteOptions"):
