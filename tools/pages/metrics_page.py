@@ -55,4 +55,6 @@ def _row(metric: Metric) -> str:
     meaning = f"{metric.help}; no samples, {metric.unused}" if metric.unused else metric.help
     if metric.gate:
         meaning += f"; with feature gate {metric.gate}"
+    if metric.since:
+        meaning += f"; with --emulated-version {metric.since}"
     return f"| `{metric.name}` | {metric.kind} | {labels} | {buckets} | {meaning} |\n"

@@ -42,6 +42,8 @@ pod_scheduling_sli_duration_seconds histogram attempts exp(0.01,2,20)
 pod_scheduled_after_flush_total counter -
 pending_pods gauge queue
 queue_incoming_pods_total counter queue,event
+queued_entities gauge queue,type
+queue_incoming_entities_total counter queue,event,type
 unschedulable_pods gauge plugin,profile
 inflight_events gauge event
 queueing_hint_execution_duration_seconds histogram plugin,event,hint exp(0.00001,1.5,20)
@@ -70,7 +72,8 @@ dra_bindingconditions_allocations_total counter profile,driver,status
 dra_bindingconditions_wait_duration_seconds histogram profile,driver,status exp(0.1,2,14)
 """
 """Scheduling spec, metrics section 1, in its words: the core metrics of v1.36, those of gates that
-can be on, and the volume binder's. SchedulerAsyncAPICalls cannot be on, so its own are left out."""
+can be on, and the volume binder's; of v1.37 the metrics of entities. SchedulerAsyncAPICalls cannot
+be on, so its own are left out."""
 
 SHARED = {
     "leader_election_master_status": ("name",),

@@ -104,7 +104,7 @@ class Recorder:
         self.hints: Counter[tuple[str, str, str]] = Counter()
         self.gated: Counter[str] = Counter()
 
-    def incoming(self, queue: str, event: str) -> None:
+    def incoming(self, queue: str, event: str, pod: Pod) -> None:
         self.entered[queue, event] += 1
 
     def pending(self, queue: str, delta: int) -> None:

@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from moorage.config.gate_table import V1_37
 from moorage.observe.series import exponential
 
 Kind = Literal["counter", "gauge", "histogram"]
@@ -35,6 +36,8 @@ class Metric(msgspec.Struct, frozen=True):
         Why there is nothing to tell; such a metric is declared, and has no samples.
     gate
         Feature gate without which the metric is not declared, as in kube-scheduler.
+    since
+        The first version of kube-scheduler that has the metric; empty: each version.
     own
         Whether only moorage has the metric.
     """
@@ -46,6 +49,7 @@ class Metric(msgspec.Struct, frozen=True):
     buckets: tuple[float, ...] = ()
     unused: str = ""
     gate: str = ""
+    since: str = ""
     own: bool = False
 
 
@@ -110,6 +114,20 @@ METRICS: Final[tuple[Metric, ...]] = (
         "counter",
         "Pods that entered a part of the queue, by what brought them",
         ("queue", "event"),
+    ),
+    Metric(
+        f"{_P}queued_entities",
+        "gauge",
+        "Pod groups, and pods of no group, in each part of the queue",
+        ("queue", "type"),
+        since=V1_37,
+    ),
+    Metric(
+        f"{_P}queue_incoming_entities_total",
+        "counter",
+        "Pod groups, and pods of no group, that entered a part of the queue, by what brought them",
+        ("queue", "event", "type"),
+        since=V1_37,
     ),
     Metric(
         f"{_P}unschedulable_pods",

@@ -13,7 +13,7 @@ import msgspec
 from moorage.base.clock import Clock
 from moorage.base.rng import Streams
 from moorage.config.feature_gates import FeatureGates
-from moorage.config.gate_table import GENERIC_WORKLOAD
+from moorage.config.gate_table import GENERIC_WORKLOAD, V1_36
 from moorage.config.merge import ProfileSpec, expand_profiles
 from moorage.config.own import LoadedConfiguration
 from moorage.engine.cycle import Cycle
@@ -28,7 +28,7 @@ from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
 from moorage.framework.status import ReasonTable
 from moorage.observe.plugin_facts import PluginFacts
-from moorage.observe.queue_facts import QueueFacts
+from moorage.observe.queue_facts import EntityFacts, QueueFacts
 from moorage.observe.records.recorder import Recorder
 from moorage.service.disabled_groups.index import DisabledGroups
 from moorage.service.evictions import EvictionLedger
@@ -289,7 +289,7 @@ def build_core(
     )
     maker = _maker(shared, tie_break, reuse=reuse, noted=around.recorder is not None)
     deciding = maker.make(config, specs, registry=registry, extenders=around.extenders)
-    plugin_facts, queue_facts = maker.facts, QueueFacts(maker.facts)
+    plugin_facts, queue_facts = maker.facts, _queue_facts(config.gates, maker.facts, snapshot)
     queue = build_queue(
         config,
         deciding.profiles,
@@ -318,6 +318,13 @@ def build_core(
         hold_back_after_seconds=_is_delayed(config, deciding.profiles),
         recorder=around.recorder,
     )
+
+
+def _queue_facts(gates: FeatureGates, facts: PluginFacts, snapshot: Snapshot) -> QueueFacts:
+    """Return what counts for the queue's metrics; groups are entities since 1.37."""
+    if gates(GENERIC_WORKLOAD) and gates.version != V1_36:
+        return EntityFacts(facts, snapshot)
+    return QueueFacts(facts)
 
 
 def _maker(shared: Handle, tie_break: TieBreak | None, *, reuse: bool, noted: bool) -> Maker:

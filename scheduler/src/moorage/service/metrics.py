@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final, Literal
 
 from moorage.base.version import __version__
+from moorage.config.emulation import minor_of
 from moorage.config.feature_gates import FeatureGates
 from moorage.config.gate_table import Gate, gates_of_version
 from moorage.framework.containment import Containment
@@ -20,11 +21,12 @@ from moorage.observe.event_names import event_names
 from moorage.observe.exposition import Exposition, Sample, Source
 from moorage.observe.group_attempts import GroupAttemptFacts
 from moorage.observe.plugin_facts import EVALUATED
-from moorage.observe.queue_facts import QueueFacts
+from moorage.observe.queue_facts import EntityFacts, QueueFacts
 from moorage.observe.records.recorder import Recorder
 from moorage.observe.records.ring import RecordRing
 from moorage.observe.series import Histogram, Histograms
 from moorage.service.scheduler import Scheduler
+from moorage.state.lifecycle import PodState
 
 _S = "scheduler_"
 PLAYED: Final = "v1.36.2"
@@ -64,6 +66,7 @@ def exposition_of(
         f"{_S}pod_scheduling_sli_duration_seconds": lambda: _one_label(attempts.sli.items()),
         f"{_S}pod_scheduled_after_flush_total": lambda: [((), 0.0)],
         **_queue_sources(core.queue_facts, gates.version),
+        **_entity_sources(core.queue_facts, core.queue.lifecycle.state, gates.version),
         **_plugin_sources(scheduler, gates.version),
         f"{_S}preemption_victims": lambda: [((), attempts.victims)],
         f"{_S}preemption_goroutines_duration_seconds": lambda: _one_label(
@@ -103,8 +106,18 @@ def exposition_of(
         **_record_sources(core.recorder),
         "moorage_build_info": lambda: [((__version__,), 1.0)],
     }
-    gated = [metric.name for metric in METRICS if metric.gate and not gates(metric.gate)]
-    return Exposition(sources, disabled=[*disabled, *gated])
+    return Exposition(sources, disabled=[*disabled, *_absent(gates)])
+
+
+def _absent(gates: FeatureGates) -> list[str]:
+    """Return the names of the metrics that kube-scheduler of this version does not declare."""
+    minor = minor_of(gates.version)
+    return [
+        metric.name
+        for metric in METRICS
+        if (metric.gate and not gates(metric.gate))
+        or (metric.since and minor < minor_of(metric.since))
+    ]
 
 
 def _stage(gate: Gate, version: str) -> str:
@@ -128,6 +141,33 @@ def _queue_sources(queue: QueueFacts, version: str) -> dict[str, Source]:
         f"{_S}queueing_hint_execution_duration_seconds": lambda: [
             ((plugin, name(event), answer), durations)
             for (plugin, event, answer), durations in queue.hints.items()
+        ],
+    }
+
+
+def _entity_sources(
+    queue: QueueFacts, state_of: Callable[[str], PodState], version: str
+) -> dict[str, Source]:
+    """Return the sources that differ where pod groups are entities of the queue."""
+    name = event_names(version)
+    entities, incoming = f"{_S}queued_entities", f"{_S}queue_incoming_entities_total"
+    if not isinstance(queue, EntityFacts):
+        return {
+            entities: lambda: [
+                ((sub_queue, "pod"), float(count))
+                for sub_queue, count in queue.pending_pods.items()
+            ],
+            incoming: lambda: [
+                ((sub_queue, name(event), "pod"), float(count))
+                for (sub_queue, event), count in queue.incoming_pods.items()
+            ],
+        }
+    return {
+        f"{_S}pending_pods": lambda: _one_label(queue.pods_by_queue(state_of).items()),
+        entities: lambda: queue.queued_entities(state_of).items(),
+        incoming: lambda: [
+            ((sub_queue, name(event), type_), float(count))
+            for (sub_queue, event, type_), count in queue.incoming_entities()
         ],
     }
 

@@ -132,7 +132,7 @@ class QueueSettings(msgspec.Struct, frozen=True):
 class QueueObserver(Protocol):
     """Receives the facts that metrics are made of; every method must return quickly."""
 
-    def incoming(self, queue: str, event: str) -> None:
+    def incoming(self, queue: str, event: str, pod: Pod) -> None:
         """Count a pod that entered a sub-queue because of an event."""
         ...
 
@@ -166,7 +166,7 @@ class QueueObserver(Protocol):
 class NullObserver:
     """An observer that ignores every fact."""
 
-    def incoming(self, queue: str, event: str) -> None:
+    def incoming(self, queue: str, event: str, pod: Pod) -> None:
         """Do nothing."""
 
     def pending(self, queue: str, delta: int) -> None:

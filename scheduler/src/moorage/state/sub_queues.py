@@ -137,7 +137,7 @@ class SubQueues:
             self._displaced(self.backoff.remove(queued.key), queued)
         self._displaced(self.active.put_pod(queued), queued)
         self._entered(queued, _ACTIVE, cause)
-        self._observer.incoming(ACTIVE, cause)
+        self._observer.incoming(ACTIVE, cause, queued.pod)
         if cause in _NOMINATING:
             self.nominator.add(queued.pod, None, queued=queued.pod)
         return True
@@ -157,13 +157,13 @@ class SubQueues:
         self.unschedulable.remove(queued.key)
         self.backoff.put_pod(queued)
         self._entered(queued, _BACKOFF, cause)
-        self._observer.incoming(BACKOFF, cause)
+        self._observer.incoming(BACKOFF, cause, queued.pod)
         return True
 
     def to_unschedulable(self, queued: QueuedPod, cause: str) -> None:
         """Let a pod wait, gated or not, for an event that may help."""
         if self.unschedulable.put_pod(queued):
-            self._observer.incoming(UNSCHEDULABLE, cause)
+            self._observer.incoming(UNSCHEDULABLE, cause, queued.pod)
         self._entered(queued, _waiting_state(queued), cause)
 
     def requeue(self, queued: QueuedPod, answer: Requeue, cause: str) -> PodState:
@@ -196,7 +196,7 @@ class SubQueues:
         if queued is None and self._settings.pop_from_backoff:
             queued = self.backoff.pop_early(may_leave)
             if queued is not None:
-                self._observer.incoming(ACTIVE, POP_FROM_BACKOFF)
+                self._observer.incoming(ACTIVE, POP_FROM_BACKOFF, queued.pod)
         if queued is not None:
             self._left(queued)
         return queued

@@ -73,7 +73,8 @@ class _Observer(NullObserver):
         self.rejected_pods: Counter[str] = Counter()
         self.hints_asked = 0
 
-    def incoming(self, queue: str, event: str) -> None:
+    def incoming(self, queue: str, event: str, pod: Pod) -> None:
+        del pod
         self.incoming_pods[event, queue] += 1
 
     def unschedulable_pods(self, plugin: str, profile: str, delta: int) -> None:
