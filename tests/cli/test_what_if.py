@@ -178,11 +178,16 @@ def test_capacity_says_why_further_nodes_place_nothing(bare: Type) -> None:
         "     1  default/pod/w3  InsufficientCPU",
         "        0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocat…",
         "",
-        "nodes like n1 (cpu=4, memory=8Gi) place none:",
-        "  PODS  OWNER              REASON",
-        "     2  default/pod/w2, …  InsufficientCPU",
-        "        0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocat…",
+        "nodes like n1 (cpu=4, memory=8Gi) place none, for the same reasons",
     ]
+
+
+def test_capacity_names_the_taint_of_nodes_that_place_nothing(bare: Type) -> None:
+    _dump(bare_pod("w1", cpu="5"))
+    code, out, _err = _type(bare, "capacity", "--shape", "cpu=8,memory=32Gi,taint=gpu:NoSchedule")
+    assert code == 0
+    assert out.splitlines()[5] == "nodes cpu=8, memory=32Gi place none:"
+    assert "untolerated taint" in out.splitlines()[8]
 
 
 def test_capacity_of_files(bare: Type) -> None:

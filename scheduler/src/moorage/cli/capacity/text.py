@@ -97,10 +97,22 @@ def room_sentences(question: str, room: Room) -> list[str]:
 def _needs(needs: Sequence[Need], waiting: Sequence[Fold], shown: Shown | None) -> list[str]:
     parts = [waiting_text(needs)]
     parts += _rows(waiting, shown)
+    causes = _causes(waiting)
     for need in needs:
+        if need.waiting and _causes(need.waiting) == causes:
+            parts += ["", *wrapped(f"{need_text(need)}, for the same reasons", shown)]
+            continue
         parts += ["", *wrapped(f"{need_text(need)}{':' * bool(need.waiting)}", shown)]
         parts += _rows(need.waiting, shown)
     return parts
+
+
+def _causes(rows: Sequence[Fold]) -> set[tuple[str, ...]]:
+    """Return which pods wait and why, in any order of the rows."""
+    return {
+        (each.namespace, each.owner, each.group, each.reason, each.message, str(each.pods))
+        for each in rows
+    }
 
 
 def waiting_text(needs: Sequence[Need]) -> str:
