@@ -47,7 +47,8 @@ PODS  OWNER                      QUEUE          OLDEST  REASON
       0/500 nodes are available: 500 node(s) didn't match Pod's node affinity/s…
 
 PLACED  GROUP          MINIMUM  WAITING  GATED  AT PERMIT
-     0  default/train  64       64       0      0"""
+     0  default/train  64       64       0      0
+        0/500 nodes are available: 500 Insufficient cpu. no new claims to deall…"""
 
 
 def test_189_waiting_pods_are_a_few_rows_of_80_columns() -> None:

@@ -92,6 +92,11 @@ class QueueReader:
         queued = self._sub_queues.find(pod.key)
         return queued is not None and queued.uid == pod.uid and queued.only_reported
 
+    def last_failure(self, pod: Pod) -> str:
+        """Return why the last attempt of a queued pod failed; "" where none did."""
+        queued = self._sub_queues.find(pod.key)
+        return "" if queued is None or queued.gated else queued.message
+
     def first(self, count: int, *, counts: QueueCounts) -> QueueRecord:
         """Return records of the first pods of each sub-queue.
 

@@ -215,6 +215,24 @@ def test_a_pod_leaves_backoff_in_the_second_after_the_moment_told() -> None:
     run_virtual(main(), clock)
 
 
+def test_a_group_without_room_says_what_its_members_say() -> None:
+    """Members that had a place say why the group has none, whichever of them comes first."""
+
+    async def scenario(live: Cluster) -> None:
+        names = ("a", "b", "c", "d")
+        await live.create_objects(
+            pod_group("g", least=4), *(of_object(name, of="g", cpu="1") for name in names)
+        )
+        await live.until(lambda: all(live.condition_of(name)[2] for name in names))
+        (group,) = told(live)["groups"]
+        texts = [live.condition_of(name)[2] for name in names]
+        assert group["message"] == next(text for text in texts if text.startswith("pod group is"))
+        assert "3 of 4 pods tried have a place, default/" in group["message"]
+        assert {text for text in texts if text.startswith("pod group is")} == {group["message"]}
+
+    play(scenario, cluster=nodes(3), config=coscheduling())
+
+
 def test_a_group_says_how_many_members_it_has_and_lacks() -> None:
     async def scenario(live: Cluster) -> None:
         await live.create_objects(
@@ -239,7 +257,8 @@ def test_a_group_says_how_many_members_it_has_and_lacks() -> None:
                 "waiting": 3,
                 "gated": 1,
                 "atPermit": 0,
-                "message": "",
+                "message": "0/3 nodes are available: pre-filter pod a cannot proceed due to gated "
+                "pods in the same PodGroup.",
             },
             {
                 "namespace": "default",

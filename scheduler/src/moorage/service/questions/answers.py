@@ -125,8 +125,8 @@ class QueuedGroup(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     at_permit
         The members that Permit plugins hold.
     message
-        What the group lacks before it can be tried, or else that members have succeeded; empty
-        for nothing.
+        What the group lacks before it can be tried, or else why its last attempt failed, or that
+        members have succeeded; empty for nothing.
     """
 
     counted_as: ClassVar[str] = "group"

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import Final
 
+from moorage.api.pod import Pod
+from moorage.engine.groups.decision import GROUP_UNSCHEDULABLE
 from moorage.service.core import Core
 from moorage.service.incomplete_groups import lack_of
 from moorage.service.questions.answers import QueuedGroup
+from moorage.snapshot.pod_groups import GroupMembers
+
+_GATED: Final = "SchedulingGated"
 
 
 def incomplete_groups(core: Core, *, waiting_uids: Iterable[str] = ()) -> tuple[QueuedGroup, ...]:
@@ -38,10 +45,34 @@ def incomplete_groups(core: Core, *, waiting_uids: Iterable[str] = ()) -> tuple[
                 gated=len(members.gated),
                 at_permit=sum(uid in at_permit for uid in members.assumed),
                 message=lack_of(key, terms, members)
+                or _last_failure(core, members)
                 or ("" if terms is None else terms.succeeded_note.removeprefix(", ")),
             )
         )
     return (*groups_waiting, *_disabled_groups(core))
+
+
+def _last_failure(core: Core, members: GroupMembers) -> str:
+    """Return why the members wait; "" for members that were not tried.
+
+    Members that had a place say why the group has none. The others say why they have none
+    themselves, which says less; most of them count.
+    """
+    texts = filter(None, (_last_failure_of(core, pod) for pod in members.waiting_pods()))
+    messages = Counter(texts)
+    of_group = (text for text in messages if text.startswith(GROUP_UNSCHEDULABLE))
+    return next(of_group, max(messages, key=messages.__getitem__, default=""))
+
+
+def _last_failure_of(core: Core, pod: Pod) -> str:
+    """Return why a pod waits, by the queue or else by its condition; "" for a gated pod."""
+    message = core.queue.reader.last_failure(pod)
+    if message:
+        return message
+    for each in pod.status.conditions:
+        if each.type == "PodScheduled" and each.status == "False" and each.reason != _GATED:
+            return each.message
+    return ""
 
 
 def _disabled_groups(core: Core) -> Iterator[QueuedGroup]:
