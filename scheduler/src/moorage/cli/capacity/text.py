@@ -99,7 +99,7 @@ def _needs(needs: Sequence[Need], waiting: Sequence[Fold], shown: Shown | None) 
     parts += _rows(waiting, shown)
     causes = _causes(waiting)
     for need in needs:
-        if need.waiting and _causes(need.waiting) == causes:
+        if not need.limit and need.waiting and _causes(need.waiting) == causes:
             parts += ["", *wrapped(f"{need_text(need)}, for the same reasons", shown)]
             continue
         parts += ["", *wrapped(f"{need_text(need)}{':' * bool(need.waiting)}", shown)]
