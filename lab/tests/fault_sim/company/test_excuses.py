@@ -14,6 +14,7 @@ from moorage_lab.fault_sim.acts import Create, Delete, Join, Patch
 from moorage_lab.fault_sim.company import totals
 from moorage_lab.fault_sim.company.cluster import WriteCall
 from moorage_lab.fault_sim.company.excuses import device_releases, node_changes
+from moorage_lab.fault_sim.company.outcomes import evicted_uids
 from moorage_lab.fault_sim.company.plan import Plan
 from moorage_lab.fault_sim.company.play import QUIET_SECONDS, CompanyRun, play
 from moorage_lab.fault_sim.company.totals import excesses
@@ -115,7 +116,7 @@ def test_a_released_device_excuses_bindings_before_it_if_the_preemptor_needs_one
     world = gang_before_backlog(1)
     run = play(replace(world, acts=[world.acts[0], *acts]))
     assert excesses(run) == []
-    (small,) = totals.evicted_uids(run)
+    (small,) = evicted_uids(run)
     assert device_releases(run, small) == []
     monkeypatch.setattr(totals, "device_releases", lambda *_args: [])
     assert of_rule(run, "bound-in-vain") == [(1, 0)]
@@ -155,7 +156,7 @@ def test_evictions_for_pods_without_a_place_in_the_plan_are_excused_by_their_own
 ) -> None:
     def before_evictions(run: CompanyRun, version: int, *, app: str = "") -> int:
         assert app in {"", "gang"}, "of all waves, or of this group"
-        first = min(totals.evicted_uids(run).values())
+        first = min(evicted_uids(run).values())
         return later if version == first - 1 else 0
 
     monkeypatch.setattr(totals, "plan_of", plan_without_place)

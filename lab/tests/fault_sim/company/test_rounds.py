@@ -9,8 +9,9 @@ from moorage.api.resources import NODES
 from moorage.nodeshapes.annotations import STOP_SECONDS
 from moorage_lab.fault_sim.acts import Create, Delete
 from moorage_lab.fault_sim.company.manifests import priority_class, template, workload
+from moorage_lab.fault_sim.company.outcomes import evicted_uids
 from moorage_lab.fault_sim.company.play import play
-from moorage_lab.fault_sim.company.totals import evicted_uids, totals
+from moorage_lab.fault_sim.company.totals import totals
 from moorage_lab.fault_sim.company.world import AnyWorldAct, CompanyWorld
 from moorage_lab.fault_sim.history import name_of
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest

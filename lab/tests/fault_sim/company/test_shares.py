@@ -10,8 +10,9 @@ from moorage.api.coscheduling import MIN_AVAILABLE_LABEL, NAME_LABEL
 from moorage.nodeshapes.annotations import STOP_SECONDS
 from moorage_lab.fault_sim.acts import Create
 from moorage_lab.fault_sim.company.manifests import priority_class, template, workload
+from moorage_lab.fault_sim.company.outcomes import evicted_uids
 from moorage_lab.fault_sim.company.play import CompanyRun, play
-from moorage_lab.fault_sim.company.totals import evicted_uids, excesses
+from moorage_lab.fault_sim.company.totals import excesses
 from moorage_lab.fault_sim.company.world import (
     WAVE_LABEL,
     AnyWorldAct,

@@ -7,6 +7,7 @@ the lowest priority again. So nothing can take the room that an eviction made.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import msgspec
@@ -48,7 +49,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     waiting: frozenset[str] = frozenset()
 
 
-def plan_of(run: CompanyRun, wave: Wave, *, seed: int = 1, in_turn: bool = False) -> Plan:
+def plan_of(
+    run: CompanyRun,
+    wave: Wave,
+    *,
+    seed: int = 1,
+    in_turn: bool = False,
+    idle: Collection[str] = (),
+) -> Plan:
     """Return the plain plan for a wave.
 
     Parameters
@@ -62,6 +70,8 @@ def plan_of(run: CompanyRun, wave: Wave, *, seed: int = 1, in_turn: bool = False
     in_turn
         Whether each group comes once those before it are placed. Groups of equal priority may not
         all fit, so their order decides.
+    idle
+        Values of the label ``app`` of the pods whose evictions do not count.
     """
     objects = _objects(_objects_with_wave(run, wave))
     unbound = {
@@ -77,7 +87,10 @@ def plan_of(run: CompanyRun, wave: Wave, *, seed: int = 1, in_turn: bool = False
             rehearsal.add_pod(pod)
         rehearsal.settle(within_seconds=_SECONDS)
     waiting = frozenset(unbound.difference(rehearsal.bound))
-    return Plan(evictions=_evictions_of(rehearsal), waiting=waiting)
+    counts = _evictions_by_app(rehearsal)
+    for app in idle:
+        counts.pop(app, None)
+    return Plan(evictions=counts.total(), waiting=waiting)
 
 
 def later_evictions(run: CompanyRun, version: int, *, app: str = "") -> int:
@@ -95,12 +108,14 @@ def later_evictions(run: CompanyRun, version: int, *, app: str = "") -> int:
     objects = _objects(_objects_at(run.store, version, _with_places))
     rehearsal = fresh_scheduler(run, objects, seed=run.world.seed)
     rehearsal.settle(within_seconds=_SECONDS)
-    return _evictions_of(rehearsal, app=app)
+    counts = _evictions_by_app(rehearsal)
+    return counts[app] if app else counts.total()
 
 
-def _evictions_of(rehearsal: Rehearsal, *, app: str = "") -> int:
+def _evictions_by_app(rehearsal: Rehearsal) -> Counter[str]:
+    """Count the pods that are evicted for those of each group or workload of a wave."""
     labels = [each.by.metadata.labels for each in rehearsal.evictions.values() if each.by]
-    return sum(WAVE_LABEL in each and app in {"", each.get("app")} for each in labels)
+    return Counter(each.get("app", "") for each in labels if WAVE_LABEL in each)
 
 
 def _with_places(pods: list[Obj]) -> list[Obj]:

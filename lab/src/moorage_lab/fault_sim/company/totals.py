@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -11,17 +10,23 @@ from typing import Any
 
 import msgspec
 
-from moorage.api.resources import EVENTS, LEASES, PODS
+from moorage.api.resources import LEASES, PODS
 from moorage_lab.fault_sim.company.cluster import WriteCall
 from moorage_lab.fault_sim.company.excuses import (
     device_releases,
     follows_change,
-    is_binding,
     lost_members,
     lost_place,
     met_error,
     node_changes,
     node_deletions,
+)
+from moorage_lab.fault_sim.company.outcomes import (
+    apps_by_uid,
+    bindings,
+    evicted_uids,
+    pod_metas,
+    preemptors_by_victim,
 )
 from moorage_lab.fault_sim.company.plan import (
     Plan,
@@ -29,7 +34,6 @@ from moorage_lab.fault_sim.company.plan import (
     fresh_scheduler,
     later_evictions,
     plan_of,
-    preempted,
 )
 from moorage_lab.fault_sim.company.play import QUIET_SECONDS, CompanyRun
 from moorage_lab.fault_sim.company.world import WAVE_LABEL, Wave
@@ -80,16 +84,17 @@ def _evictions(run: CompanyRun) -> Iterator[Total]:
         evicted = _evicted(run, wave, until)
         if not evicted:
             continue
-        plan = _largest_plan(run, wave, in_turn=False)
+        idle = _idleapps_by_uid(run, evicted)
+        plan = _largest_plan(run, wave, idle, in_turn=False)
         if len(evicted) > plan.evictions:
-            in_turn = _largest_plan(run, wave, in_turn=True)
+            in_turn = _largest_plan(run, wave, idle, in_turn=True)
             plan = max(plan, in_turn, key=lambda each: each.evictions)
         planned = plan.evictions
         changes = node_changes(run, wave, until) if len(evicted) > planned else []
         if len(evicted) > planned:
             planned += _evictions_for_others(run, plan, evicted, changes)
         if len(evicted) > planned and changes:
-            bound = _bindings(run)
+            bound = bindings(run)
             evicted = [
                 uid for uid in evicted if not follows_change(run, bound.get(uid, 0), changes)
             ]
@@ -102,9 +107,19 @@ def _evictions(run: CompanyRun) -> Iterator[Total]:
         )
 
 
-def _largest_plan(run: CompanyRun, wave: Wave, *, in_turn: bool) -> Plan:
-    plans = [plan_of(run, wave, seed=seed, in_turn=in_turn) for seed in range(_PLANS)]
+def _largest_plan(run: CompanyRun, wave: Wave, idle: set[str], *, in_turn: bool) -> Plan:
+    plans = [plan_of(run, wave, seed=seed, in_turn=in_turn, idle=idle) for seed in range(_PLANS)]
     return max(plans, key=lambda plan: plan.evictions)
+
+
+def _idleapps_by_uid(run: CompanyRun, evicted: list[str]) -> set[str]:
+    """Return the groups and workloads that ran no pod, and for which none of these was evicted.
+
+    The world placed others in their place, so what a plan evicts for them is not allowed to those.
+    """
+    apps, preemptors = apps_by_uid(run), preemptors_by_victim(run)
+    active = {*bindings(run), *(preemptors.get(uid, "") for uid in evicted)}
+    return set(apps.values()).difference(apps.get(uid, "") for uid in active)
 
 
 def _evictions_for_others(
@@ -118,7 +133,7 @@ def _evictions_for_others(
     planned once, at its first eviction, so evicting without end exceeds its plan. A pod whose place
     is lost to a later change of a node need not run.
     """
-    preemptors, versions, ran = _preemptors(run), evicted_uids(run), _bindings(run).keys()
+    preemptors, versions, ran = preemptors_by_victim(run), evicted_uids(run), bindings(run).keys()
     last_change = max(changes, default=0)
     others = [
         uid
@@ -126,7 +141,7 @@ def _evictions_for_others(
         if preemptors.get(uid) in plan.waiting
         and (preemptors[uid] in ran or versions[uid] < last_change)
     ]
-    apps, first = _apps(run), dict[str, int]()
+    apps, first = apps_by_uid(run), dict[str, int]()
     for uid in others:
         app = apps[preemptors[uid]]
         first[app] = min(versions[uid], first.get(app, versions[uid]))
@@ -160,7 +175,7 @@ def _evicted(run: CompanyRun, wave: Wave, until: float) -> list[str]:
     Pods of the middle level that were evicted come again, and evict for themselves.
     """
     first, last = run.version_at(wave.at), run.version_at(until)
-    preemptors, others = _preemptors(run), _uids_of_others(run)
+    preemptors, others = preemptors_by_victim(run), _uids_of_others(run)
     return [
         uid
         for uid, version in evicted_uids(run).items()
@@ -168,32 +183,9 @@ def _evicted(run: CompanyRun, wave: Wave, until: float) -> list[str]:
     ]
 
 
-def _preemptors(run: CompanyRun) -> dict[str, str]:
-    """Return the uid of the pod for which each pod was evicted, as the Events say."""
-    log = run.store.shelf(EVENTS.plural).log
-    preemptors: dict[str, str] = {}
-    for change in log.since(0, len(log)) or ():
-        event = change.record.decode()
-        if event.get("reason") == "Preempted" and event.get("related"):
-            victim = event.get("regarding") or event.get("involvedObject") or {}
-            preemptors.setdefault(victim.get("uid", ""), event["related"].get("uid", ""))
-    return preemptors
-
-
-def _apps(run: CompanyRun) -> dict[str, str]:
-    """Return the group or the workload of each pod, by uid."""
-    return {meta["uid"]: meta.get("labels", {}).get("app", "") for meta in _pod_metas(run)}
-
-
 def _uids_of_others(run: CompanyRun) -> set[str]:
     """Return the uids of the pods that came with no wave."""
-    return {meta["uid"] for meta in _pod_metas(run) if WAVE_LABEL not in meta.get("labels", {})}
-
-
-def _pod_metas(run: CompanyRun) -> Iterator[dict[str, Any]]:
-    """Yield the metadata of every version of every pod."""
-    log = run.store.shelf(PODS.qualified).log
-    return (change.record.decode()["metadata"] for change in log.since(0, len(log)) or ())
+    return {meta["uid"] for meta in pod_metas(run) if WAVE_LABEL not in meta.get("labels", {})}
 
 
 def _deletes_pod(write: WriteCall) -> bool:
@@ -208,9 +200,9 @@ def _bound_in_vain(run: CompanyRun) -> Iterator[Total]:
     the preemptor had another place, or none. Nor is one that is bound right after the change. The
     same holds for a device that gets free, if the preemptor needs one.
     """
-    versions, preemptors = evicted_uids(run), _preemptors(run)
+    versions, preemptors = evicted_uids(run), preemptors_by_victim(run)
     for wave, until in _spans(run):
-        bound = _bindings(run, after=run.wave_versions[wave.number], until=run.version_at(until))
+        bound = bindings(run, after=run.wave_versions[wave.number], until=run.version_at(until))
         changes = node_changes(run, wave, until)
         count = 0
         for uid in bound.keys() & set(_evicted(run, wave, until)):
@@ -220,27 +212,6 @@ def _bound_in_vain(run: CompanyRun) -> Iterator[Total]:
         if count:
             text = f"{count} pods are bound after wave {wave.number} came, and evicted"
             yield Total(rule="bound-in-vain", amount=count, allowed=0, text=text)
-
-
-def _bindings(run: CompanyRun, *, after: int = 0, until: float = math.inf) -> dict[str, int]:
-    """Return the versions of the bindings between two versions, by uid of the pod."""
-    log = run.store.shelf(PODS.qualified).log
-    return {
-        change.record.decode()["metadata"]["uid"]: change.version
-        for change in log.since(after, len(log)) or ()
-        if change.version <= until and is_binding(change)
-    }
-
-
-def evicted_uids(run: CompanyRun) -> dict[str, int]:
-    """Return the version at which a scheduler said that it evicts each pod, by uid."""
-    log = run.store.shelf(PODS.qualified).log
-    versions: dict[str, int] = {}
-    for change in log.since(0, len(log)) or ():
-        pod = change.record.decode()
-        if preempted(pod):
-            versions.setdefault(pod["metadata"]["uid"], change.version)
-    return versions
 
 
 def _deleted_twice(run: CompanyRun) -> Iterator[Total]:
