@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,10 +14,15 @@ from moorage.nodeshapes.annotations import RUN_SECONDS
 from moorage_lab.fault_sim.acts import Create, Delete, Join, Patch
 from moorage_lab.fault_sim.company import totals
 from moorage_lab.fault_sim.company.cluster import WriteCall
-from moorage_lab.fault_sim.company.excuses import device_releases, node_changes
-from moorage_lab.fault_sim.company.outcomes import evicted_uids
+from moorage_lab.fault_sim.company.excuses import (
+    device_releases,
+    node_changes,
+    permit_releases,
+)
+from moorage_lab.fault_sim.company.outcomes import bindings, evicted_uids
 from moorage_lab.fault_sim.company.plan import Plan
 from moorage_lab.fault_sim.company.play import QUIET_SECONDS, CompanyRun, play
+from moorage_lab.fault_sim.company.setups import PERMIT
 from moorage_lab.fault_sim.company.totals import excesses
 from moorage_lab.fault_sim.company.world import WAVE_LABEL, AnyWorldAct, GroupSize
 from moorage_lab.fault_sim.history import nominated_of
@@ -120,6 +126,45 @@ def test_a_released_device_excuses_bindings_before_it_if_the_preemptor_needs_one
     assert device_releases(run, small) == []
     monkeypatch.setattr(totals, "device_releases", lambda *_args: [])
     assert of_rule(run, "bound-in-vain") == [(1, 0)]
+
+
+def with_release(features: tuple[str, ...]) -> CompanyRun:
+    """Play a gang of six, and a member of another group that gives up the node that it had."""
+    other = pod_manifest("other", labels={"app": "other"}, schedulerName="nobody")
+    changes = [{"status": {"nominatedNodeName": name}} for name in ("n1", None)]
+    acts = [
+        Patch(at=20.0 + at, kind="Pod", name="other", changes=each, subresource="status")
+        for at, each in enumerate(changes)
+    ]
+    run = with_acts(Create(at=2.0, object=other), *acts)
+    return replace(run, world=replace(run.world, features=features))
+
+
+def test_only_other_groups_give_up_room_at_permit() -> None:
+    run = with_release((PERMIT,))
+    (release,) = permit_releases(run, "gang")
+    assert run.moment_of(release) == pytest.approx(21.0, abs=0.1)
+    assert permit_releases(run, "other") == []
+    assert permit_releases(with_release(()), "gang") == []
+
+
+@pytest.mark.parametrize(
+    ("release", "allowed"),
+    [
+        pytest.param(lambda versions: min(versions) - 1, [], id="right before the pods are bound"),
+        pytest.param(max, [(6, 4)], id="when they are bound"),
+    ],
+)
+def test_room_given_up_at_permit_excuses_pods_that_are_bound_right_after(
+    release: Callable[[list[int]], int],
+    allowed: list[tuple[int, int]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = with_acts()
+    at = release([bindings(run)[uid] for uid in evicted_uids(run)])
+    monkeypatch.setattr(totals, "plan_of", lambda *_args, **_more: Plan(evictions=4))
+    monkeypatch.setattr(totals, "permit_releases", lambda *_args: [at])
+    assert of_rule(run, "evictions") == allowed
 
 
 @pytest.mark.parametrize("change", CHANGES)

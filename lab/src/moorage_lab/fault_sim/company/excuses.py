@@ -1,4 +1,4 @@
-"""Excuses of totals: changes of nodes, devices that get free, lost members, and some errors."""
+"""Excuses of totals: changes of nodes, room and devices given up, lost members, some errors."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from moorage.api.resources import NODES, PODS, RESOURCE_CLAIMS
 from moorage_lab.fault_sim.company.play import CompanyRun
+from moorage_lab.fault_sim.company.setups import PERMIT
 from moorage_lab.fault_sim.company.world import Wave
 from moorage_lab.fault_sim.history import is_finished, name_of, node_of, nominated_of
 from moorage_sandbox.storage.record import Record
@@ -72,6 +73,36 @@ def device_releases(run: CompanyRun, uid: str) -> list[int]:
         if _has_devices(change.previous)
         and (change.type == "DELETED" or not _has_devices(change.record))
     ]
+
+
+def permit_releases(run: CompanyRun, app: str) -> list[int]:
+    """Return the versions at which members of groups other than one gave up their room at Permit.
+
+    The preemptors that were rejected meanwhile back off, as upstream, so a pod of lower priority
+    may take such room, and is evicted by them. A group that gives up its own room has no excuse.
+    """
+    if PERMIT not in run.world.features:
+        return []
+    pods = run.store.shelf(PODS.qualified).log
+    return [
+        change.version
+        for change in pods.since(0, len(pods)) or ()
+        if _gives_up_node(change) and _app_of(change) != app
+    ]
+
+
+def _gives_up_node(change: Change) -> bool:
+    """Return whether a pod is nominated to no node any more, and has none."""
+    if change.previous is None:
+        return False
+    now = change.record.decode()
+    return (
+        bool(nominated_of(change.previous.decode())) and not nominated_of(now) and not node_of(now)
+    )
+
+
+def _app_of(change: Change) -> str:
+    return str(change.record.decode()["metadata"].get("labels", {}).get("app", ""))
 
 
 def _has_devices(claim: Record | None) -> bool:

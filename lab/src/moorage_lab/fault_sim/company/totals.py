@@ -20,6 +20,7 @@ from moorage_lab.fault_sim.company.excuses import (
     met_error,
     node_changes,
     node_deletions,
+    permit_releases,
 )
 from moorage_lab.fault_sim.company.outcomes import (
     apps_by_uid,
@@ -93,11 +94,8 @@ def _evictions(run: CompanyRun) -> Iterator[Total]:
         changes = node_changes(run, wave, until) if len(evicted) > planned else []
         if len(evicted) > planned:
             planned += _evictions_for_others(run, plan, evicted, changes)
-        if len(evicted) > planned and changes:
-            bound = bindings(run)
-            evicted = [
-                uid for uid in evicted if not follows_change(run, bound.get(uid, 0), changes)
-            ]
+        if len(evicted) > planned:
+            evicted = [uid for uid in evicted if not _overtook(run, uid, changes)]
             planned = _with_later_plans(run, planned, evicted, changes)
         yield Total(
             rule="evictions",
@@ -146,6 +144,15 @@ def _evictions_for_others(
         app = apps[preemptors[uid]]
         first[app] = min(versions[uid], first.get(app, versions[uid]))
     return sum(later_evictions(run, version - 1, app=app) for app, version in first.items())
+
+
+def _overtook(run: CompanyRun, uid: str, changes: list[int]) -> bool:
+    """Return whether a pod was bound in the backoff of its preemptor, after one of these changes.
+
+    Room that a group gave up at Permit is such a change, too.
+    """
+    app = apps_by_uid(run).get(preemptors_by_victim(run).get(uid, ""), "")
+    return follows_change(run, bindings(run).get(uid, 0), changes + permit_releases(run, app))
 
 
 def _with_later_plans(run: CompanyRun, planned: int, evicted: list[str], changes: list[int]) -> int:
@@ -208,7 +215,7 @@ def _bound_in_vain(run: CompanyRun) -> Iterator[Total]:
         for uid in bound.keys() & set(_evicted(run, wave, until)):
             reasons = changes + device_releases(run, preemptors.get(uid, ""))
             changed = any(bound[uid] < version < versions[uid] for version in reasons)
-            count += not changed and not follows_change(run, bound[uid], reasons)
+            count += not changed and not _overtook(run, uid, reasons)
         if count:
             text = f"{count} pods are bound after wave {wave.number} came, and evicted"
             yield Total(rule="bound-in-vain", amount=count, allowed=0, text=text)
