@@ -139,8 +139,16 @@ NOMINATIONS: Final[tuple[Deviation, ...]] = (
         subject="A member at Permit (groupMode permit) while another member's victims stop",
         upstream="is rejected once the other member is tried again and has no room yet",
         here="stays at Permit, also while the other member lacks only the share of an elastic "
-        "quota that pods still use that are about to leave",
+        "quota that pods still use that are about to leave, or waits for nominated pods without "
+        "which it breaks a hard spread",
         why="its room would be lost to other pods, and be evicted again",
+    ),
+    Deviation(
+        subject="A pod group that breaks a hard spread until nominated pods of other domains are "
+        "placed (groupMode trial)",
+        upstream="is rejected, and its members lose their nominated nodes",
+        here="keeps its nominated nodes for up to 30 s",
+        why="pods of low priority took its room, and were evicted again",
     ),
     Deviation(
         subject="Order of PostFilter plugins (groupMode permit)",

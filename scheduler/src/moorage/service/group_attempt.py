@@ -22,6 +22,7 @@ from moorage.engine.decision import CLEAR_NOMINATION
 from moorage.engine.groups.asking import AskingGroupCycle
 from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
+from moorage.engine.groups.nominated_places import with_nominations
 from moorage.engine.groups.room import all_rank_as_high, fits_at_most, judges_of_room
 from moorage.engine.groups.trying import Steps
 from moorage.framework.diagnosis import Diagnosis
@@ -254,6 +255,7 @@ class GroupAttempts:
         entries = sorted(entries, key=lambda each: ranks.get(each.uid, len(ranks)))
         facts, pods = self._facts.group_attempts, [entry.info for entry in entries]
         profile = self._core.profiles[entries[0].profile]
+        decision = with_nominations(decision, self._groups.members(key), profile)
         took_ns = facts.decided(since_ns=began_ns)
         self._facts.groups.attempted(key, placed=decision.outcome is GroupOutcome.PLACED)
         self._evict(key, decision, entries)

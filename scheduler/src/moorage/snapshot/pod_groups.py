@@ -153,12 +153,15 @@ class GroupMembers:
     first_ns, failed_ns
         When the first member was queued, and when the group last failed, wall-clock nanoseconds.
         Plugins that order the queue by these times write them; otherwise None.
+    awaits_since_ns
+        Since when the group waits for nominated pods only, monotonic nanoseconds; otherwise None.
     """
 
     __slots__ = (
         "_rejected",
         "assigned",
         "assumed",
+        "awaits_since_ns",
         "failed_ns",
         "first_ns",
         "gated",
@@ -174,6 +177,7 @@ class GroupMembers:
         self.gated: dict[str, None] = {}
         self.first_ns: int | None = None
         self.failed_ns: int | None = None
+        self.awaits_since_ns: int | None = None
         self._rejected: frozenset[str] = NO_NAMES
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from enum import Enum
 
 import msgspec
@@ -147,7 +147,8 @@ class GroupDecision(msgspec.Struct, frozen=True):
     search
         The complete search; None where the attempt made none.
     waits
-        Whether the group only waits for victims of an earlier attempt: the nominations stand.
+        Whether the group only waits for victims of an earlier attempt, or for nominated pods that
+        are not placed yet: the nominations stand.
     """
 
     outcome: GroupOutcome
@@ -171,6 +172,21 @@ class GroupDecision(msgspec.Struct, frozen=True):
         """The pods that are evicted for the group, and for members with a place; each once."""
         own = [pod for each in self.members if each.preempts for pod in each.decision.victims]
         return tuple({pod.uid: pod for pod in (*self.victims, *own)}.values())
+
+    def awaits_nominated(self, plugins: Collection[str]) -> bool:
+        """Whether the members without a place get one as soon as nominated pods are placed.
+
+        Parameters
+        ----------
+        plugins
+            The plugins that count nominated pods on every node, and say so with the code Pending.
+        """
+        without = [each.decision.diagnosis for each in self.members if not each.node_name]
+        return (
+            self.outcome is GroupOutcome.REJECTED
+            and bool(without)
+            and all(each and not each.pending_plugins.isdisjoint(plugins) for each in without)
+        )
 
     def outcomes(self, pods: Sequence[PodInfo]) -> Iterator[MemberOutcome]:
         """Yield the outcome for each pod of the attempt, in order."""
@@ -203,13 +219,12 @@ class GroupDecision(msgspec.Struct, frozen=True):
         if member is None:
             diagnosis = None if not self.generator else self._restricted(Diagnosis(num_nodes=0))
             text = self.status.message
-            nomination = None if self.waits else CLEAR_NOMINATION
             return MemberOutcome(
                 pod=pod,
                 status=self.status,
                 diagnosis=diagnosis,
                 message=text,
-                nomination=nomination,
+                nomination=self._no_place,
             )
         if not member.node_name:
             return self._own_failure(member)
@@ -225,7 +240,14 @@ class GroupDecision(msgspec.Struct, frozen=True):
                 nomination=self._nomination(member),
             )
         status = unschedulable(GROUP_UNSCHEDULABLE, *member.permit.reasons)
-        return MemberOutcome(pod=pod, status=status, message=status.message)
+        return MemberOutcome(
+            pod=pod, status=status, message=status.message, nomination=self._no_place
+        )
+
+    @property
+    def _no_place(self) -> Nomination | None:
+        """The change to the nomination of a member that gets none."""
+        return None if self.waits else CLEAR_NOMINATION
 
     def _own_failure(self, member: Member) -> MemberOutcome:
         decision = member.decision

@@ -3,16 +3,22 @@
 A group that waits for its victims is tried again before they have left. A member whose own room is
 not free yet has no place in such an attempt, and keeps its nomination if it fits without them.
 
+A hard spread counts where pods will be. So a group may be nominated to nodes that take all its
+members only after a pod that is nominated to another domain. If its room were given up when it is
+tried before that pod, other pods would take the room and be evicted again.
+
 Rules: the scheduling spec has none; kube-scheduler v1.36 gives these places up (docs, deviations).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
 from moorage.api.pod import Pod
+from moorage.base.clock import NS_PER_SECOND
 from moorage.engine.attempt import Scope
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, Nomination, Outcome
@@ -22,8 +28,13 @@ from moorage.engine.groups.decision import (
     GroupDecision,
 )
 from moorage.framework.preemption import leaving_pods
+from moorage.framework.profile import Profile
 from moorage.framework.status import unschedulable
+from moorage.snapshot.pod_groups import GroupMembers
 from moorage.snapshot.pod_info import PodInfo
+
+_LONGEST_NS: Final = 30 * NS_PER_SECOND
+"""A group waits so long at most, as for an overdue victim: the pods may wait for the group."""
 
 
 class NominatedPlaces:
@@ -120,3 +131,27 @@ class NominatedPlaces:
 
     def _will_leave(self, pod: Pod) -> bool:
         return self._evictions.will_leave(pod)
+
+
+def with_nominations(
+    decision: GroupDecision, members: GroupMembers, profile: Profile
+) -> GroupDecision:
+    """Return a decision that lets the nominations stand if the group waits for nominated pods.
+
+    Parameters
+    ----------
+    decision
+        The decision of an attempt.
+    members
+        The group; notes since when it waits.
+    profile
+        The profile of the attempt.
+    """
+    if not decision.awaits_nominated(profile.count_nominated):
+        members.awaits_since_ns = None
+        return decision
+    now_ns = profile.handle.clock.monotonic_ns()
+    if members.awaits_since_ns is None:
+        members.awaits_since_ns = now_ns
+    waits = now_ns - members.awaits_since_ns < _LONGEST_NS
+    return msgspec.structs.replace(decision, waits=waits)

@@ -43,6 +43,7 @@ from moorage.framework.points import (
 from moorage.framework.preemption import AWAITS_SHARE, awaits_victims
 from moorage.framework.roles import Role
 from moorage.framework.status import SUCCESS, Code, Status, unresolvable, unschedulable
+from moorage.framework.what_if import WHAT_IF
 from moorage.plugins.gangs.coscheduling_hints import GroupHints
 from moorage.plugins.gangs.coscheduling_rules import GroupRules, Until, created_ns
 from moorage.plugins.gangs.topology_domains import TopologyDomains, percent_of_most
@@ -234,12 +235,17 @@ class Coscheduling:
             return None, unschedulable()  # PreFilter refused the member, no node did
         missing = terms.minimum - members.placed
         tolerable = missing * _PERCENT <= self._args.pod_group_reject_percentage * terms.minimum
-        # The members that have a node wait for the victims of another member, or for those of any
-        # pod that still count in the quotas: their room would be lost to the pods that controllers
-        # make in place of the victims.
-        awaits = state.find(AWAITS_SHARE) is True or any(
-            awaits_victims(self._snapshot, info_of(each), self._evictions)
-            for each in members.waiting_pods()
+        # The members that have a node wait for the victims of another member, for those of any pod
+        # that still count in the quotas, or for nominated pods that are not placed yet: their room
+        # would be lost to the pods that controllers make in place of the victims.
+        what_if = state.find(WHAT_IF)
+        awaits = (
+            state.find(AWAITS_SHARE) is True
+            or (what_if is not None and what_if.awaits_nominated())
+            or any(
+                awaits_victims(self._snapshot, info_of(each), self._evictions)
+                for each in members.waiting_pods()
+            )
         )
         if missing <= 0 or tolerable or awaits:
             return None, unschedulable()
