@@ -97,14 +97,21 @@ def room_sentences(question: str, room: Room) -> list[str]:
 def _needs(needs: Sequence[Need], waiting: Sequence[Fold], shown: Shown | None) -> list[str]:
     parts = [waiting_text(needs)]
     parts += _rows(waiting, shown)
-    causes = _causes(waiting)
     for need in needs:
-        if not need.limit and need.waiting and _causes(need.waiting) == causes:
-            parts += ["", *wrapped(f"{need_text(need)}, for the same reasons", shown)]
-            continue
-        parts += ["", *wrapped(f"{need_text(need)}{':' * bool(need.waiting)}", shown)]
-        parts += _rows(need.waiting, shown)
+        text, rows = need_answer(need, waiting)
+        parts += ["", *wrapped(f"{text}{':' * bool(rows)}", shown), *_rows(rows, shown)]
     return parts
+
+
+def need_answer(need: Need, waiting: Sequence[Fold]) -> tuple[str, Sequence[Fold]]:
+    """Return how many nodes of a shape place how many pods, and the rows of those that still wait.
+
+    Where all wait for the reasons that `waiting` has already, a word says so, and there are no
+    rows.
+    """
+    if not need.limit and need.waiting and _causes(need.waiting) == _causes(waiting):
+        return f"{_need_text(need)}, for the same reasons", ()
+    return _need_text(need), need.waiting
 
 
 def _causes(rows: Sequence[Fold]) -> set[tuple[str, ...]]:
@@ -120,7 +127,7 @@ def waiting_text(needs: Sequence[Need]) -> str:
     return f"Pods that wait: {needs[0].placed + needs[0].left}"
 
 
-def need_text(need: Need) -> str:
+def _need_text(need: Need) -> str:
     """Return how many nodes of a shape place how many of the pods that wait."""
     shape = _shape(need)
     nodes = "1 more node" if need.nodes == 1 else f"{need.nodes} more nodes"

@@ -12,7 +12,7 @@ from moorage.base.errors import UsageError
 from moorage.cli.capacity.text import (
     CapacityReport,
     left_out_sentences,
-    need_text,
+    need_answer,
     room_sentences,
     waiting_text,
 )
@@ -212,7 +212,9 @@ def _capacity(answer: Mapping[str, Any]) -> Document:
     if report.needs:
         sentences.append(waiting_text(report.needs))
         parts.append(_pods("Pods that wait", report.waiting))
-        parts += [_pods("", need.waiting, sentence=need_text(need)) for need in report.needs]
+        for need in report.needs:
+            sentence, rows = need_answer(need, report.waiting)
+            parts.append(_pods("", rows, sentence=sentence))
     if report.left_out:
         sentences += left_out_sentences(report.left_out, report.limit)
     first, *others = sentences or ["No pod waits."]
