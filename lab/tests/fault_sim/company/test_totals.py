@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lab.tests.fault_sim.company.storm import COMES_AT, gang_before_backlog
+from lab.tests.fault_sim.company.storm import gang_before_backlog
 from moorage.api.resources import POD_GROUPS, PODS
 from moorage.nodeshapes.annotations import RUN_SECONDS
 from moorage_lab.fault_sim.acts import Create, Patch
@@ -16,11 +16,11 @@ from moorage_lab.fault_sim.company.cluster import WriteCall
 from moorage_lab.fault_sim.company.excuses import met_error
 from moorage_lab.fault_sim.company.manifests import template
 from moorage_lab.fault_sim.company.outcomes import evicted_uids, preemptors_by_victim
-from moorage_lab.fault_sim.company.plan import Plan, later_evictions, plan_of
+from moorage_lab.fault_sim.company.plan import Plan, later_evictions
 from moorage_lab.fault_sim.company.play import CompanyRun, play
 from moorage_lab.fault_sim.company.setups import PERMIT
 from moorage_lab.fault_sim.company.totals import RULES, Total, excesses
-from moorage_lab.fault_sim.company.world import WAVE_LABEL, AnyWorldAct, GroupSize, Wave
+from moorage_lab.fault_sim.company.world import WAVE_LABEL, AnyWorldAct, GroupSize
 from moorage_lab.fault_sim.history import node_of
 from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
 
@@ -73,25 +73,6 @@ def test_a_group_that_the_plan_lets_wait_is_planned_once_by_itself(
     first = min(evicted_uids(right).values())
     assert calls == [(first - 1, "gang")]
     assert later_evictions(right, first - 1, app="another") == 0
-
-
-def test_evictions_for_a_group_that_never_ran_are_allowed_to_no_other(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    world = gang_before_backlog(6)
-    labels = {"app": "huge", WAVE_LABEL: "1"}
-    huge = pod_manifest("huge", cpu="9", labels=labels, priorityClassName="high")
-    run = play(replace(world, acts=[*world.acts, Create(at=COMES_AT, object=huge)]))
-    calls: list[set[str]] = []
-
-    def plan(run: CompanyRun, wave: Wave, *, idle: set[str], **more: Any) -> Plan:
-        calls.append(idle)
-        return plan_of(run, wave, idle=idle, **more)
-
-    monkeypatch.setattr(totals, "plan_of", plan)
-    assert excesses(run) == []
-    assert all(idle == {"huge"} for idle in calls)
-    assert plan_of(run, *world.waves, idle={"gang"}).evictions == 0
 
 
 def test_deletions_sent_again_are_an_excess(right: CompanyRun) -> None:

@@ -49,14 +49,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     waiting: frozenset[str] = frozenset()
 
 
-def plan_of(
-    run: CompanyRun,
-    wave: Wave,
-    *,
-    seed: int = 1,
-    in_turn: bool = False,
-    idle: Collection[str] = (),
-) -> Plan:
+def plan_of(run: CompanyRun, wave: Wave, *, seed: int = 1, in_turn: bool = False) -> Plan:
     """Return the plain plan for a wave.
 
     Parameters
@@ -70,8 +63,6 @@ def plan_of(
     in_turn
         Whether each group comes once those before it are placed. Groups of equal priority may not
         all fit, so their order decides.
-    idle
-        Values of the label ``app`` of the pods whose evictions do not count.
     """
     objects = _objects(_objects_with_wave(run, wave))
     unbound = {
@@ -87,10 +78,7 @@ def plan_of(
             rehearsal.add_pod(pod)
         rehearsal.settle(within_seconds=_SECONDS)
     waiting = frozenset(unbound.difference(rehearsal.bound))
-    counts = _evictions_by_app(rehearsal)
-    for app in idle:
-        counts.pop(app, None)
-    return Plan(evictions=counts.total(), waiting=waiting)
+    return Plan(evictions=_evictions_by_app(rehearsal).total(), waiting=waiting)
 
 
 def later_evictions(run: CompanyRun, version: int, *, app: str = "") -> int:

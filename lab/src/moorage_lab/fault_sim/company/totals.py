@@ -85,10 +85,9 @@ def _evictions(run: CompanyRun) -> Iterator[Total]:
         evicted = _evicted(run, wave, until)
         if not evicted:
             continue
-        idle = _idleapps_by_uid(run, evicted)
-        plan = _largest_plan(run, wave, idle, in_turn=False)
+        plan = _largest_plan(run, wave, in_turn=False)
         if len(evicted) > plan.evictions:
-            in_turn = _largest_plan(run, wave, idle, in_turn=True)
+            in_turn = _largest_plan(run, wave, in_turn=True)
             plan = max(plan, in_turn, key=lambda each: each.evictions)
         planned = plan.evictions
         changes = node_changes(run, wave, until) if len(evicted) > planned else []
@@ -105,19 +104,9 @@ def _evictions(run: CompanyRun) -> Iterator[Total]:
         )
 
 
-def _largest_plan(run: CompanyRun, wave: Wave, idle: set[str], *, in_turn: bool) -> Plan:
-    plans = [plan_of(run, wave, seed=seed, in_turn=in_turn, idle=idle) for seed in range(_PLANS)]
+def _largest_plan(run: CompanyRun, wave: Wave, *, in_turn: bool) -> Plan:
+    plans = [plan_of(run, wave, seed=seed, in_turn=in_turn) for seed in range(_PLANS)]
     return max(plans, key=lambda plan: plan.evictions)
-
-
-def _idleapps_by_uid(run: CompanyRun, evicted: list[str]) -> set[str]:
-    """Return the groups and workloads that ran no pod, and for which none of these was evicted.
-
-    The world placed others in their place, so what a plan evicts for them is not allowed to those.
-    """
-    apps, preemptors = apps_by_uid(run), preemptors_by_victim(run)
-    active = {*bindings(run), *(preemptors.get(uid, "") for uid in evicted)}
-    return set(apps.values()).difference(apps.get(uid, "") for uid in active)
 
 
 def _evictions_for_others(
