@@ -76,7 +76,8 @@ def test_every_node_is_told_with_what_fills_it() -> None:
     in_cluster(scenario)
 
 
-def test_shares_of_gpus_are_counted_and_their_devices_named() -> None:
+@pytest.mark.parametrize("profiles", [("default-scheduler",), ("default-scheduler", "second")])
+def test_shares_of_gpus_are_counted_once_and_their_devices_named(profiles: tuple[str, ...]) -> None:
     async def scenario(cluster: VirtualCluster, asking: Asking) -> None:
         since = (await asking.ask("/cluster"))["version"]
         pod = pod_manifest("share")
@@ -93,7 +94,9 @@ def test_shares_of_gpus_are_counted_and_their_devices_named() -> None:
     in_cluster(
         scenario,
         nodes=[node_manifest("gpus", **gpus)],
-        config=config(profile(multiPoint={"enabled": [{"name": "GpuShare"}]})),
+        config=config(
+            *(profile(name, multiPoint={"enabled": [{"name": "GpuShare"}]}) for name in profiles)
+        ),
     )
 
 

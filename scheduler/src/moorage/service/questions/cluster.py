@@ -6,7 +6,7 @@ scheduler keeps nothing about the callers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from moorage.api.node import Node, Taint
@@ -159,7 +159,9 @@ class ClusterFill:
 
     def _pod(self, info: PodInfo, node: Node) -> FillingPod:
         group = self._groups.key_of(info.pod)
-        devices = [each for held in self._held_devices for each in held(info, node)]
+        # Plugins of several profiles know the same devices.
+        known = (each for held in self._held_devices for each in held(info, node))
+        devices = {(each.pool, each.device): each for each in known}.values()
         return FillingPod(
             namespace=info.namespace,
             name=info.name,
@@ -172,7 +174,7 @@ class ClusterFill:
         )
 
 
-def _requests(info: PodInfo, devices: Sequence[HeldDevice], node: Node) -> Mapping[str, float]:
+def _requests(info: PodInfo, devices: Collection[HeldDevice], node: Node) -> Mapping[str, float]:
     requests = info.part(RESOURCES).value.balanced
     if not devices:
         return requests
@@ -184,8 +186,7 @@ def _requests(info: PodInfo, devices: Sequence[HeldDevice], node: Node) -> Mappi
 def _by_pool(devices: Iterable[HeldDevice]) -> Devices:
     pools: dict[str, dict[str, int]] = {}
     for each in devices:
-        pool = pools.setdefault(each.pool, {})
-        pool[each.device] = pool.get(each.device, 0) + each.milli
+        pools.setdefault(each.pool, {})[each.device] = each.milli
     return pools
 
 
