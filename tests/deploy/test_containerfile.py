@@ -57,6 +57,12 @@ def test_the_base_of_each_stage_is_pinned_by_its_digest() -> None:
     assert re.fullmatch(r"docker\.io/library/python:[\w.-]+@sha256:[0-9a-f]{64}", base)
 
 
+def test_a_comment_says_where_and_when_the_digest_was_read() -> None:
+    comment = FILE.read_text().partition("\nFROM ")[0]
+    assert re.search(r"\b20\d\d-\d\d-\d\d\b", comment)
+    assert "digest" in comment
+
+
 def test_the_image_runs_the_scheduler_without_root() -> None:
     last = stages()[-1]
     assert [words_of(last, kind) for kind in ("USER", "ENTRYPOINT", "CMD")] == [
