@@ -105,6 +105,33 @@ def test_an_ingress_leads_to_the_service() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("values", "lines"),
+    [
+        pytest.param(
+            (),
+            (
+                f"  kubectl port-forward service/moorage-page 8443:443 -n {NAMESPACE}",
+                "  https://localhost:8443",
+            ),
+            id="a tunnel to the Service",
+        ),
+        pytest.param(
+            ("page.ingress.enabled=true", "page.ingress.host=moorage.example"),
+            ("  https://moorage.example",),
+            id="the name of the Ingress",
+        ),
+    ],
+)
+def test_the_notes_say_where_the_page_is(values: tuple[str, ...], lines: tuple[str, ...]) -> None:
+    words = [word for value in ("page.enabled=true", *values) for word in ("--set", value)]
+    words += ["--namespace", NAMESPACE, "--dry-run=client"]
+    notes = helm("install", "moorage", str(CHART), *words).stdout.partition("\nNOTES:\n")[2]
+    first = "Look at its page, and log in with a token of one of questions.readers:"
+    begin = notes.splitlines().index(first)
+    assert tuple(notes.splitlines()[begin + 1 :][: len(lines)]) == lines
+
+
 def test_an_ingress_without_a_name_is_refused() -> None:
     words = ["--set", "page.enabled=true", "--set", "page.ingress.enabled=true"]
     done = helm("template", "moorage", str(CHART), *words)
