@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from moorage.base.version import __version__
+from tools.pages.generate import root_command
 from tools.release.build import ROOT
 
 FOLDER = ROOT / ".github" / "workflows"
@@ -53,6 +55,19 @@ STEPS = sorted({step for path in WORKFLOWS for step in steps(path)})
 def test_each_file_has_the_form_of_its_schema(schema: str) -> None:
     done = checked(schema, *SCHEMAS[schema])
     assert done.returncode == 0, done.stdout
+
+
+def commands_of_the_forms() -> list[str]:
+    forms = (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml")
+    return sorted(
+        {each for path in forms for each in re.findall(r"`moorage ([^`]+)`", path.read_text())}
+    )
+
+
+@pytest.mark.parametrize("command", commands_of_the_forms())
+def test_a_command_that_a_form_asks_for_is_taken(command: str) -> None:
+    done = CliRunner().invoke(root_command(), [*command.split(), "--help"])
+    assert done.exit_code == 0, done.output
 
 
 def test_the_schema_refuses_a_step_of_another_form(tmp_path: Path) -> None:
