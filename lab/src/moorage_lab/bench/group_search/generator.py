@@ -3,7 +3,7 @@
 Some nodes of a group carry it: their room is the sum of the members that they were made for, and a
 little more. The other nodes have room at random, so the places are hidden among them.
 
-Exact groups: scheduling spec, gang, last section.
+Exact groups: scheduling spec, gang section D.
 """
 
 from __future__ import annotations

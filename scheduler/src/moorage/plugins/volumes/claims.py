@@ -1,6 +1,6 @@
 """Functions on claims, volumes and classes that all four volume plugins share.
 
-Rules: scheduling spec, volumes, conventions
+Rules: scheduling spec, volumes section 0
 (kubernetes v1.36 ``component-helpers/storage/volume``).
 """
 

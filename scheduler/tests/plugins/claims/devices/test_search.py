@@ -1,4 +1,4 @@
-"""Which devices are found: one row or more for each rule of the search (spec section 4)."""
+"""Which devices are found: one row or more for each rule of the search."""
 
 from __future__ import annotations
 
