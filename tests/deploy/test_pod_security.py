@@ -42,6 +42,29 @@ def test_the_pods_of_a_manifest_are_restricted(name: str) -> None:
             assert container["securityContext"]["readOnlyRootFilesystem"] is True
 
 
+def specs() -> dict[str, dict[str, Any]]:
+    """Return the pods of the scheduler that deploy/ has without Helm, by file."""
+    found = {
+        name: each["spec"]["template"]["spec"]
+        for name in PLAIN
+        for each in objects(kept(name))
+        if each["kind"] == "Deployment"
+    }
+    static = ROOT / "deploy/static-pod/kube-scheduler.yaml"
+    return {**found, static.name: yaml.safe_load(static.read_text())["spec"]}
+
+
+@pytest.mark.parametrize("name", sorted(specs()))
+def test_a_scheduler_may_write_temporary_files_and_nothing_else(name: str) -> None:
+    spec = specs()[name]
+    (container,) = spec["containers"]
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    writable = {each["name"]: each for each in container["volumeMounts"] if "readOnly" not in each}
+    assert writable == {"tmp": {"name": "tmp", "mountPath": "/tmp"}}
+    (volume,) = (each for each in spec["volumes"] if each["name"] == "tmp")
+    assert volume["emptyDir"] == {"medium": "Memory", "sizeLimit": "1Mi"}
+
+
 def test_every_manifest_is_looked_at() -> None:
     assert sorted(path.name for path in MANIFESTS.iterdir()) == sorted(PLAIN)
 

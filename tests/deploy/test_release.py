@@ -123,9 +123,13 @@ def command_of(sandbox: Sandbox, folder: Path) -> list[str]:
     """Return what the container of the release runs, with its files and its service account."""
     spec = got(sandbox, "deployment", "acme-moorage")["spec"]["template"]["spec"]
     (container,) = spec["containers"]
-    sources = {each["name"]: each["configMap"]["name"] for each in spec["volumes"]}
+    sources = {
+        each["name"]: each["configMap"]["name"] for each in spec["volumes"] if "configMap" in each
+    }
     arguments = list(container["args"])
     for mount in container["volumeMounts"]:
+        if mount["name"] not in sources:
+            continue
         target = folder / mount["name"]
         target.mkdir()
         for name, text in got(sandbox, "configmap", sources[mount["name"]])["data"].items():
