@@ -181,6 +181,12 @@ def test_the_files_of_a_release_are_built_and_checked_by_the_script_of_the_workf
     )
     assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "dist").iterdir())) == 8 + 3 + 2 + 1
+    # What the steps of publishing take from these files.
+    for step in steps(FOLDER / "release.yml"):
+        if step.startswith("mkdir "):
+            subprocess.run(["bash", "-euc", step], cwd=tmp_path, check=True)
+    assert len(list((tmp_path / "packages").iterdir())) == 8
+    assert (tmp_path / "context/deploy/Containerfile").is_file()
 
 
 @pytest.mark.install
