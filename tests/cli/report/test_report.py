@@ -17,6 +17,8 @@ from moorage.base.errors import UsageError
 from moorage.cli.render import Table
 from moorage.cli.report.document import Document, Part, Step, document_of
 from moorage.cli.report.page import page
+from moorage.cli.what_if.text import ChangeReport
+from moorage.what_if.fullness import Use, UseChange
 from moorage.what_if.room import Room
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 from tests.cli.conftest import Type
@@ -140,6 +142,27 @@ def test_room_is_told_next_to_what_binds() -> None:
         "The next one finds no node: 0/2 fit",
         "What binds first: cpu, on 2 nodes",
     )
+
+
+def test_rows_that_a_long_table_leaves_out_are_counted() -> None:
+    use = Use(1, {"cpu": 1.0}, {"cpu": 4.0})
+    answer = ChangeReport(
+        anyway=(),
+        starts=(),
+        moves=(),
+        lost=(),
+        ended=(),
+        newly_pending=(),
+        still_pending=(),
+        is_quiet=True,
+        nodes=tuple(UseChange(f"n{index}", use, use) for index in range(203)),
+        worse=(),
+        source="",
+    )
+    part = document_of("what-if", msgspec.to_builtins(answer)).parts[-1]
+    assert part.table is not None
+    assert len(part.table.rows) == 200
+    assert part.sentences == ("3 more rows are not shown; the answer as JSON has them",)
 
 
 def test_every_text_is_escaped() -> None:

@@ -79,11 +79,12 @@ def state_of(pod: Pod, served: Collection[str] | None = None) -> tuple[PodState,
         return PodState.FINISHED, pod.status.reason
     if pod.spec.node_name:
         return (PodState.RUNNING if pod.status.phase == "Running" else PodState.BOUND), ""
-    for condition in pod.status.conditions:
-        if condition.type == "PodScheduled" and condition.status == "False" and condition.reason:
-            gated = condition.reason == "SchedulingGated"
-            text = condition.message or condition.reason
-            return (PodState.GATED if gated else PodState.UNSCHEDULABLE), text
+    failure = pod.status.scheduling_failure
+    if failure is not None and failure.reason:
+        gated = failure.reason == "SchedulingGated"
+        return (PodState.GATED if gated else PodState.UNSCHEDULABLE), (
+            failure.message or failure.reason
+        )
     name = pod.spec.scheduler_name
     if served is not None and name not in served:
         profiles = ", ".join(sorted(served))

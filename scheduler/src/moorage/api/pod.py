@@ -384,6 +384,14 @@ class PodStatus(ApiStruct, frozen=True, kw_only=True):
     extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
     qos_class: str = ""
 
+    @property
+    def scheduling_failure(self) -> Condition | None:
+        """The condition that says why the pod has no node; None where it says nothing."""
+        for each in self.conditions:
+            if each.type == "PodScheduled" and each.status == "False":
+                return each
+        return None
+
 
 class Pod(ApiObject, frozen=True, kw_only=True):
     """core/v1 Pod."""

@@ -161,10 +161,8 @@ def _placed(pods: Sequence[Pod]) -> int:
 
 
 def _met_an_error(pod: Pod) -> bool:
-    return not pod.spec.node_name and any(
-        each.type == "PodScheduled" and each.status == "False" and each.reason == "SchedulerError"
-        for each in pod.status.conditions
-    )
+    failure = pod.status.scheduling_failure
+    return not pod.spec.node_name and failure is not None and failure.reason == "SchedulerError"
 
 
 def _what_is_missing(group: Whole, pods: Sequence[Pod]) -> str:

@@ -84,6 +84,29 @@ class QueueFacts:
         del pod
         self.incoming_pods[queue, event] += 1
 
+    def incoming_entities(self) -> Iterator[tuple[tuple[str, str, Entity], int]]:
+        """Yield how many entities entered a sub-queue, by (queue, event, type)."""
+        for (queue, event), count in self.incoming_pods.items():
+            yield (queue, event, "pod"), count
+
+    def queued_entities(
+        self, state_of: Callable[[str], PodState]
+    ) -> Mapping[tuple[str, Entity], int]:
+        """Return how many entities are in each sub-queue, by (queue, type).
+
+        Parameters
+        ----------
+        state_of
+            The state of a pod, by uid.
+        """
+        del state_of
+        return {(queue, "pod"): count for queue, count in self.pending_pods.items()}
+
+    def pods_by_queue(self, state_of: Callable[[str], PodState]) -> Mapping[str, int]:
+        """Return the pods in each sub-queue; the parameter is that of `queued_entities`."""
+        del state_of
+        return self.pending_pods
+
     def pending(self, queue: str, delta: int) -> None:
         """Change the number of pods in a sub-queue."""
         self.pending_pods[queue] += delta
@@ -156,16 +179,8 @@ class EntityFacts(QueueFacts):
     def queued_entities(
         self, state_of: Callable[[str], PodState]
     ) -> Mapping[tuple[str, Entity], int]:
-        """Return how many entities are in each sub-queue, by (queue, type).
-
-        Parameters
-        ----------
-        state_of
-            The state of a pod, by uid.
-        """
-        counts: Counter[tuple[str, Entity]] = Counter(
-            {(queue, "pod"): count for queue, count in self.pending_pods.items()}
-        )
+        """Return how many entities are in each sub-queue; a group is where its first member is."""
+        counts: Counter[tuple[str, Entity]] = Counter(super().queued_entities(state_of))
         for queue in self.pending_pods:
             counts[queue, "podgroup"] = 0
         for members in self._groups():

@@ -21,7 +21,7 @@ from moorage.observe.event_names import event_names
 from moorage.observe.exposition import Exposition, Sample, Source
 from moorage.observe.group_attempts import GroupAttemptFacts
 from moorage.observe.plugin_facts import EVALUATED
-from moorage.observe.queue_facts import EntityFacts, QueueFacts
+from moorage.observe.queue_facts import QueueFacts
 from moorage.observe.records.recorder import Recorder
 from moorage.observe.records.ring import RecordRing
 from moorage.observe.series import Histogram, Histograms
@@ -65,8 +65,7 @@ def exposition_of(
         f"{_S}pod_scheduling_attempts": lambda: [((), attempts.attempts)],
         f"{_S}pod_scheduling_sli_duration_seconds": lambda: _one_label(attempts.sli.items()),
         f"{_S}pod_scheduled_after_flush_total": lambda: [((), 0.0)],
-        **_queue_sources(core.queue_facts, gates.version),
-        **_entity_sources(core.queue_facts, core.queue.lifecycle.state, gates.version),
+        **_queue_sources(core.queue_facts, core.queue.lifecycle.state, gates.version),
         **_plugin_sources(scheduler, gates.version),
         f"{_S}preemption_victims": lambda: [((), attempts.victims)],
         f"{_S}preemption_goroutines_duration_seconds": lambda: _one_label(
@@ -126,10 +125,17 @@ def _stage(gate: Gate, version: str) -> str:
     return "" if stage == "GA" else stage
 
 
-def _queue_sources(queue: QueueFacts, version: str) -> dict[str, Source]:
+def _queue_sources(
+    queue: QueueFacts, state_of: Callable[[str], PodState], version: str
+) -> dict[str, Source]:
     name = event_names(version)
     return {
-        f"{_S}pending_pods": lambda: _one_label(queue.pending_pods.items()),
+        f"{_S}pending_pods": lambda: _one_label(queue.pods_by_queue(state_of).items()),
+        f"{_S}queued_entities": lambda: queue.queued_entities(state_of).items(),
+        f"{_S}queue_incoming_entities_total": lambda: [
+            ((sub_queue, name(event), type_), float(count))
+            for (sub_queue, event, type_), count in queue.incoming_entities()
+        ],
         f"{_S}queue_incoming_pods_total": lambda: [
             ((sub_queue, name(event)), float(count))
             for (sub_queue, event), count in queue.incoming_pods.items()
@@ -141,33 +147,6 @@ def _queue_sources(queue: QueueFacts, version: str) -> dict[str, Source]:
         f"{_S}queueing_hint_execution_duration_seconds": lambda: [
             ((plugin, name(event), answer), durations)
             for (plugin, event, answer), durations in queue.hints.items()
-        ],
-    }
-
-
-def _entity_sources(
-    queue: QueueFacts, state_of: Callable[[str], PodState], version: str
-) -> dict[str, Source]:
-    """Return the sources that differ where pod groups are entities of the queue."""
-    name = event_names(version)
-    entities, incoming = f"{_S}queued_entities", f"{_S}queue_incoming_entities_total"
-    if not isinstance(queue, EntityFacts):
-        return {
-            entities: lambda: [
-                ((sub_queue, "pod"), float(count))
-                for sub_queue, count in queue.pending_pods.items()
-            ],
-            incoming: lambda: [
-                ((sub_queue, name(event), "pod"), float(count))
-                for (sub_queue, event), count in queue.incoming_pods.items()
-            ],
-        }
-    return {
-        f"{_S}pending_pods": lambda: _one_label(queue.pods_by_queue(state_of).items()),
-        entities: lambda: queue.queued_entities(state_of).items(),
-        incoming: lambda: [
-            ((sub_queue, name(event), type_), float(count))
-            for (sub_queue, event, type_), count in queue.incoming_entities()
         ],
     }
 

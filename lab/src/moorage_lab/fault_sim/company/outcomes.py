@@ -1,4 +1,4 @@
-"""What became of the pods of a world: which were bound, and which were evicted for which."""
+"""The fates of the pods of a world: which were bound, and which were evicted for which."""
 
 from __future__ import annotations
 

@@ -94,7 +94,8 @@ def _evictions(run: CompanyRun) -> Iterator[Total]:
         if len(evicted) > planned:
             planned += _evictions_for_others(run, plan, evicted, changes)
         if len(evicted) > planned:
-            evicted = [uid for uid in evicted if not _overtook(run, uid, changes)]
+            backoffs = _Backoffs(run)
+            evicted = [uid for uid in evicted if not backoffs.saw_binding(uid, changes)]
             planned = _with_later_plans(run, planned, evicted, changes)
         yield Total(
             rule="evictions",
@@ -135,13 +136,25 @@ def _evictions_for_others(
     return sum(later_evictions(run, version - 1, app=app) for app, version in first.items())
 
 
-def _overtook(run: CompanyRun, uid: str, changes: list[int]) -> bool:
-    """Return whether a pod was bound in the backoff of its preemptor, after one of these changes.
+class _Backoffs:
+    """The backoffs of the preemptors of a run, in which pods of lower priority take their room.
 
-    Room that a group gave up at Permit is such a change, too.
+    Room that a group gave up at Permit is such room, too. The logs are read once.
     """
-    app = apps_by_uid(run).get(preemptors_by_victim(run).get(uid, ""), "")
-    return follows_change(run, bindings(run).get(uid, 0), changes + permit_releases(run, app))
+
+    def __init__(self, run: CompanyRun) -> None:
+        self._run = run
+        self._apps, self._preemptors = apps_by_uid(run), preemptors_by_victim(run)
+        self._bound = bindings(run)
+        self._releases: dict[str, list[int]] = {}
+
+    def saw_binding(self, uid: str, changes: list[int]) -> bool:
+        """Return whether a pod was bound in one of its preemptor, after one of these changes."""
+        app = self._apps.get(self._preemptors.get(uid, ""), "")
+        if app not in self._releases:
+            self._releases[app] = permit_releases(self._run, app)
+        reasons = changes + self._releases[app]
+        return follows_change(self._run, self._bound.get(uid, 0), reasons)
 
 
 def _with_later_plans(run: CompanyRun, planned: int, evicted: list[str], changes: list[int]) -> int:
@@ -197,6 +210,7 @@ def _bound_in_vain(run: CompanyRun) -> Iterator[Total]:
     same holds for a device that gets free, if the preemptor needs one.
     """
     versions, preemptors = evicted_uids(run), preemptors_by_victim(run)
+    backoffs = _Backoffs(run)
     for wave, until in _spans(run):
         bound = bindings(run, after=run.wave_versions[wave.number], until=run.version_at(until))
         changes = node_changes(run, wave, until)
@@ -204,7 +218,7 @@ def _bound_in_vain(run: CompanyRun) -> Iterator[Total]:
         for uid in bound.keys() & set(_evicted(run, wave, until)):
             reasons = changes + device_releases(run, preemptors.get(uid, ""))
             changed = any(bound[uid] < version < versions[uid] for version in reasons)
-            count += not changed and not _overtook(run, uid, reasons)
+            count += not changed and not backoffs.saw_binding(uid, reasons)
         if count:
             text = f"{count} pods are bound after wave {wave.number} came, and evicted"
             yield Total(rule="bound-in-vain", amount=count, allowed=0, text=text)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from moorage.cel.authorizer import Decision, RightCheck
 from moorage_sandbox.apiserver.rbac.authorizer import Authorizer
+from moorage_sandbox.apiserver.rbac.impersonation import ACCOUNT_PREFIX, account_groups
 from moorage_sandbox.apiserver.rbac.rules import Attributes
 from moorage_sandbox.apiserver.wire.requests import User
 from moorage_sandbox.apiserver.world import World
@@ -44,13 +45,12 @@ class CallerRights:
             name=check.name,
             path=check.path,
         )
-        user = _account(check.account) if check.account else self._world.caller
+        user = _account_user(check.account) if check.account else self._world.caller
         why = self._authorizer.why(user, call)
         return Decision(allowed=why is not None, reason=why or "")
 
 
-def _account(account: str) -> User:
+def _account_user(account: str) -> User:
     """Return the user of a service account, NAMESPACE/NAME, as upstream asks about it."""
-    namespace, _, name = account.partition("/")
-    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
-    return User(f"system:serviceaccount:{namespace}:{name}", groups)
+    name = ACCOUNT_PREFIX + account.replace("/", ":")
+    return User(name, account_groups(name))

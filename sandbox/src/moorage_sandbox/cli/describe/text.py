@@ -101,10 +101,10 @@ async def _devices(
     lines: list[str] = []
     if uses_claims(live):
         try:
-            found: Any = await session.client.list(RESOURCE_CLAIMS, Selection())
-            claims = [from_dict(ResourceClaim, each) for each in found["items"]]
-            found = await session.client.list(RESOURCE_SLICES, of_node)
-            slices = [from_dict(ResourceSlice, each) for each in found["items"]]
+            claim_list: Any = await session.client.list(RESOURCE_CLAIMS, Selection())
+            claims = [from_dict(ResourceClaim, each) for each in claim_list["items"]]
+            slice_list: Any = await session.client.list(RESOURCE_SLICES, of_node)
+            slices = [from_dict(ResourceSlice, each) for each in slice_list["items"]]
         except ApiError as error:
             lines = [f"Devices of claims: not shown: {error}"]
     return [*device_lines(from_dict(Node, node), live, claims, slices), *lines]

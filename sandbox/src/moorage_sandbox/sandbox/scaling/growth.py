@@ -64,10 +64,8 @@ def waits_for_node(pod: Pod) -> bool:
         return False
     if pod.priority < _EXPENDABLE_BELOW:
         return False
-    return any(
-        each.type == "PodScheduled" and each.status == "False" and each.reason == "Unschedulable"
-        for each in pod.status.conditions
-    )
+    failure = pod.status.scheduling_failure
+    return failure is not None and failure.reason == "Unschedulable"
 
 
 class GrowthPlan:

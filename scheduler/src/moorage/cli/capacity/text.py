@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -97,21 +97,25 @@ def room_sentences(question: str, room: Room) -> list[str]:
 def _needs(needs: Sequence[Need], waiting: Sequence[Fold], shown: Shown | None) -> list[str]:
     parts = [waiting_text(needs)]
     parts += _rows(waiting, shown)
-    for need in needs:
-        text, rows = need_answer(need, waiting)
+    for text, rows in need_answers(needs, waiting):
         parts += ["", *wrapped(f"{text}{':' * bool(rows)}", shown), *_rows(rows, shown)]
     return parts
 
 
-def need_answer(need: Need, waiting: Sequence[Fold]) -> tuple[str, Sequence[Fold]]:
-    """Return how many nodes of a shape place how many pods, and the rows of those that still wait.
+def need_answers(
+    needs: Sequence[Need], waiting: Sequence[Fold]
+) -> Iterator[tuple[str, Sequence[Fold]]]:
+    """Yield how many nodes of each shape place how many pods, and the rows of those that wait then.
 
-    Where all wait for the reasons that `waiting` has already, a word says so, and there are no
+    Where all wait for the reasons that `waiting` has already, the text says so, and there are no
     rows.
     """
-    if not need.limit and need.waiting and _causes(need.waiting) == _causes(waiting):
-        return f"{_need_text(need)}, for the same reasons", ()
-    return _need_text(need), need.waiting
+    causes = _causes(waiting)
+    for need in needs:
+        if not need.limit and need.waiting and _causes(need.waiting) == causes:
+            yield f"{_need_text(need)}, for the same reasons", ()
+        else:
+            yield _need_text(need), need.waiting
 
 
 def _causes(rows: Sequence[Fold]) -> set[tuple[str, ...]]:

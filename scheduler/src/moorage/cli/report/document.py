@@ -12,7 +12,7 @@ from moorage.base.errors import UsageError
 from moorage.cli.capacity.text import (
     CapacityReport,
     left_out_sentences,
-    need_answer,
+    need_answers,
     room_sentences,
     waiting_text,
 )
@@ -27,17 +27,24 @@ from moorage.cli.queue.text import group_table
 from moorage.cli.render import Table
 from moorage.cli.rows.text import age_text, owner_text, place_text, rows_left
 from moorage.cli.what_if.sections import sections_of
-from moorage.cli.what_if.text import NOTHING, name_lists, remarks, use_tables, verdict
+from moorage.cli.what_if.text import (
+    NOTHING,
+    ChangeReport,
+    name_lists,
+    remarks,
+    use_tables,
+    verdict,
+)
 from moorage.explain.answer import Explanation
 from moorage.explain.workloads.answer import ObjectExplanation
 from moorage.service.questions.answers import QueueAnswer
 from moorage.service.questions.folding.folded_queue import rows_of
 from moorage.service.questions.folding.folds import Fold, first_folds, fold
-from moorage.what_if.consequences import ChangeComparison
 
 _ROWS_MOST: Final = 200
 """Rows of a table; a guess: nobody reads more, and the answer as JSON has all of them."""
 _NAMES_MOST: Final = 50
+_ALL_ROWS: Final = "the answer as JSON has them"
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -98,13 +105,6 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str
     parts: tuple[Part, ...]
     source: str = ""
-
-
-class _Course(ChangeComparison, frozen=True, kw_only=True, rename="camel"):
-    """What ``what-if -o json`` prints."""
-
-    worse: tuple[str, ...]
-    source: str
 
 
 def document_of(command: str, answer: Mapping[str, Any]) -> Document:
@@ -180,7 +180,7 @@ def _steps(steps: tuple[Step, ...]) -> list[Part]:
 
 
 def _comparison(answer: Mapping[str, Any]) -> Document:
-    course = msgspec.convert(answer, _Course)
+    course = msgspec.convert(answer, ChangeReport)
     parts = [
         _pods(f"{section.title} ({len(section.rows)})", section.rows, place=section.place)
         for section in sections_of(course)
@@ -196,7 +196,9 @@ def _comparison(answer: Mapping[str, Any]) -> Document:
     parts += [Part(sentences=(each,)) for each in remarks(course)]
     for table in use_tables(course):
         title = f"How full {table.headings[0]}s are"
-        parts.append(Part(title=title, table=_first_rows(table)))
+        left = rows_left(max(0, len(table.rows) - _ROWS_MOST), _ALL_ROWS)
+        rows = Table(table.headings, table.rows[:_ROWS_MOST])
+        parts.append(Part(title=title, sentences=(left,) * bool(left), table=rows))
     return Document(
         subject="What if",
         sentence=verdict(course.worse),
@@ -212,9 +214,10 @@ def _capacity(answer: Mapping[str, Any]) -> Document:
     if report.needs:
         sentences.append(waiting_text(report.needs))
         parts.append(_pods("Pods that wait", report.waiting))
-        for need in report.needs:
-            sentence, rows = need_answer(need, report.waiting)
-            parts.append(_pods("", rows, sentence=sentence))
+        parts += [
+            _pods("", rows, sentence=text)
+            for text, rows in need_answers(report.needs, report.waiting)
+        ]
     if report.left_out:
         sentences += left_out_sentences(report.left_out, report.limit)
     first, *others = sentences or ["No pod waits."]
@@ -254,7 +257,7 @@ def _pods(
 ) -> Part:
     """Return a part with a table of pods, those of equal owner, group and reason as one row."""
     folded = first_folds(fold(rows), _ROWS_MOST)
-    left = rows_left(folded.rows_left, "the answer as JSON has them", pods=folded.pods_left)
+    left = rows_left(folded.rows_left, _ALL_ROWS, pods=folded.pods_left)
     return Part(
         title=title,
         sentences=tuple(filter(None, (sentence, left))),
@@ -276,10 +279,6 @@ def _fold_table(folds: Iterable[Fold], *, place: str, now_ns: int) -> Table:
     cells = {name: [cell(each) for each in folds] for name, cell in columns.items()}
     filled = {name: column for name, column in cells.items() if any(column)}
     return Table(tuple(filled), tuple(zip(*filled.values(), strict=True)))
-
-
-def _first_rows(table: Table) -> Table:
-    return Table(table.headings, table.rows[:_ROWS_MOST])
 
 
 COMMANDS: Final[Mapping[str, Callable[[Mapping[str, Any]], Document]]] = {

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+import msgspec
 
 from moorage.cli.options import by_option, output_option, rows_option
 from moorage.cli.what_if.options import source_options
@@ -95,7 +96,7 @@ def what_if(
     from moorage.cli.rows.text import Shown, terminal_width
     from moorage.cli.what_if.parsing import Reading, flag_changes, scenario_changes
     from moorage.cli.what_if.source import source_of
-    from moorage.cli.what_if.text import plain, report
+    from moorage.cli.what_if.text import ChangeReport, report
     from moorage.cli.what_if.trying import tried
 
     source = source_of(flags)
@@ -104,9 +105,10 @@ def what_if(
     steps += flag_changes(flags, reading)
     result = tried(source, steps)
     shown = None if output == "wide" else Shown(by, limit, terminal_width())
+    course = msgspec.structs.asdict(result.course)
     show(
         output,
-        plain(result.course, result.source, worse=result.worse),
+        ChangeReport(**course, worse=tuple(result.worse), source=result.source),
         text=lambda: report(result.course, result.source, worse=result.worse, shown=shown),
     )
     if result.worse:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from moorage.cli.amounts import amount, percent
 from moorage.cli.render import Columns, Table
@@ -28,10 +26,19 @@ _ORDER: Final = (
 )
 
 
-def plain(course: ChangeComparison, source: str, *, worse: Sequence[str]) -> dict[str, Any]:
-    """Return a course as plain values, what gets worse, and where the answer comes from."""
-    found: dict[str, Any] = msgspec.to_builtins(course)
-    return {**found, "worse": list(worse), "source": source}
+class ChangeReport(ChangeComparison, frozen=True, kw_only=True, rename="camel"):
+    """The answer of the command for programs.
+
+    Parameters
+    ----------
+    worse
+        A sentence for each deterioration.
+    source
+        Where the answer comes from, in words.
+    """
+
+    worse: tuple[str, ...]
+    source: str
 
 
 def report(

@@ -63,10 +63,8 @@ def _last_failure(pod: Pod, by_uid: Mapping[str, PendingPod]) -> tuple[str, tupl
     own = by_uid.get(pod.uid)
     if own is not None and own.message:
         return own.message, own.unschedulable_plugins
-    for each in pod.status.conditions:
-        if each.type == "PodScheduled" and each.status == "False":
-            return each.message, ()
-    return "", ()
+    failure = pod.status.scheduling_failure
+    return ("" if failure is None else failure.message), ()
 
 
 def _signature(pod: Pod) -> tuple[object, ...]:

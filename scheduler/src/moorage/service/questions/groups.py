@@ -69,10 +69,8 @@ def _last_failure_of(core: Core, pod: Pod) -> str:
     message = core.queue.reader.last_failure(pod)
     if message:
         return message
-    for each in pod.status.conditions:
-        if each.type == "PodScheduled" and each.status == "False" and each.reason != _GATED:
-            return each.message
-    return ""
+    failure = pod.status.scheduling_failure
+    return "" if failure is None or failure.reason == _GATED else failure.message
 
 
 def _disabled_groups(core: Core) -> Iterator[QueuedGroup]:

@@ -17,7 +17,6 @@ from moorage.service.core import Core
 from moorage.service.questions.answers import Queue, QueueAnswer, QueuedPod, QueueSizes
 from moorage.service.questions.groups import incomplete_groups
 
-_SCHEDULED: Final = "PodScheduled"
 _GATED: Final = "SchedulingGated"
 
 
@@ -90,8 +89,8 @@ def entry_names(queue: Queue, pod: Pod) -> QueuedPod:
 
 def _place(pod: Pod) -> tuple[Queue, str, str]:
     """Return where a pod waits, why, and since when."""
-    for each in pod.status.conditions:
-        if each.type == _SCHEDULED and each.status == "False":
-            since = each.last_transition_time or ""
-            return ("gated" if each.reason == _GATED else "unschedulable"), each.message, since
-    return "active", "", pod.metadata.creation_timestamp or ""
+    failure = pod.status.scheduling_failure
+    if failure is None:
+        return "active", "", pod.metadata.creation_timestamp or ""
+    queue: Queue = "gated" if failure.reason == _GATED else "unschedulable"
+    return queue, failure.message, failure.last_transition_time or ""
