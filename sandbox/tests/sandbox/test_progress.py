@@ -15,7 +15,6 @@ from moorage.api.pod import Pod
 from moorage.base.clock import ManualClock
 from moorage_sandbox.sandbox.lines import JsonView, LinesView, Started
 from moorage_sandbox.sandbox.progress import Change, PodState, Progress, state_of
-from moorage_sandbox.sandbox.up import is_at_rest
 from moorage_sandbox.testing.builders import pod, pod_manifest
 
 STARTED = Started("https://127.0.0.1:1", "/tmp/k", 3, scheduler=True, seed=5)
@@ -95,20 +94,20 @@ def test_a_run_until_all_is_settled_gives_pods_with_a_node_time_to_start() -> No
     progress.pod_seen(refused("b"))
     progress.pod_seen(with_status("a", node_name="n1", phase="Pending"))
     clock.advance(1)
-    assert not is_at_rest(progress)
+    assert not progress.is_at_rest()
     clock.advance(1)
     progress.pod_seen(with_status("a", node_name="n1", phase="Running"))
-    assert is_at_rest(progress)
+    assert progress.is_at_rest()
 
 
 def test_a_pod_that_never_starts_is_not_waited_for_for_ever() -> None:
     clock = ManualClock()
     progress = Progress(clock, lambda change: None)
     progress.pod_seen(pod("a", node_name="n1"))
-    clock.advance(4.9)
-    assert not is_at_rest(progress)
+    clock.advance(9.9)
+    assert not progress.is_at_rest()
     clock.advance(0.1)
-    assert is_at_rest(progress)
+    assert progress.is_at_rest()
 
 
 def test_pods_decisions_and_settling_are_counted() -> None:

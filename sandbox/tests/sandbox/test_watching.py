@@ -18,11 +18,25 @@ def progress_of(clock: ManualClock, *pods: object) -> Progress:
     return progress
 
 
-async def test_the_wait_ends_one_second_after_every_pod_was_decided() -> None:
+@pytest.mark.parametrize(
+    ("phase", "seconds"),
+    [
+        pytest.param("Running", 1.0, id="a moment after every pod was decided"),
+        pytest.param("Pending", 10.0, id="later if a pod with a node does not start"),
+    ],
+)
+async def test_the_wait_ends(phase: str, seconds: float) -> None:
     clock = ManualClock()
-    progress = progress_of(clock, refused("a"), with_status("b", node_name="n"))
+    progress = progress_of(clock, refused("a"), with_status("b", node_name="n", phase=phase))
     await settled_within(progress, 60, check=lambda: clock.advance(0.5))
-    assert progress.settled_seconds() == 1.0
+    assert progress.settled_seconds() == seconds
+
+
+async def test_a_pod_that_starts_late_is_no_fault_at_the_timeout() -> None:
+    clock = ManualClock()
+    progress = progress_of(clock, with_status("b", node_name="n", phase="Pending"))
+    clock.advance(1)
+    await settled_within(progress, 0)
 
 
 @pytest.mark.parametrize(

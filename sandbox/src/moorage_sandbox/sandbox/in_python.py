@@ -136,6 +136,8 @@ class AsyncSandbox:
     async def wait_settled(self, seconds: float = 60.0) -> None:
         """Wait until every pod is bound, or its condition says why not.
 
+        Pods that have a node are given up to 10 s to start.
+
         Raises
         ------
         MoorageError

@@ -19,6 +19,12 @@ from moorage.base.clock import NS_PER_SECOND, Clock
 
 _RECENT = 200
 _RATE_WINDOW_SECONDS = 5
+# How long all pods must have been bound or explained to count as settled: longer than the
+# scheduler needs to look again at pods that an event has woken.
+_SETTLED_SECONDS = 1.0
+# How long pods that have a node are waited for: nodes start them within a second, but on a busy
+# machine, and nodes that another program plays may never start them. A guess.
+_STARTING_SECONDS = 10.0
 _FAILED = "FailedScheduling"
 
 
@@ -160,6 +166,15 @@ class Progress:
         if self.counts[PodState.PENDING]:
             return 0.0
         return (self._clock.monotonic_ns() - self._settled_ns) / NS_PER_SECOND
+
+    def is_settled(self) -> bool:
+        """Whether every pod has been bound or explained for a moment."""
+        return self.settled_seconds() >= _SETTLED_SECONDS
+
+    def is_at_rest(self) -> bool:
+        """Whether all is settled, and the pods that have a node have had time to start."""
+        starting = self.counts[PodState.BOUND]
+        return self.is_settled() and not (starting and self.settled_seconds() < _STARTING_SECONDS)
 
     def decisions_per_second(self) -> float:
         """Decisions a second over the last few seconds."""

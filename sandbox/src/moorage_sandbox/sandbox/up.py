@@ -24,7 +24,7 @@ from moorage.base.rng import Streams
 from moorage.base.running_sandboxes import LockedRecord
 from moorage_sandbox.sandbox.lines import Started, View
 from moorage_sandbox.sandbox.processes.parts import Parts
-from moorage_sandbox.sandbox.progress import PodState, Progress
+from moorage_sandbox.sandbox.progress import Progress
 from moorage_sandbox.sandbox.settings import SANDBOX_CONTEXT
 
 if TYPE_CHECKING:
@@ -32,12 +32,6 @@ if TYPE_CHECKING:
 
 _TICK_SECONDS = 0.25
 _COUNT_TICKS = 4  # nodes are counted once a second
-# How long all pods must have been bound or explained to count as settled: longer than the
-# scheduler needs to look again at pods an event has woken.
-SETTLED_SECONDS = 1.0
-# How long pods that have a node are waited for: nodes start them within a second, but on a busy
-# machine, and nodes that somebody else plays may never start them. A guess.
-_STARTING_SECONDS = 5.0
 
 
 def _nothing(*_: object) -> None:
@@ -231,7 +225,7 @@ class _Run:
                 return
             if not self._plan.until_settled or self._progress.pods_ever < expected:
                 continue
-            if is_at_rest(self._progress):
+            if self._progress.is_at_rest():
                 return
 
     async def _count_nodes(self, onlooker: Onlooker) -> None:
@@ -239,12 +233,6 @@ class _Run:
             self._progress.nodes_counted(await onlooker.count_nodes())
         except MoorageError:
             return  # the last count stays; a server that has failed is told of by its part
-
-
-def is_at_rest(progress: Progress) -> bool:
-    """Whether every pod has been decided about, and those with a node have had time to start."""
-    starting = progress.counts[PodState.BOUND]
-    return progress.settled_seconds() >= (_STARTING_SECONDS if starting else SETTLED_SECONDS)
 
 
 def _import_onlooker() -> type[Onlooker]:

@@ -14,7 +14,6 @@ from moorage.base.errors import MoorageError
 from moorage.base.rng import Streams
 from moorage_sandbox.sandbox.onlooker import Onlooker
 from moorage_sandbox.sandbox.progress import Change, PodState, Progress
-from moorage_sandbox.sandbox.up import SETTLED_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -51,14 +50,14 @@ async def watched(
 
 
 async def until_settled(progress: Progress, *, check: Callable[[], None]) -> None:
-    """Wait until every pod is bound or explained, and stays so for a moment.
+    """Wait until every pod is bound or explained, and those with a node have had time to start.
 
     Parameters
     ----------
     check
         Called a few times a second; raises if waiting is in vain.
     """
-    while progress.settled_seconds() < SETTLED_SECONDS:
+    while not progress.is_at_rest():
         check()
         await aio.sleep(_LOOK_SECONDS)
 
@@ -67,6 +66,8 @@ async def settled_within(
     progress: Progress, seconds: float, *, check: Callable[[], None] = lambda: None
 ) -> None:
     """Wait until every pod is bound or explained, for a limited time.
+
+    Pods that have a node are given time to start, as far as the limit allows.
 
     Raises
     ------
@@ -77,6 +78,8 @@ async def settled_within(
         async with asyncio.timeout(seconds):
             await until_settled(progress, check=check)
     except TimeoutError as error:
+        if progress.is_settled():
+            return
         raise MoorageError(_unsettled(progress)) from error
 
 
