@@ -36,10 +36,10 @@ def test_ctrl_c_ends_a_start_in_order(tmp_path: Path, when: str) -> None:
             up.until(when)
         else:
             up.member("moorage_sandbox.sandbox.processes.server_process")
-        code, _ = up.stop(signal.SIGINT)
+        code = up.stop(signal.SIGINT)
         # Before the loop runs there is nothing to end: then the code says that it was interrupted.
         assert code in {0, 130}
-        assert alive(up.family, within=3) == []
+        assert alive(up.family, within=20) == []
     assert [line for line in up.output if "Traceback" in line or "Error" in line] == []
 
 

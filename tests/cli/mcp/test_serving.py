@@ -116,7 +116,7 @@ spec:
 @pytest.mark.slow
 def test_a_sandbox_is_asked_with_its_kubeconfig(typed: Type, sandbox: Up) -> None:
     assert typed("apply", "-f", "-", stdin=POD).exit_code == 0
-    typed("wait", "--for=settled", "--timeout", "20")
+    typed("wait", "--for=settled", "--timeout", "60")
 
     async def work(agent: Any) -> None:
         async def text(tool: str, /, **fields: Any) -> str:

@@ -33,7 +33,7 @@ NAMESPACE = "{apiVersion: v1, kind: Namespace, metadata: {name: queue-test}}"
 def test_the_scheduler_of_a_sandbox_is_found_and_asked(typed: Type) -> None:
     assert typed("apply", "-f", "-", stdin=NAMESPACE).exit_code == 0
     assert typed("apply", "-f", "-", stdin=PODS).exit_code == 0
-    typed("wait", "--for=settled", "--timeout", "10")
+    typed("wait", "--for=settled", "--timeout", "60")
     result = typed("queue", "-n", "queue-test")
     assert result.exit_code == 0, result.output
     heading, *rows = result.stdout.splitlines()
