@@ -40,7 +40,7 @@ _OPTIONS = (
         default=None,
         metavar="FILE",
         help="Where to write the kubeconfig. Default: .moorage/kubeconfig, with --name "
-        ".moorage/NAME/kubeconfig.",
+        ".moorage/NAME/kubeconfig. Without a name, only --kubeconfig FILE finds the sandbox then.",
     ),
     click.option(
         "--merge-kubeconfig",
