@@ -206,6 +206,47 @@ class TestRendered:
         }
         assert asked == ([issued] if "issuer" in certificate else [])
 
+    @pytest.mark.parametrize(
+        ("values", "verification"),
+        [
+            pytest.param((), {"insecureSkipVerify": True}, id="no certificate"),
+            pytest.param(
+                ("certificate.issuer.name=ca",),
+                {
+                    "ca": {"secret": {"name": "moorage-certificate", "key": "ca.crt"}},
+                    "serverName": "moorage.a.svc",
+                },
+                id="cert-manager",
+            ),
+        ],
+    )
+    def test_a_pod_monitor_reads_the_replicas_and_verifies_their_certificate(
+        self, values: tuple[str, ...], verification: dict[str, Any]
+    ) -> None:
+        values += ("metrics.podMonitor.enabled=true", "metrics.podMonitor.tokenSecret.name=scraper")
+        words = [word for value in values for word in ("--set", value)]
+        found = objects(rendered(*words, "--namespace", "a"))
+        monitor = only(found, "PodMonitor")
+        template = only(found, "Deployment")["spec"]["template"]
+        labels = template["metadata"]["labels"]
+        assert monitor["metadata"]["namespace"] == "a"
+        assert monitor["spec"]["selector"]["matchLabels"].items() <= labels.items()
+        # The alerts rely on the name of the job.
+        assert labels[monitor["spec"]["jobLabel"]] == "moorage"
+        assert monitor["spec"]["podMetricsEndpoints"] == [
+            {
+                "port": "https",
+                "scheme": "https",
+                "interval": "15s",
+                "authorization": {
+                    "type": "Bearer",
+                    "credentials": {"name": "scraper", "key": "token"},
+                },
+                "tlsConfig": verification,
+            }
+        ]
+        assert "https" in [each["name"] for each in template["spec"]["containers"][0]["ports"]]
+
     def test_files_of_a_config_map_are_mounted_and_loaded(self) -> None:
         words = ["--set", "plugins.configMap=rules", "--set", "plugins.load={a.py:A,acme:B}"]
         spec = only(objects(rendered(*words)), "Deployment")["spec"]["template"]["spec"]
@@ -255,6 +296,16 @@ class TestRendered:
             pytest.param("replicas=-1", "at '/replicas'", id="less than no replica"),
             pytest.param("image.digest=abc", "at '/image/digest'", id="not a digest"),
             pytest.param("env[0].value=x", "at '/env/0'", id="a variable without a name"),
+            pytest.param(
+                "metrics.podMonitor.enabled=true",
+                "metrics.podMonitor.tokenSecret.name",
+                id="a PodMonitor without a token",
+            ),
+            pytest.param(
+                "metrics.podMonitor.enabled=true,metrics.serviceMonitor.enabled=true",
+                "not both",
+                id="metrics read twice",
+            ),
             pytest.param("imagen=1", "'imagen' not allowed", id="a value that there is not"),
             pytest.param(
                 "priorityClass.value=2000000000", "at '/priorityClass/value'", id="a system's value"

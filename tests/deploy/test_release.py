@@ -22,11 +22,16 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import HTTPCookieProcessor, Request, build_opener
 
+import msgspec
 import pytest
 from aiohttp import web
 
 from moorage import Sandbox
 from moorage.base.clock import SystemClock
+from moorage.client.auth import Credential, FixedCredentials, bearer
+from moorage.client.http_transport import HttpTransport
+from moorage.client.kubeconfig import find_access
+from moorage.client.transport import Answer, Call
 from sandbox.tests.sandbox.test_scraping import read, token_of
 from scheduler.tests.client.leaders.forwarding import port_forward
 from tests.deploy.chart import CHART, ROOT, helm
@@ -162,23 +167,60 @@ def running(command: list[str], folder: Path) -> Iterator[str]:
             process.terminate()
 
 
+async def as_caller(
+    sandbox: Sandbox, request: web.Request, method: str, path: str, body: bytes = b""
+) -> Answer:
+    """Send a call to the sandbox with the token of a request."""
+    access = find_access(str(sandbox.kubeconfig), clock=SystemClock())
+    token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+    credentials = FixedCredentials(Credential((bearer(token),)))
+    transport = HttpTransport(msgspec.structs.replace(access, credentials=credentials))
+    query = tuple(request.query.items()) if method == "GET" else ()
+    try:
+        return await transport.request(Call(method, path, query=query, body=body or None))
+    finally:
+        await transport.close()
+
+
+async def may_tunnel(sandbox: Sandbox, request: web.Request) -> bool:
+    """Whether a caller has both rights that servers ask for before they open a tunnel."""
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    for verb in ("get", "create"):
+        asked = {"namespace": request.match_info["namespace"], "resource": "pods", "verb": verb}
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": {**asked, "subresource": "portforward"}},
+        }
+        answer = await as_caller(sandbox, request, "POST", path, json.dumps(review).encode())
+        if answer.status != 201 or not json.loads(answer.body)["status"]["allowed"]:
+            return False
+    return True
+
+
 @contextmanager
 def tunnelling(sandbox: Sandbox, port: int) -> Iterator[str]:
-    """Serve the Leases of a sandbox, and tunnels to a port of this machine; yield the address."""
+    """Serve the Leases of a sandbox, and tunnels to a port of this machine; yield the address.
 
-    async def lease(request: web.Request) -> web.StreamResponse:
-        name = request.match_info["name"]
-        return web.json_response(await asyncio.to_thread(got, sandbox, "lease", name))
+    The sandbox decides by the caller's token who may read a Lease and who may open a tunnel.
+    """
+
+    async def leases(request: web.Request) -> web.StreamResponse:
+        answer = await as_caller(sandbox, request, "GET", request.path)
+        return web.Response(status=answer.status, body=answer.body, content_type="application/json")
 
     async def tunnel(request: web.Request) -> web.StreamResponse:
+        if not await may_tunnel(sandbox, request):
+            return web.Response(status=403)
         if request.match_info["name"] != "acme-moorage-0":
             return web.Response(status=404)
         return await port_forward(request, lambda asked: asked if asked == port else None)
 
     loop = asyncio.new_event_loop()
     app = web.Application()
-    app.router.add_get("/apis/coordination.k8s.io/v1/namespaces/acme/leases/{name}", lease)
-    app.router.add_get("/api/v1/namespaces/acme/pods/{name}/portforward", tunnel)
+    app.router.add_get("/apis/coordination.k8s.io/v1/leases", leases)
+    app.router.add_get("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}", leases)
+    app.router.add_get("/api/v1/namespaces/{namespace}/pods/{name}/portforward", tunnel)
     runner = web.AppRunner(app, shutdown_timeout=1)
     loop.run_until_complete(runner.setup())
     loop.run_until_complete(web.TCPSite(runner, "127.0.0.1", 0).start())
@@ -195,6 +237,7 @@ def tunnelling(sandbox: Sandbox, port: int) -> Iterator[str]:
 
 def kubeconfig_for(server: str, token: str, folder: Path) -> Path:
     """Write a kubeconfig of a caller with a token."""
+    folder.mkdir(exist_ok=True)
     path = folder / "caller"
     user = {"name": "u", "user": {"token": token}}
     cluster = {"name": "c", "cluster": {"server": server}}
@@ -310,14 +353,15 @@ def test_a_release_places_decides_and_answers(
             assert [each["name"] for each in shown["pods"].values()] == ["small"]
             refused = asked_by_lease(server, stranger, tmp_path, *waiting)
             assert refused.returncode == 1
-            assert "cannot get path" in refused.stderr
+            assert "is forbidden" in refused.stderr
+            assert 'cannot get resource "leases"' in refused.stderr
             with page_of_release(sandbox, server, tmp_path) as page:
                 shown = seen_by(page, reader)
                 assert [each["name"] for each in shown["pods"].values()] == ["small"]
                 for token in (stranger, "nonsense"):
                     with pytest.raises(HTTPError, match="401") as refusal:
                         seen_by(page, token)
-                    assert "The scheduler refuses this token" in refusal.value.read().decode()
+                    assert "The API server refuses this token" in refusal.value.read().decode()
     log = (tmp_path / "log").read_text()
     assert '] "Scheduling" ' in log
     assert '] "Requested to terminate, exiting"' in log

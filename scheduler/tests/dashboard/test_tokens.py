@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from moorage.base.clock import SystemClock
-from moorage.base.errors import MoorageError
+from moorage.base.errors import MoorageError, UnauthorizedError
 from moorage.dashboard.doors import TokenDoor
 from moorage.dashboard.server import PagePlan, PageServer
 from moorage.dashboard.source import Answered, Source
@@ -24,6 +24,7 @@ class Scheduler:
     def __init__(self) -> None:
         self.open: list[str] = []
         self.away = ""
+        self.refusal: UnauthorizedError | None = None
 
     @asynccontextmanager
     async def source(self, token: str) -> AsyncIterator[Source]:
@@ -43,7 +44,7 @@ class _OfToken(FakeSource):
 
     async def ask(self, path: str, query: Mapping[str, str], body: bytes = b"") -> Answered:
         if self._scheduler.away:
-            raise MoorageError(self._scheduler.away)
+            raise MoorageError(self._scheduler.away) from self._scheduler.refusal
         if self._token not in {"alice", "bob"}:
             return Answered(b'{"message": "<b>Unauthorized</b>"}', 401)
         return await super().ask(path, query, body)
@@ -116,6 +117,16 @@ async def test_a_scheduler_that_is_away_is_no_wrong_token() -> None:
     async with serving(scheduler) as page, browser() as http, login(page, http, "bob") as answer:
         assert answer.status == 502
         assert "no scheduler to ask" in await answer.text()
+        assert scheduler.open == []
+
+
+async def test_a_token_that_may_not_read_the_lease_is_a_wrong_token() -> None:
+    scheduler = Scheduler()
+    scheduler.away = "no scheduler to ask"
+    scheduler.refusal = UnauthorizedError(403, "Forbidden", "leases is forbidden")
+    async with serving(scheduler) as page, browser() as http, login(page, http, "bob") as answer:
+        assert answer.status == 401
+        assert "The API server refuses this token: leases is forbidden" in await answer.text()
         assert scheduler.open == []
 
 

@@ -34,7 +34,13 @@ from moorage.cli.render import show_note
 from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bearer
 from moorage.client.http_transport import HttpTransport
 from moorage.client.leaders.address import LeaderAddress
-from moorage.client.leaders.finding import LEASES, find_leader, has_leader, leader_access
+from moorage.client.leaders.finding import (
+    LEASES,
+    find_leader,
+    has_leader,
+    leader_access,
+    other_leases,
+)
 from moorage.client.status import error_from_answer
 from moorage.client.transport import Call
 from moorage.service.questions.question import PREFIX
@@ -271,14 +277,24 @@ async def leader_of(
     try:
         leader = await find_leader(transport, leases)
     except MoorageError as error:
-        raise MoorageError(f"no scheduler to ask: {error}; {_NAME_IT}") from error
+        advice = await _lease_advice(transport)
+        raise MoorageError(f"no scheduler to ask: {error}; {advice}") from error
     if leader is None:
         names = " nor ".join(map("/".join, leases))
         raise MoorageError(
             f"no scheduler to ask: no pod of moorage holds the Lease {names} of {server}; "
-            f"{_NAME_IT}"
+            f"{await _lease_advice(transport)}"
         )
     return leader
+
+
+async def _lease_advice(transport: HttpTransport) -> str:
+    """Return what to do where no Lease that is looked at has a leader."""
+    others = await other_leases(transport)
+    if not others:
+        return _NAME_IT
+    held = ", ".join(others)
+    return f"moorage holds {held}: if you trust who may write there, ask with --lease {others[0]}"
 
 
 def is_by_lease(to: QuestionTarget) -> bool:

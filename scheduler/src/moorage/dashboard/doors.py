@@ -15,7 +15,7 @@ from http import HTTPStatus
 from typing import Final, Protocol
 
 from moorage.base.clock import Clock
-from moorage.base.errors import MoorageError
+from moorage.base.errors import MoorageError, UnauthorizedError
 from moorage.dashboard.source import Source
 from moorage.dashboard.view import View
 
@@ -168,6 +168,12 @@ class TokenDoor:
 
 
 async def _check_answers(source: Source) -> None:
-    answered = await source.ask("/queue", {"limit": "1"})
+    try:
+        answered = await source.ask("/queue", {"limit": "1"})
+    except MoorageError as error:
+        # A caller that may not read the Lease is refused before there is a scheduler to ask.
+        if isinstance(error.__cause__, UnauthorizedError):
+            raise LoginError(f"The API server refuses this token: {error.__cause__}") from error
+        raise
     if answered.status != HTTPStatus.OK:
         raise LoginError(f"The scheduler refuses this token: {answered.message}")

@@ -21,8 +21,9 @@ LEASES: Final = (("kube-system", "kube-scheduler"), ("moorage", "moorage"))
 """Leases that are looked at where none is named: of the only scheduler, and of a second one.
 
 Not those of all namespaces: whoever may write a Lease somewhere would be sent the credentials of
-all who ask (decision 110).
+all who ask (decision 110). `other_leases` names them, so that a user can choose one.
 """
+_ELSEWHERE: Final = (("fieldSelector", "metadata.namespace!=kube-node-lease"),)
 
 
 async def find_leader(
@@ -55,6 +56,28 @@ async def find_leader(
     if refusal is not None:
         raise refusal
     return None
+
+
+async def other_leases(transport: Transport) -> tuple[str, ...]:
+    """Return ``NAMESPACE/NAME`` of all Leases that a pod of moorage holds, sorted.
+
+    Empty where the caller may not list the Leases of all namespaces, or no server answers.
+    """
+    try:
+        answer = await transport.request(
+            Call("GET", resource_path(LEASE_OBJECTS), query=_ELSEWHERE)
+        )
+    except MoorageError:
+        return ()
+    if answer.status != 200:
+        return ()
+    return tuple(
+        sorted(
+            f"{lease['metadata']['namespace']}/{lease['metadata']['name']}"
+            for lease in decode_untyped(answer.body)["items"]
+            if leader_address(lease) is not None
+        )
+    )
 
 
 async def has_leader(transport: Transport) -> bool:
