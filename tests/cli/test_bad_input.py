@@ -211,7 +211,7 @@ def test_help_shows_each_command_with_its_whole_summary(bare: Type) -> None:
     commands = bare("--help").stdout.partition("Commands:")[2]
     listed = commands.partition("First steps:")[0]
     assert "..." not in listed
-    assert "Tell which sandboxes run in this directory, and how their pods are." in " ".join(
+    assert "Show which sandboxes run in this directory, and how their pods are." in " ".join(
         listed.split()
     )
 

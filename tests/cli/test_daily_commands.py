@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +151,40 @@ def test_a_snapshot_is_not_overwritten_unasked(typed: Type, tmp_path: Path) -> N
     assert file.read_text() == "precious"
     assert typed("snapshot", "save", str(file), "--force").exit_code == 0
     assert file.read_bytes()[:40] == first[:40]
+
+
+def test_a_snapshot_goes_to_standard_output_and_comes_from_standard_input(
+    typed: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    saved = typed("snapshot", "save", "-")
+    assert saved.exit_code == 0, saved.stderr
+    objects = json.loads(saved.stdout)["items"]
+    assert f"standard output: {len(objects)} objects: " in saved.stderr
+    assert list(tmp_path.iterdir()) == []
+    loaded = typed("snapshot", "load", "-", "--dry-run", stdin=saved.stdout)
+    assert loaded.exit_code == 0, loaded.stderr
+    assert "nothing loaded: a dry run" in loaded.stdout
+    refused = typed("snapshot", "save", "-", "-o", "json")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "standard output has the objects; name a FILE" in refused.stderr
+
+
+def test_a_snapshot_is_written_into_a_pipe_and_does_not_replace_it(
+    typed: Type, tmp_path: Path
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    # A reader that is there already: the writer need not wait for one, and a pipe holds 1 MiB.
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 1 << 20)
+    try:
+        assert typed("snapshot", "save", str(pipe)).exit_code == 0
+        assert os.read(reader, 30).startswith(b'{"apiVersion":"v1","kind":"Li')
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]
 
 
 def _create(typed: Type, name: str, node: str) -> None:

@@ -36,7 +36,7 @@ _INDENT = "  "
 @output_option("name")
 @which_options
 def status(*, output: Form, name: str, kubeconfig: Path | None) -> None:
-    """Tell which sandboxes run in this directory, and how their pods are."""
+    """Show which sandboxes run in this directory, and how their pods are."""
     from moorage.base.process import run_loop
 
     which = Which(name, kubeconfig)

@@ -31,6 +31,7 @@ Examples:
   moorage snapshot save mine.json
   moorage snapshot save mine.json --force
   moorage snapshot save prod.json --kubeconfig prod.yaml
+  moorage snapshot save - | gzip > mine.json.gz
 """
 _LOAD_EPILOG = """
 \b
@@ -51,22 +52,28 @@ def snapshot() -> None:
 @output_option()
 @kubeconfig_option
 def save(*, file: Path, force: bool, output: Form, kubeconfig: str, context: str) -> None:
-    """Write every object of a cluster to FILE, as one JSON List.
+    """Write every object of a cluster to FILE, as one JSON List; - writes standard output.
 
     Events are left out. Secrets are not, so the file is readable by its owner alone. Where FILE
     exists, a terminal is asked whether to overwrite it; without one the exit code is 2.
     """
-    from moorage.cli.render import show
+    from moorage.cli.render import show, show_note
     from moorage.cli.session import run_session
     from moorage_sandbox.cli.snapshot.transfer import save_snapshot, saved_report, saved_text
 
-    if not force:
+    to_stdout = str(file) == "-"
+    if to_stdout and output != "text":
+        raise UsageError(f"--output {output}: standard output has the objects; name a FILE")
+    if not (force or to_stdout):
         _check_overwriting(file)
     saved = run_session(
         lambda session: save_snapshot(session.transport, session.client, file),
         kubeconfig=kubeconfig,
         context=context,
     )
+    if to_stdout:
+        show_note(saved_text(saved, Path("standard output")))
+        return
     show(output, saved_report(saved, file), text=saved_text(saved, file))
 
 
@@ -98,7 +105,7 @@ def load(
     kubeconfig: str,
     context: str,
 ) -> None:
-    """Bring the objects of FILE into a sandbox, as they are.
+    """Bring the objects of FILE into a sandbox, as they are; - reads standard input.
 
     FILE is what `snapshot save` or `kubectl get ... -A -o json` writes: a List, an array, or one
     object. Objects keep their uid, status and node; nodes are played by the sandbox's agents;

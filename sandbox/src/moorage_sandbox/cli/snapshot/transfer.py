@@ -7,17 +7,19 @@ that a snapshot needs (kind, names, owners) are decoded, and only changed fields
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
 from moorage.api.manifest_text import object_texts
 from moorage.api.resources import ResourceType, group_version_path
 from moorage.base.errors import ApiError, DecodeError, UsageError, api_error
-from moorage.base.files import DATA_BYTES_MAX, read_file
+from moorage.base.files import DATA_BYTES_MAX, read_file, read_stream
 from moorage.client.transport import Answer, Call, Transport
 from moorage.client.writes import Client
 
@@ -109,6 +111,11 @@ _encode = msgspec.json.encode
 async def save_snapshot(transport: Transport, client: Client, file: Path) -> Saved:
     """Write every object of a cluster to a file; an existing file is replaced at the end.
 
+    Parameters
+    ----------
+    file
+        ``-`` is standard output. A device or a pipe is written to as it is.
+
     Raises
     ------
     UsageError
@@ -116,11 +123,9 @@ async def save_snapshot(transport: Transport, client: Client, file: Path) -> Sav
     ApiError
         The server refuses a list.
     """
-    draft = file.with_name(f".{file.name}.new")
     kinds: Counter[str] = Counter()
     try:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as out:
+        with _written(file) as out:
             out.write(b'{"apiVersion":"v1","kind":"List","metadata":{},"items":[')
             separator = b"\n"
             async for resource in _listable(client):
@@ -129,16 +134,36 @@ async def save_snapshot(transport: Transport, client: Client, file: Path) -> Sav
                     separator = b",\n"
                     kinds[resource.kind] += 1
             out.write(b"\n]}\n")
-        draft.replace(file)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise UsageError(f"cannot write {file}: {error.strerror}") from error
-    finally:
-        draft.unlink(missing_ok=True)
     return Saved(dict(sorted(kinds.items())))
 
 
+@contextmanager
+def _written(file: Path) -> Iterator[BinaryIO]:
+    """Open a file that takes its place once it is written whole."""
+    if str(file) == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    if file.exists() and not file.is_file():
+        with file.open("wb") as out:
+            yield out
+        return
+    draft = file.with_name(f".{file.name}.new")
+    try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as out:
+            yield out
+        draft.replace(file)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
 def read_snapshot(file: Path) -> Content:
-    """Read a snapshot file.
+    """Read a snapshot file; ``-`` is standard input.
 
     Raises
     ------
@@ -146,7 +171,10 @@ def read_snapshot(file: Path) -> Content:
         The file cannot be read, or is not JSON of objects.
     """
     try:
-        text = read_file(file, DATA_BYTES_MAX)
+        if str(file) == "-":
+            text = read_stream(sys.stdin.buffer, DATA_BYTES_MAX)
+        else:
+            text = read_file(file, DATA_BYTES_MAX)
         items = [item for _, item in object_texts(text)]
         heads = [_head(item) for item in items]
     except OSError as error:
