@@ -73,7 +73,7 @@ COSCHEDULING: Final[tuple[Deviation, ...]] = (
         "together, wherever they run, if the rules of the preemptor (quota, toleration, priority) "
         "let every one of them go; otherwise another node is chosen. A node costs what all these "
         "pods cost; among equal priorities a gang is kept rather than a pod on its own",
-        why="what is left of a gang is of no use and holds its nodes",
+        why="the rest of a gang cannot work and holds its nodes",
         back="leave the plugin out of the preemptor's profile",
     ),
     Deviation(

@@ -50,7 +50,7 @@ _ANSWERS = """
   `FilterAnswer`; `score` and `normalize` answer an array of numbers, one for each row of the view.
 - Anything else fails the attempt, with the plugin's name in the message.
 
-## What a plugin can do besides
+## What else a plugin can do
 
 It declares [capabilities](capabilities.md): for example what its answers depend on, so that they
 are reused for replicas, or that its PreBind may run next to others.

@@ -186,7 +186,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     filter_room: Annotated[
         Callable[[CycleState, PodInfo, NodeView], Room] | None,
         Trait(
-            "The room that each row has left beside the pod. Filter fails a row exactly where "
+            "The room that each row has left next to the pod. Filter fails a row exactly where "
             "the room is negative.",
             saves="Preemption puts pods back by subtraction, without asking Filter again. A "
             "decision takes 49 us instead of 54.",

@@ -146,7 +146,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     Metric(
         f"{_P}event_handling_duration_seconds",
         "histogram",
-        "Taking in what a watch told, by the cluster event it means",
+        "Handling of watch events, by the cluster event that each one means",
         ("event",),
         _TENTH_MS,
     ),

@@ -114,7 +114,7 @@ class CapacityBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     needs
         Whether to say which nodes would place the pods that wait.
     shapes
-        Shapes to try besides those of the cluster's nodes; only with `needs`.
+        Shapes to try, in addition to those of the cluster's nodes; only with `needs`.
     objects
         As in the question what-if.
     """

@@ -48,7 +48,7 @@ Exit codes: 0 all objects were listed and all watchers saw all events in the sam
     default=1000,
     show_default=True,
     metavar="N",
-    help="Writes a second that watchers are told of.",
+    help="Writes a second while watchers watch.",
 )
 @click.option(
     "--seconds",

@@ -36,7 +36,7 @@ of a row are, with … where some are elsewhere:
   active         it is tried as soon as its turn comes; #1 is next
   in-flight      an attempt decides about it
   backoff        it waits after a failed attempt
-  unschedulable  it waits for an event that may help, or until the time that is told
+  unschedulable  it waits for an event that may help, or until the time in UNTIL
   gated          a PreEnqueue plugin keeps it out
   permit         it has a node, and a Permit plugin holds it
   binding        it has a node, and is being bound

@@ -46,7 +46,7 @@ def cluster_question(scheduler: Scheduler, clock: Clock) -> Question:
             Parameter(
                 name="since",
                 description="The version of an earlier answer. Only the nodes that changed since "
-                "then are told, or every node where the changes are no longer known.",
+                "then are named, or every node where the changes are no longer known.",
             ),
         ),
     )

@@ -24,7 +24,7 @@ _EPILOG = """
 \b
 Examples:
   moorage bench fgd --data openb --trace default --policy FGD --seeds 42
-  moorage bench fgd --data openb --jobs 2 --out found
+  moorage bench fgd --data openb --jobs 2 --out results
   moorage bench fgd --data openb --policy Lookahead -o json
 
 \b
