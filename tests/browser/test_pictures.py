@@ -83,6 +83,7 @@ def context(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 SHOTS = (
     ("page-cluster", "cluster?node=node-12", "light"),
+    ("page-overview", "overview", "light"),
     ("page-queue", "queue", "light"),
     ("page-pod", "pod/default/giant", "light"),
     ("page-decisions", "decisions", "dark"),

@@ -21,6 +21,9 @@ VIEWS = (
     "cluster",
     "cluster?node=node-05",
     "cluster?as=table",
+    "overview",
+    "workloads",
+    "workloads?as=pods",
     "queue",
     "pod",
     "pod/default/giant",
@@ -96,6 +99,31 @@ def test_every_region_control_and_table_has_a_name(page: Any) -> None:
         assert page.evaluate(unnamed) == [], view
         assert page.locator("h1").count() == 1
         assert page.locator("main").count() == 1
+
+
+def test_the_overview_says_what_waits_and_why_what_is_full_and_what_changed(page: Any) -> None:
+    page.goto(f"{page.moorage_url}/overview")
+    waiting = page.get_by_role("region", name="Waiting")
+    waiting.get_by_role("link", name="default/giant").wait_for()
+    assert "InsufficientCPU" in waiting.inner_text()
+    page.get_by_role("img", name="Waiting: ").wait_for()
+    assert "pods bound" in page.locator(".recent").inner_text()
+    waiting.get_by_role("link", name="default/giant").click()
+    page.wait_for_url("**/pod/default/giant")
+
+
+def test_workloads_are_found_by_what_is_known_of_their_pods(page: Any) -> None:
+    page.goto(f"{page.moorage_url}/workloads")
+    page.get_by_label("Find").fill("InsufficientCPU")
+    page.wait_for_url("**/workloads?find=InsufficientCPU")
+    table = page.locator("main table")
+    page.get_by_text("1 workload", exact=True).wait_for()
+    assert "giant" in table.inner_text()
+    page.get_by_label("Find").fill("node-05")
+    page.get_by_label("Shown as").select_option("pods")
+    page.get_by_role("link", name="node-05").first.wait_for()
+    nodes = table.locator("tbody tr td:nth-child(3)").all_inner_texts()
+    assert set(nodes) == {"node-05"}
 
 
 def test_a_pod_goes_through_the_lanes_to_a_node(page: Any, up: Up) -> None:

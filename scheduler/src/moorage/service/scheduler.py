@@ -30,6 +30,7 @@ from moorage.service.extenders import OpenExtenders
 from moorage.service.facts import Facts
 from moorage.service.first_failure import FirstFailure
 from moorage.service.flushes import flush_backoff, flush_groups, flush_leftover
+from moorage.service.history.moments import History
 from moorage.service.incomplete_groups import IncompleteGroups
 from moorage.service.leader import Elector
 from moorage.service.loads.fetcher import NodeLoadFetcher
@@ -134,10 +135,13 @@ class Scheduler:
         Whether `run` is about to return.
     only_watches
         Whether this scheduler keeps the state of the cluster and schedules nothing.
+    history
+        The last hour in numbers.
     """
 
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
+        self.history = History(parts.core, parts.facts, parts.clock)
         self.synced = False
         self.ending = False
         self.only_watches = False
@@ -290,6 +294,7 @@ class Scheduler:
             self._start_essential(parts.incomplete_groups.run(), "incomplete groups")
         self._start_essential(parts.disabled_groups.run(), "disabled groups")
         self._start_essential(parts.node_loads.run(), "loads of nodes")
+        self._start_essential(self.history.run(), "history")
         if parts.group_objects is not None:
             watch = parts.group_objects.run(parts.disabled_groups.take_object)
             parts.tasks.spawn(watch, name="group objects")

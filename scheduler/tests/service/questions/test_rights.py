@@ -158,6 +158,7 @@ QUERIES: dict[str, tuple[str, dict[str, str]]] = {
         "/explain",
         {"pod": "mine/big-own", "node": "host-alpha"},
     ),
+    "the last hour": ("/history", {}),
     "the plugins": ("/plugins", {}),
 }
 BODIES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -409,6 +410,7 @@ PLAIN = {
     "FillingPod": {"name", "uid", "owner", "group", "requests", "devices"},
     "OtherPods": {"requests", "devices"},
     "ClusterAnswer": {"version"},
+    "Moment": {"fills"},
     "DecisionLine": {"name", "uid", "scheduler_name", "time", "outcome", "end", "reason"}
     | {"owner", "group"},
     "ShownAttempt": {"name", "uid", "scheduler_name", "time", "outcome", "end", "ended"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -108,6 +109,18 @@ class TimeChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_
     step: float | None = None
 
 
+async def acts_of_sandbox(transport: Transport, client: Client) -> SandboxActs:
+    """Return the changes that a sandbox takes; its time is one where it was started with a speed.
+
+    Raises
+    ------
+    MoorageError
+        The sandbox does not answer.
+    """
+    answer = await transport.request(Call("GET", TIME_PATH))
+    return SandboxActs(transport, client, sets_time=answer.status == HTTPStatus.OK)
+
+
 class SandboxActs:
     """Changes a sandbox as its administrator.
 
@@ -117,9 +130,11 @@ class SandboxActs:
         Carries the calls.
     client
         The verbs of the API, over it.
+    sets_time
+        Whether the time can be changed.
     """
 
-    def __init__(self, transport: Transport, client: Client) -> None:
+    def __init__(self, transport: Transport, client: Client, *, sets_time: bool) -> None:
         self._transport = transport
         self._client = client
         self._acts: Mapping[str, Callable[[bytes], Awaitable[Answered]]] = {
@@ -127,7 +142,7 @@ class SandboxActs:
             "cordon": self._cordon,
             "add-nodes": self._add_nodes,
             "apply-suggestion": self._apply_suggestion,
-            "time": self._time,
+            **({"time": self._time} if sets_time else {}),
         }
 
     @property
@@ -227,7 +242,7 @@ class SandboxActs:
         change = None if wanted == TimeChange() else msgspec.json.encode(wanted)
         call = Call("GET" if change is None else "POST", TIME_PATH, body=change)
         answer = await self._transport.request(call)
-        if answer.status != 200:
+        if answer.status != HTTPStatus.OK:
             raise error_from_answer(answer)
         return Answered(answer.body)
 

@@ -77,9 +77,9 @@ async def show_page(
         client = Client(its_transport or transport, rng=Streams().stream("page"))
         acts: Acts | None = None
         if its_transport is not None:
-            from moorage.cli.page.acts import SandboxActs
+            from moorage.cli.page.acts import acts_of_sandbox
 
-            acts = SandboxActs(its_transport, client)
+            acts = await acts_of_sandbox(its_transport, client)
             plan = msgspec.structs.replace(plan, title="sandbox", rights="")
         await serve_page(plan, WithObjects(answers, client), acts=acts, on_page=on_page)
 

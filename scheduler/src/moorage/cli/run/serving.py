@@ -29,6 +29,7 @@ from moorage.observe.exposition import Exposition
 from moorage.observe.resources import resources_page
 from moorage.observe.slis import HealthFacts
 from moorage.service.health import HealthServer, Listening, Page, PageMaker, QueryPage
+from moorage.service.history.question import history_question
 from moorage.service.metrics import PLAYED
 from moorage.service.questions.answering import AnsweringProcess
 from moorage.service.questions.cluster import cluster_question
@@ -258,6 +259,7 @@ def questions_of(scheduler: Scheduler, clock: Clock, begun: Begun | None) -> lis
         queue_question(scheduler, clock),
         cluster_question(scheduler, clock),
         decisions_question(scheduler, clock),
+        history_question(scheduler, clock),
         plugins_question(scheduler, clock),
         records_question(scheduler, clock),
         explain_question(scheduler, clock),

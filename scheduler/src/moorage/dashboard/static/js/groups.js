@@ -60,7 +60,7 @@ function groups() {
       <tbody>
         ${store.groups.map(
           (each) => html`<tr>
-            <th scope="row">${each.namespace}/${each.name}</th>
+            <th scope="row"><a href="/workloads?find=${encodeURIComponent(`${each.namespace}/${each.name}`)}">${each.namespace}/${each.name}</a></th>
             <td>${bar(each.placed, each.members)} ${each.placed}</td>
             <td class="figure">${each.minimum ?? "?"}</td>
             <td class="figure">${each.members}</td>

@@ -6,25 +6,53 @@ import { clusterView } from "./cluster.js";
 import { decisionsView } from "./decisions.js";
 import { clock, count } from "./format.js";
 import { groupsView } from "./groups.js";
-import { pluginsView } from "./plugins.js";
 import { podView } from "./pod.js";
 import { queueView } from "./queue.js";
 import { onRoute, parts } from "./route.js";
-import { connect, onChange, store } from "./store.js";
+import { can, connect, onChange, said, store } from "./store.js";
 import { timeView } from "./time.js";
-import { whatIfView } from "./what_if.js";
+
+const AGAIN_MILLISECONDS = 2000;
 
 /** @type {Record<string, {title: string, view: () => unknown}>} */
 const VIEWS = {
   cluster: { title: "Cluster", view: clusterView },
+  overview: { title: "Overview", view: later(async () => (await import("./overview.js")).overviewView) },
+  workloads: { title: "Workloads", view: later(async () => (await import("./workloads.js")).workloadsView) },
   queue: { title: "Queue", view: queueView },
   pod: { title: "Pod", view: podView },
   decisions: { title: "Decisions", view: decisionsView },
   groups: { title: "Groups and quotas", view: groupsView },
-  "what-if": { title: "What if", view: whatIfView },
-  plugins: { title: "Plugins", view: pluginsView },
+  "what-if": { title: "What if", view: later(async () => (await import("./what_if.js")).whatIfView) },
+  plugins: { title: "Plugins", view: later(async () => (await import("./plugins.js")).pluginsView) },
   time: { title: "Time", view: timeView },
 };
+
+/**
+ * A view whose script is loaded when somebody goes there, so that the first picture waits for less.
+ * @param {() => Promise<() => unknown>} load
+ * @returns {() => unknown}
+ */
+function later(load) {
+  let asked = false;
+  let view = () => html`<p class="empty busy" role="status">Loading the view ...</p>`;
+  return () => {
+    if (asked) return view();
+    asked = true;
+    load().then(
+      (loaded) => {
+        view = /** @type {typeof view} */ (loaded);
+        draw();
+      },
+      (error) => {
+        asked = false;
+        view = () => html`<p class="empty">The view cannot be loaded: ${said(error)}</p>`;
+        setTimeout(draw, AGAIN_MILLISECONDS);
+      },
+    );
+    return view();
+  };
+}
 
 let drawn = 0;
 
@@ -47,9 +75,12 @@ function frame() {
     <header>
       <p class="brand">moorage <span>${store.about?.title ?? ""}</span></p>
       <nav aria-label="Views">
-        ${Object.entries(VIEWS).map(
-          ([each, { title }]) => html`<a href="/${each}" aria-current=${each === name ? "page" : nothing}>${title}</a>`,
-        )}
+        ${Object.entries(VIEWS)
+          .filter(([each]) => each !== "time" || can("time"))
+          .map(
+            ([each, { title }]) =>
+              html`<a href="/${each}" aria-current=${each === name ? "page" : nothing}>${title}</a>`,
+          )}
       </nav>
       ${stateOf()}
     </header>

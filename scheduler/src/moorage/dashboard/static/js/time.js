@@ -14,7 +14,7 @@ let looked = -Infinity;
 export function timeView() {
   if (!can("time")) {
     return html`<p class="sum">The scheduler's time is <time>${clock(store.time)}</time>.</p>
-      <p class="empty">Only the time of a sandbox can be stopped and stepped.</p>`;
+      <p class="empty">Only the time of a sandbox that was started with --speed can be stopped and stepped.</p>`;
   }
   if (performance.now() - looked > 1000) change({});
   return html`

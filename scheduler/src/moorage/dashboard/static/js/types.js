@@ -42,5 +42,10 @@
  * @typedef {{resource: string, used: string, most: string, guaranteed: string,
  *   part: number | null}} QuotaAmount
  * @typedef {{kind: string, namespace: string, name: string, amounts: QuotaAmount[]}} Quota
+ * @typedef {{namespace?: string, owner?: string, group?: string, reason?: string, pods?: number,
+ *   names?: string[], queues?: Record<string, number>, oldest?: string, priority?: number, message?: string}} Fold
+ * @typedef {{time: string, active: number, backoff: number, unschedulable: number, gated: number,
+ *   bound: number, failed: number, evicted: number, nodes: number,
+ *   fills: Record<string, {requested: number, allocatable: number}>}} Moment
  */
 export {};

@@ -1,0 +1,107 @@
+"""The last hour in numbers, of a cluster in virtual time; whole answers."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+
+from moorage.base import aio
+from moorage.base.clock import ManualClock, parse_rfc3339
+from moorage.service.history.moments import EVERY_SECONDS, MOMENTS_MOST
+from moorage.service.history.question import HistoryAnswer, history_question
+from moorage.service.scheduler import Scheduler
+from moorage_sandbox.testing.builders import node_manifest, pod_manifest
+from moorage_sandbox.testing.virtual_cluster import VirtualCluster
+from moorage_sandbox.testing.virtual_loop import run_virtual
+
+CLASS = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "high"},
+    "value": 1000,
+}
+NODE = node_manifest("n1", cpu="4", memory="8Gi")
+
+
+async def ask(scheduler: Scheduler, clock: ManualClock) -> Any:
+    """Return the answer as it goes over the wire."""
+    answer = await history_question(scheduler, clock).ask({})
+    assert isinstance(answer, HistoryAnswer)
+    return msgspec.json.decode(msgspec.json.encode(answer))
+
+
+def test_a_moment_counts_what_waits_what_was_decided_and_what_is_requested() -> None:
+    clock = ManualClock()
+
+    async def main() -> dict[str, Any]:
+        async with VirtualCluster(clock, nodes=[NODE]) as cluster:
+            await cluster.create_objects(
+                pod_manifest("small", cpu="1", memory="1Gi"),
+                pod_manifest("giant", cpu="64"),
+                pod_manifest("gated", schedulingGates=[{"name": "quota"}]),
+            )
+            await cluster.until(lambda: cluster.phase_of("small") == "Running")
+            answer = await ask(cluster.scheduler, clock)
+            return dict(answer["moments"][-1])
+
+    moment = run_virtual(main(), clock)
+    assert moment.pop("time")
+    assert moment == {
+        "active": 0,
+        "backoff": 0,
+        "unschedulable": 1,
+        "gated": 1,
+        "bound": 1,
+        "failed": 1,
+        "evicted": 0,
+        "nodes": 1,
+        "fills": {
+            "cpu": {"requested": 1000, "allocatable": 4000},
+            "memory": {"requested": 2**30, "allocatable": 2**33},
+        },
+    }
+
+
+def test_the_victims_of_a_preemption_are_counted() -> None:
+    clock = ManualClock()
+
+    async def main() -> int:
+        async with VirtualCluster(clock, nodes=[NODE]) as cluster:
+            await cluster.create_objects(CLASS, pod_manifest("low", cpu="4"))
+            await cluster.until(lambda: cluster.phase_of("low") == "Running")
+            await cluster.create_objects(pod_manifest("high", cpu="4", priorityClassName="high"))
+            await cluster.until(lambda: cluster.phase_of("high") == "Running", seconds=60)
+            answer = await ask(cluster.scheduler, clock)
+            return int(answer["moments"][-1]["evicted"])
+
+    assert run_virtual(main(), clock) == 1
+
+
+def test_an_hour_is_kept_a_moment_every_ten_seconds_and_the_present_one() -> None:
+    clock = ManualClock()
+
+    async def main() -> Any:
+        async with VirtualCluster(clock, nodes=[NODE], renew_seconds=1000) as cluster:
+            await aio.sleep(4000)
+            return await ask(cluster.scheduler, clock)
+
+    answer = run_virtual(main(), clock)
+    times = [parse_rfc3339(each["time"]) / 1e9 for each in answer["moments"]]
+    assert answer["everySeconds"] == EVERY_SECONDS
+    assert len(times) == MOMENTS_MOST + 1
+    assert {round(later - time) for time, later in pairwise(times[:-1])} == {10}
+    assert answer["moments"][-1]["time"] == answer["time"]
+
+
+def test_a_scheduler_that_does_not_schedule_has_no_history() -> None:
+    clock = ManualClock()
+
+    async def main() -> Any:
+        async with VirtualCluster(clock, nodes=[NODE]) as cluster:
+            cluster.scheduler.only_watches = True
+            return await ask(cluster.scheduler, clock)
+
+    answer = run_virtual(main(), clock)
+    assert (answer["scheduling"], answer["moments"]) == (False, [])
