@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import tarfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 from moorage.base.version import __version__
 from tools.release.artefacts import (
@@ -18,7 +20,7 @@ from tools.release.artefacts import (
     write_checksums,
     write_provenance,
 )
-from tools.release.repository import ROOT
+from tools.release.repository import ROOT, address
 
 CHART = f"moorage-{__version__}.tgz"
 CONTEXT = f"moorage-{__version__}-image-context.tar.gz"
@@ -48,6 +50,31 @@ def test_the_chart_is_a_folder_of_its_name(target: Path) -> None:
     names = names_in(target / CHART)
     assert {"moorage/Chart.yaml", "moorage/values.yaml", "moorage/values.schema.json"} <= {*names}
     assert all(name.startswith("moorage/") for name in names)
+
+
+def test_the_chart_of_a_release_names_the_image_that_the_workflow_publishes(
+    target: Path, tmp_path: Path
+) -> None:
+    with tarfile.open(target / CHART) as content:
+        files = {
+            name: content.extractfile(f"moorage/{name}") for name in ("values.yaml", "Chart.yaml")
+        }
+        values, chart = (yaml.safe_load(file.read()) for file in files.values() if file)
+    workflow = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
+    steps = workflow["jobs"]["image-and-chart"]["steps"]
+    (first,) = [step["run"] for step in steps if "GITHUB_ENV" in step.get("run", "")]
+    (tag,) = [step["with"]["tags"] for step in steps if step.get("id") == "image"]
+    owner = address().split("/")[-2]
+    env = {**os.environ, "GITHUB_REPOSITORY_OWNER": owner, "GITHUB_REF_NAME": f"v{__version__}"}
+    variables = tmp_path / "env"
+    subprocess.run(
+        ["bash", "-euc", first], env={**env, "GITHUB_ENV": str(variables)}, check=True, timeout=60
+    )
+    for line in variables.read_text().splitlines():
+        name, _, value = line.partition("=")
+        tag = tag.replace(f"${{{{ env.{name} }}}}", value)
+    assert values["image"]["tag"] == ""
+    assert tag == f"{values['image']['repository']}:{chart['appVersion']}"
 
 
 def test_the_build_context_has_all_that_the_containerfile_copies(target: Path) -> None:

@@ -12,9 +12,10 @@ import json
 import tarfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
-from tools.release.repository import address, git
+from tools.release.repository import address, git, image_repository
 
 CHECKSUMS: Final = "SHA256SUMS"
 _IMAGE: Final = (
@@ -25,6 +26,8 @@ _IMAGE: Final = (
     "deploy/requirements.lock",
     "scheduler",
 )
+_VALUES: Final = "deploy/chart/values.yaml"
+_LOCAL_IMAGE: Final = b"\n  repository: moorage\n"
 _LOCKS: Final = ("requirements.lock", "deploy/requirements.lock", "deploy/build.lock")
 _STATEMENT: Final = "https://in-toto.io/Statement/v1"
 _PROVENANCE: Final = "https://slsa.dev/provenance/v1"
@@ -45,7 +48,11 @@ def write_artefacts(root: Path, version: str, target: Path) -> list[str]:
     image, chart = f"moorage-{version}-image-context.tar.gz", f"moorage-{version}.tgz"
     _write_archive(target / image, "", root, _tracked(root, _IMAGE))
     _write_archive(
-        target / chart, "moorage", root / "deploy/chart", _tracked(root, ["deploy/chart"])
+        target / chart,
+        "moorage",
+        root / "deploy/chart",
+        _tracked(root, ["deploy/chart"]),
+        changed={root / _VALUES: _values_of_release(root)},
     )
     licences = f"moorage-{version}-licences.md"
     (target / licences).write_bytes((root / "docs/reference/licences.md").read_bytes())
@@ -106,16 +113,31 @@ def write_checksums(target: Path, files: Mapping[str, str]) -> None:
     (target / CHECKSUMS).write_text(text)
 
 
+def _values_of_release(root: Path) -> bytes:
+    """Return the chart's values with the image that the workflow of a release publishes."""
+    values = (root / _VALUES).read_bytes()
+    assert values.count(_LOCAL_IMAGE) == 1, f"{_VALUES}: the image's repository is not found"
+    published = f"\n  repository: {image_repository(root)}\n".encode()
+    return values.replace(_LOCAL_IMAGE, published)
+
+
 def _tracked(root: Path, paths: Iterable[str]) -> list[Path]:
     return [root / name for name in sorted(git(root, "ls-files", "--", *paths).splitlines())]
 
 
-def _write_archive(path: Path, prefix: str, base: Path, files: Iterable[Path]) -> None:
+def _write_archive(
+    path: Path,
+    prefix: str,
+    base: Path,
+    files: Iterable[Path],
+    *,
+    changed: Mapping[Path, bytes] = MappingProxyType({}),
+) -> None:
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for each in files:
             entry = tarfile.TarInfo((Path(prefix) / each.relative_to(base)).as_posix())
-            data = each.read_bytes()
+            data = changed.get(each, b"") or each.read_bytes()
             entry.size, entry.mode = len(data), 0o755 if each.stat().st_mode & 0o100 else 0o644
             archive.addfile(entry, io.BytesIO(data))
     path.write_bytes(gzip.compress(content.getvalue(), mtime=0))

@@ -43,6 +43,12 @@ def is_placeholder(root: Path = ROOT) -> bool:
     return address(root) == PLACEHOLDER
 
 
+def image_repository(root: Path = ROOT) -> str:
+    """Return the name of the image in the host's registry, which has no capital letters."""
+    owner = address(root).split("/")[-2].lower()
+    return f"ghcr.io/{owner}/moorage"
+
+
 def at_version(root: Path = ROOT) -> str:
     """Return where the files of this version are read."""
     return f"{address(root)}/blob/v{__version__}"
