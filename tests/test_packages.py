@@ -10,6 +10,7 @@ import pytest
 
 from moorage.base.version import __version__
 from tests import packages
+from tools.release.repository import address
 
 # What the sandbox needs anyway.
 _NEEDED_BY_EXTRAS = frozenset({"protobuf>=6.31,<8"})
@@ -56,6 +57,16 @@ def test_all_packages_have_one_version():
     ]
     names = ("moorage", "moorage-lab", "moorage-scheduler")
     assert sorted(pins) == sorted(f"{name}=={__version__}" for name in names)
+
+
+@pytest.mark.parametrize("folder", [".", "scheduler", "sandbox", "lab"])
+def test_each_distribution_names_its_authors_maintainers_and_addresses(folder: str):
+    project = _project(folder)
+    named = [{"name": "The moorage authors"}]
+    assert (project["authors"], project["maintainers"]) == (named, named)
+    assert project["urls"]["Repository"] == address()
+    assert all(url.startswith(address()) for url in project["urls"].values())
+    assert project["urls"] == _project(".")["urls"]
 
 
 def test_the_api_server_and_its_clients_know_little_of_the_scheduler():
