@@ -33,6 +33,12 @@ NOMINATIONS: Final[tuple[Deviation, ...]] = (
         why="nobody is evicted for nothing",
     ),
     Deviation(
+        subject="A pod that waits until nominated pods are placed, one of which waits at Permit",
+        upstream="is woken when that pod is bound",
+        here="is woken at once",
+        why="the pod at Permit may be a member of its group, and be bound only with it",
+    ),
+    Deviation(
         subject="Events that wake a pod for which no eviction helps",
         upstream="those of the plugins that rejected it in Filter",
         here="also those of the plugins that rejected it on nodes tried for preemption",

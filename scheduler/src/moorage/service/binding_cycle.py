@@ -36,7 +36,7 @@ from moorage.service.confirmations import Confirmations
 from moorage.service.core import Core
 from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler
-from moorage.service.ingest import ASSIGNED_POD_DELETE
+from moorage.service.ingest import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE
 from moorage.service.pod_writes import PodWrites, reference
 from moorage.service.slots import BindingSlots
 from moorage.state.lifecycle import PodState
@@ -152,7 +152,8 @@ class BindingCycles:
             status = error(str(problem))
             self._fail(queued, status, None)
             return status
-        queued.note_nomination(self._queue.nominator.node_of(pod.uid) or "")
+        nominated = self._queue.nominator.node_of(pod.uid) or ""
+        queued.note_nomination(nominated)
         self._queue.nominator.withdraw_nomination(pod)
         self._evictions.forget_victim(pod.uid)
         permit = self._reserve_and_permit(profile, decision)
@@ -165,6 +166,10 @@ class BindingCycles:
             self._waiting.hold(pod, node_name, permit.waits)
             names = ", ".join(permit.waits)
             self._cache.lifecycle.progress(pod, PodState.WAITING, cause=f"plugin {names}")
+            if nominated:
+                # Others may wait until this pod is placed. It is bound much later, or never, if
+                # one of them is a member of its group.
+                self._queue.move_all(ASSIGNED_POD_ADD, None, self._cache.get_pod(pod.uid))
         self._start_binding(Binding(profile, queued, decision, self._slots))
         self._activate(decision)
         return status

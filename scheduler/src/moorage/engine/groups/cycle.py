@@ -123,10 +123,23 @@ class GroupCycle:
         least
             Number of members that have to find a node.
         """
-        scope, left = Scope(preemption=Preemption.ALONE), len(pods)
+        scope = Scope(preemption=Preemption.ALONE)
+        leaving = self._nominated.after_leaving
+        if self._is_enough((leaving(self.cycle.decide(pod, scope)) for pod in pods), pods, least):
+            return True
+        # A member that is tried before the others may take what they are nominated to.
+        rows = {pod.uid: self._snapshot.nominated_level(pod)[1] for pod in pods}
+        if not self._snapshot.nominated_everywhere or all(row is None for row in rows.values()):
+            return False
+        return self._is_enough(self._decisions_by_place(pods, rows, scope), pods, least)
+
+    def _is_enough(
+        self, decisions: Iterator[Decision], pods: Sequence[PodInfo], least: int
+    ) -> bool:
+        """Whether so many members have a place, if each is decided about after the one before."""
+        left = len(pods)
         with MembersOnTrial(self._profile, self._snapshot) as tried:
-            for pod in pods:
-                decision = self._nominated.after_leaving(self.cycle.decide(pod, scope))
+            for decision in decisions:
                 if not tried.add(decision):
                     return False
                 if tried.placed >= least:
@@ -228,7 +241,7 @@ class GroupCycle:
         if all(row is None for row in rows.values()):
             return before
         with MembersOnTrial(self._profile, snapshot) as tried:
-            for decision in self._decisions_by_place(pods, rows):
+            for decision in self._decisions_by_place(pods, rows, self.everywhere):
                 if not tried.add(decision):
                     break
                 yield tried
@@ -243,22 +256,27 @@ class GroupCycle:
         )
 
     def _decisions_by_place(
-        self, pods: Sequence[PodInfo], rows: Mapping[str, int | None]
+        self, pods: Sequence[PodInfo], rows: Mapping[str, int | None], scope: Scope
     ) -> Iterator[Decision]:
         """Decide about the members whose nominated node stands first, and then about the others.
 
-        The nominations of members that are being tried hold no room against one another.
+        A member may fit on its node only next to others, as with a hard spread. So those that do
+        not fit are tried again, as long as others find their place meanwhile. The nominations of
+        members that are being tried hold no room against one another. The scope is that of the
+        others.
         """
-        others = []
-        for pod in pods:
-            row = rows[pod.uid]
-            decision = None if row is None else self._nominated.decide_there(pod, row)
-            if decision is None:
-                others.append(pod)
-            else:
-                yield decision
-        for pod in others:
-            yield self.cycle.decide(pod, self.everywhere)
+        left, before = list(pods), len(pods) + 1
+        while len(left) < before:
+            before, tried, left = len(left), left, []
+            for pod in tried:
+                row = rows[pod.uid]
+                decision = None if row is None else self._nominated.decide_there(pod, row)
+                if decision is None:
+                    left.append(pod)
+                else:
+                    yield decision
+        for pod in left:
+            yield self.cycle.decide(pod, scope)
 
     # -- one try -------------------------------------------------------------------------------
 
