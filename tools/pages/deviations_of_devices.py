@@ -58,6 +58,21 @@ DEVICES: Final[tuple[Deviation, ...]] = (
         why="it was held in the scheduler's memory alone, so perhaps nothing else happens",
     ),
     Deviation(
+        subject="Members of a pod group that share a claim (groupMode permit)",
+        upstream=(
+            "are rejected while the allocation for the first of them is not written, which Permit "
+            "delays until all have a node"
+        ),
+        here="count on this allocation",
+        why="the group would never be complete",
+    ),
+    Deviation(
+        subject="Pods that share a volume claim, and bind it at the same moment",
+        upstream="all but the first fail in PreBind with a conflict, and are tried again",
+        here="the first write counts for all",
+        why="the room of the others went to other pods, and was evicted again",
+    ),
+    Deviation(
         subject="Members of a pod group that share a claim nobody has allocated yet",
         upstream="the second one to be bound fails: the claim is allocated elsewhere by then",
         here="it is bound: the claim has the devices that were decided on for both",

@@ -17,6 +17,7 @@ import msgspec
 from moorage.api.devices import AllocationResult, ResourceClaim
 from moorage.snapshot.key_log import KeyLog
 from moorage.snapshot.listers import Lister
+from moorage.snapshot.pod_groups import GroupKey
 
 Key = tuple[str, str]
 """Namespace and name."""
@@ -32,12 +33,15 @@ class UnderWay(msgspec.Struct):
     on_trial
         Whether a pod group is only tried: the allocation is taken back at the end of the attempt,
         so that only other members of the group can count on it.
+    group
+        The group of the pod that was decided about first; None for a pod on its own.
     pods
         Number of pods that still need the allocation.
     """
 
     claim: ResourceClaim
     on_trial: bool
+    group: GroupKey | None = None
     pods: int = 1
 
 
@@ -131,11 +135,18 @@ class ClaimTable:
         """Return the allocation under way of a claim, or None."""
         return self._under_way.get(uid)
 
-    def begin_allocation(self, uid: str, claim: ResourceClaim, *, on_trial: bool = False) -> None:
+    def begin_allocation(
+        self,
+        uid: str,
+        claim: ResourceClaim,
+        *,
+        on_trial: bool = False,
+        group: GroupKey | None = None,
+    ) -> None:
         """Note that a decision allocates a claim; called for each pod that shares the claim."""
         known = self._under_way.get(uid)
         if known is None:
-            self._under_way[uid] = UnderWay(claim, on_trial)
+            self._under_way[uid] = UnderWay(claim, on_trial, group)
         else:
             known.pods += 1
             known.on_trial = known.on_trial and on_trial

@@ -217,7 +217,6 @@ class DynamicResources:
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Allocate the devices of the chosen node, so that no other pod gets them."""
-        del pod
         attempt = state.find(CLAIMS)
         if attempt is None:
             return _missing_state()
@@ -227,10 +226,11 @@ class DynamicResources:
         if len(results) != len(unallocated):
             return error("claim allocation not found for node")
         on_trial = state.find(GROUP_PHASE) == ON_TRIAL
+        group = attempt.snapshot.groups.key_of(pod.pod)
         for each, allocation in zip(unallocated, results, strict=True):
             each.allocation = allocation
             claim = with_allocation(attempt.on_node(each, node_name), allocation)
-            self._table.begin_allocation(each.uid, claim, on_trial=on_trial)
+            self._table.begin_allocation(each.uid, claim, on_trial=on_trial, group=group)
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:

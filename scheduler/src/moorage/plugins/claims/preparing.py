@@ -15,7 +15,7 @@ from moorage.plugins.claims.attempt import Attempt, PodClaim
 from moorage.plugins.claims.extended import ExtendedPart, is_in_memory, special_claim
 from moorage.plugins.claims.pod_claims import ClaimError, claims_of, full_name
 from moorage.plugins.resources.device_classes import DeviceClassNames
-from moorage.snapshot.claim_table import ClaimTable, allocation_of
+from moorage.snapshot.claim_table import ClaimTable, UnderWay, allocation_of
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 
@@ -54,17 +54,23 @@ class Preparation:
             if is_in_memory(special):
                 part = ExtendedPart(pod, special, self._classes)
         for each in claims:
-            fault = self._prepare(each, snapshot)
+            fault = self._prepare(each, pod, snapshot)
             if fault is not None:
                 return fault
         return Attempt(snapshot, claims, extended=part)
 
-    def _prepare(self, one: PodClaim, snapshot: Snapshot) -> Status | None:
-        """Find the nodes that reach an allocation, or check that the claim can be allocated."""
+    def _prepare(self, one: PodClaim, pod: PodInfo, snapshot: Snapshot) -> Status | None:
+        """Find the nodes that reach an allocation, or check that the claim can be allocated.
+
+        Notes
+        -----
+        Upstream lets no pod count on an allocation that is not written yet. A member of a group
+        that waits at Permit for another one would so keep it from its place.
+        """
         allocation = one.claim.status.allocation
         if allocation is None:
             under_way = self._table.find_under_way(one.uid)
-            if under_way is not None and not under_way.on_trial:
+            if under_way is not None and not _is_shared(under_way, pod, snapshot):
                 return unresolvable(
                     f"resource claim {full_name(one.claim)} is in the process of being allocated"
                 )
@@ -95,6 +101,12 @@ class Preparation:
                 if snapshot.listers.device_classes.get(class_name) is None:
                     return unresolvable(f"request {name}: device class {class_name} does not exist")
         return None
+
+
+def _is_shared(under_way: UnderWay, pod: PodInfo, snapshot: Snapshot) -> bool:
+    """Whether another member of the pod's group began an allocation, on trial or for good."""
+    group = under_way.group
+    return under_way.on_trial or (group is not None and snapshot.groups.key_of(pod.pod) == group)
 
 
 def _classes_of(request: DeviceRequest) -> Iterator[tuple[str, str]]:

@@ -21,6 +21,7 @@ from moorage.api.volume import (
     PersistentVolumeClaim,
 )
 from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.errors import ConflictError
 from moorage.framework.handle import BindingClient
 from moorage.plugins.volumes.assumed import Assumed
 from moorage.plugins.volumes.claims import (
@@ -37,6 +38,9 @@ from moorage.snapshot.snapshot import Snapshot
 K = TypeVar("K", PersistentVolume, PersistentVolumeClaim)
 
 _POLL_SECONDS = 1.0
+# The watch shows a change so much later at most; a guess.
+_LOOKS = 10
+_LOOK_SECONDS = 0.1
 
 
 class Plan(msgspec.Struct):
@@ -119,6 +123,10 @@ class VolumeWriter:
     async def write_plan(self, plan: Plan) -> Plan:
         """Write a plan; return the plan with the versions from the server.
 
+        Pods that share a claim write the same change at the same moment: the members of a group,
+        once all of them have nodes. The first write counts for all. Upstream fails the others, and
+        their room goes to other pods.
+
         Raises
         ------
         ApiError
@@ -128,17 +136,48 @@ class VolumeWriter:
         """
         written = Plan([], [])
         for volume, claim in plan.volumes:
-            reference = volume.spec.claim_ref
-            assert reference is not None, f"persistentvolume {volume.name} has no claim to bind"
-            version = await self._client.bind_volume(
-                volume.metadata, reference, annotations=volume.metadata.annotations
-            )
-            written.volumes.append((_at_version(volume, version), claim))
+            written.volumes.append((_at_version(volume, await self._bind(volume)), claim))
         for claim in plan.claims:
-            node_name = claim.metadata.annotations[SELECTED_NODE]
-            version = await self._client.annotate_claim(claim.metadata, {SELECTED_NODE: node_name})
-            written.claims.append(_at_version(claim, version))
+            written.claims.append(_at_version(claim, await self._select_node(claim)))
         return written
+
+    async def _bind(self, volume: PersistentVolume) -> str:
+        """Write the claim of a volume; return the version that has it."""
+        reference, metadata = volume.spec.claim_ref, volume.metadata
+        assert reference is not None, f"persistentvolume {volume.name} has no claim to bind"
+        try:
+            return await self._client.bind_volume(
+                metadata, reference, annotations=metadata.annotations
+            )
+        except ConflictError:
+            newer = await self._newer(self._volumes, volume)
+            now = None if newer is None else newer.spec.claim_ref
+            if newer is None or now is None or now.uid != reference.uid:
+                raise
+            return newer.metadata.resource_version
+
+    async def _select_node(self, claim: PersistentVolumeClaim) -> str:
+        """Write the node of a claim to provision; return the version that has it."""
+        selected = {SELECTED_NODE: claim.metadata.annotations[SELECTED_NODE]}
+        try:
+            return await self._client.annotate_claim(claim.metadata, selected)
+        except ConflictError:
+            newer = await self._newer(self._claims, claim)
+            if newer is None or not selected.items() <= newer.metadata.annotations.items():
+                raise
+            return newer.metadata.resource_version
+
+    async def _newer(self, objects: Assumed[K], obj: K) -> K | None:
+        """Return the version that the API shows of an object that was changed meanwhile.
+
+        None if the object is gone, or if the watch does not show the change in time.
+        """
+        for _ in range(_LOOKS):
+            shown = objects.shown(obj.metadata.name, obj.metadata.namespace)
+            if shown is None or shown.metadata.resource_version != obj.metadata.resource_version:
+                return shown
+            await self._client.sleep(_LOOK_SECONDS)
+        return None
 
     async def wait_bound(
         self, plan: Plan, pod: PodInfo, node_name: str, *, timeout_seconds: int
