@@ -76,9 +76,9 @@ def test_evictions_are_counted_by_result_with_their_duration() -> None:
     ledger = EvictionLedger(
         lambda _namespace, _name: VICTIM, {VICTIM.uid: "n1"}.get, clock=ManualClock()
     )
-    ledger.took(2 * NS_PER_SECOND, done=True)
-    ledger.took(NS_PER_SECOND, done=True)
-    ledger.took(5 * NS_PER_SECOND, done=False)
+    ledger.took(2 * NS_PER_SECOND, preemptor="pod", done=True)
+    ledger.took(NS_PER_SECOND, preemptor="podgroup", done=True)
+    ledger.took(5 * NS_PER_SECOND, preemptor="pod", done=False)
     assert {result: (h.count, h.total) for result, h in ledger.durations.items()} == {
         "success": (2, 3.0),
         "error": (1, 5.0),

@@ -55,6 +55,8 @@ class Metric(msgspec.Struct, frozen=True):
 
 _MS: Final = exponential(0.001, 2, 15)
 _TEN_MS: Final = exponential(0.01, 2, 20)
+_PREEMPTION: Final = exponential(0.001, 2, 16)
+_MANY: Final = exponential(1, 2, 11)
 _TENTH_MS: Final = exponential(0.0001, 2, 12)
 _TEN_US: Final = exponential(0.00001, 1.5, 20)
 _CALL: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
@@ -257,6 +259,58 @@ METRICS: Final[tuple[Metric, ...]] = (
         (),
         _MS,
         gate="GenericWorkload",
+    ),
+    Metric(
+        f"{_P}workload_preemption_attempts_total",
+        "counter",
+        "Attempts to preempt for a pod group, by the status code of their outcome",
+        ("result",),
+        gate="GenericWorkload",
+        since=V1_37,
+    ),
+    Metric(
+        f"{_P}workload_preemption_victims",
+        "histogram",
+        "Pods that are evicted for a pod group as a whole",
+        (),
+        _MANY,
+        gate="GenericWorkload",
+        since=V1_37,
+    ),
+    Metric(
+        f"{_P}preemption_workload_disruptions",
+        "histogram",
+        "Pod groups evicted as a whole in one preemption that evicts some; by what preempts",
+        ("preemptor",),
+        _MANY,
+        gate="GenericWorkload",
+        since=V1_37,
+    ),
+    Metric(
+        f"{_P}preemption_evaluation_duration_seconds",
+        "histogram",
+        "The search for victims, extenders included, by what preempts and status code",
+        ("preemptor", "result"),
+        _PREEMPTION,
+        gate="GenericWorkload",
+        since=V1_37,
+    ),
+    Metric(
+        f"{_P}preemption_execution_duration_seconds",
+        "histogram",
+        "Evicting the victims of one preemptor, by what preempts and success or error",
+        ("preemptor", "result"),
+        _PREEMPTION,
+        gate="GenericWorkload",
+        since=V1_37,
+    ),
+    Metric(
+        f"{_P}preemption_pdb_violations_total",
+        "counter",
+        "Chosen victims that a PodDisruptionBudget protects, by what preempts: pod, podgroup",
+        ("preemptor",),
+        gate="GenericWorkload",
+        since=V1_37,
     ),
     # --- volumes, devices -------------------------------------------------------------------
     Metric(

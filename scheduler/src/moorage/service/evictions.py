@@ -49,6 +49,7 @@ from moorage.state.queue import SchedulingQueue
 _log = logging.getLogger(__name__)
 
 _SECONDS = BUCKETS["scheduler_preemption_goroutines_duration_seconds"]
+_EXECUTION = BUCKETS["scheduler_preemption_execution_duration_seconds"]
 # As the first backoff of the queue. Upstream is slowed by the rate limit of its client instead.
 _RETRY_SECONDS = 1.0
 # A kubelet that is busy takes seconds longer than the grace of a pod. A guess.
@@ -149,6 +150,8 @@ class EvictionLedger:
         self._awaited: dict[GroupKey, _Awaited] = {}
         self.durations: Histograms[str] = Histograms(_SECONDS)
         """Seconds that evictions for one preemptor took, by ``success`` or ``error``."""
+        self.executions: Histograms[tuple[str, str]] = Histograms(_EXECUTION)
+        """The same by ``pod`` or ``podgroup``, and ``success`` or ``error``."""
 
     def begin_evictions(self, uid: str, all_victims: Sequence[Pod]) -> list[Pod]:
         """Note the start of evictions for a preemptor; return the victims still to be evicted.
@@ -240,10 +243,21 @@ class EvictionLedger:
         groups = [group for group, each in self._awaited.items() if uid in each.preemptors]
         return any(not self.awaited_by(group) for group in groups)
 
-    def took(self, nanoseconds: int, *, done: bool) -> None:
-        """Note how long the evictions for one preemptor took, and whether all were made."""
-        result = "success" if done else "error"
-        self.durations[result].observe(nanoseconds / NS_PER_SECOND)
+    def took(self, nanoseconds: int, *, preemptor: str, done: bool) -> None:
+        """Note how long the evictions for a preemptor took, and whether all were made.
+
+        Parameters
+        ----------
+        nanoseconds
+            How long they took.
+        preemptor
+            ``pod`` or ``podgroup``.
+        done
+            Whether every victim was evicted.
+        """
+        result, seconds = "success" if done else "error", nanoseconds / NS_PER_SECOND
+        self.durations[result].observe(seconds)
+        self.executions[preemptor, result].observe(seconds)
 
     def running_for(self, uid: str) -> bool:
         """Whether some evictions for this preemptor have not reached the API yet."""
@@ -436,7 +450,8 @@ class Evictor:
                 done = await self._evict(last, preemptor)
         finally:
             last_of_group = self._ledger.end_evictions(preemptor.uid)
-            self._ledger.took(self._clock.monotonic_ns() - began_ns, done=done)
+            took_ns = self._clock.monotonic_ns() - began_ns
+            self._ledger.took(took_ns, preemptor=preemptor.what, done=done)
         if not done:
             self._ledger.give_up(victims)
             # A server that refuses at once would otherwise be asked a thousand times a second:

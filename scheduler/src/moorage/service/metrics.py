@@ -75,6 +75,7 @@ def exposition_of(
             (result, float(histogram.count))
             for result, histogram in core.evictions.durations.items()
         ),
+        f"{_S}preemption_execution_duration_seconds": core.evictions.executions.items,
         f"{_S}cache_size": lambda: _cache_size(scheduler),
         f"{_S}goroutines": lambda: [(("binding",), float(scheduler.bindings))],
         "leader_election_master_status": lambda: _of_elector(scheduler, "leading"),

@@ -9,5 +9,6 @@
 - `sums`: the victims on many independent nodes at once.
 - `known_rows`: results of dry runs, kept for replicas of the preemptor.
 - `group`: victims for a whole pod group.
+- `preemption_counts`: numbers for metrics.
 - `budgets`: which evictions violate a PodDisruptionBudget.
 """

@@ -53,7 +53,6 @@ class DefaultPreemption:
     """
 
     name = "DefaultPreemption"
-    capabilities = Capabilities(rejects_by_shape=True)
     roles = Role.PREEMPTS
 
     def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
@@ -72,6 +71,10 @@ class DefaultPreemption:
         self._unit_budgets = UnitBudgets(
             handle.snapshot.listers.pod_disruption_budgets, of_1_37=self._of_1_37
         )
+
+    def capabilities(self) -> Capabilities:
+        """Declare which pods are rejected alike, and the counters of preemption."""
+        return Capabilities(rejects_by_shape=True, own_metrics=self._evaluator.counts.metrics())
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Reject the pod while victims of its preemption are still to be evicted."""
@@ -100,11 +103,20 @@ class DefaultPreemption:
         self, terms: GroupTerms | None, pods: Sequence[PodInfo], what_if: GroupWhatIf
     ) -> tuple[Sequence[Pod], Status]:
         """Find the pods, or groups of pods, whose eviction makes room for a whole group."""
+        victims, status = self._victims_for_group(terms, pods, what_if)
+        self._evaluator.counts.group_attempted(status)
+        return victims, status
+
+    def _victims_for_group(
+        self, terms: GroupTerms | None, pods: Sequence[PodInfo], what_if: GroupWhatIf
+    ) -> tuple[Sequence[Pod], Status]:
         if any(pod.pod.spec.preemption_policy == "Never" for pod in pods):
             return (), unschedulable(POLICY_NEVER)
         priority = 0 if terms is None else terms.priority
         if self._of_1_37 and self._waits_for_victims(priority, pods):
             return (), Status(reasons=(ONGOING,))
+        counts = self._evaluator.counts
+        since_ns = counts.meter_ns()
         victims, status = find_victims(
             self._snapshot,
             self._unit_budgets,
@@ -113,10 +125,15 @@ class DefaultPreemption:
             now_ns=self._clock.now_ns(),
             leaves=lambda pod: self._evictions.will_leave(pod.pod),
         )
+        counts.evaluated("podgroup", status, since_ns=since_ns)
+        number = len(victims.pods)
+        counts.chosen(
+            "podgroup", victims=number, violations=victims.violations, groups=victims.groups
+        )
         if status.ok and self._of_1_37:
-            text = f"found a placement for podgroup, preempting {len(victims)} victims"
+            text = f"found a placement for podgroup, preempting {number} victims"
             status = Status(reasons=(text,))
-        return [victim.pod for victim in victims], status
+        return [victim.pod for victim in victims.pods], status
 
     def _waits_for_victims(self, priority: int, pods: Sequence[PodInfo]) -> bool:
         """Whether a victim of preemption is about to leave the nominated node of a member.

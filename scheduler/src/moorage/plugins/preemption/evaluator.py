@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod
 from moorage.config.gate_table import V1_36, WORKLOAD_PREEMPTION
-from moorage.framework.cycle_state import CycleState
+from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PostFilterResult
@@ -28,6 +28,7 @@ from moorage.framework.preemption import (
     NARROWING,
     PREEMPTION,
     TRIED,
+    Candidate,
     Narrowing,
     PreemptionReport,
 )
@@ -35,7 +36,9 @@ from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable,
 from moorage.framework.what_if import WHAT_IF, WhatIf
 from moorage.plugins.preemption.budgets import Budgets
 from moorage.plugins.preemption.dry_runs import PreemptionInputs, costs_of_one
+from moorage.plugins.preemption.group import UnitRules
 from moorage.plugins.preemption.known_rows import Replicas
+from moorage.plugins.preemption.preemption_counts import PreemptionCounts
 from moorage.plugins.preemption.search import Search
 from moorage.plugins.preemption.victims import VictimRules
 from moorage.snapshot.importance import Importance
@@ -58,6 +61,9 @@ Rows = NDArray[np.int64]
 
 _NO_ROWS: Final = np.empty(0, np.int64)
 
+_SINCE: StateKey[int] = StateKey("beginning of preemption")
+"""When the evaluation began whose candidates extenders narrow; monotonic nanoseconds."""
+
 
 class Evaluator:
     """Finds the node where preemption costs least.
@@ -68,6 +74,13 @@ class Evaluator:
         The handle of the plugin.
     prefix
         Prefix of every message.
+
+    Attributes
+    ----------
+    around
+        The cluster.
+    counts
+        Numbers for metrics.
     """
 
     def __init__(self, handle: Handle, *, prefix: str = "") -> None:
@@ -75,6 +88,7 @@ class Evaluator:
         self._clock = handle.clock
         self._evictions = handle.evictions
         self._prefix = prefix
+        self.counts = PreemptionCounts(handle)
         of_1_37 = handle.gates.version != V1_36
         budgets = Budgets(handle.snapshot.listers.pod_disruption_budgets, of_1_37=of_1_37)
         self.around = PreemptionInputs(
@@ -109,6 +123,11 @@ class Evaluator:
         narrowing = state.find(NARROWING)
         if narrowing is None or not narrowing.answered:
             return None
+        result, status = self._choose_narrowed(narrowing)
+        self.counts.evaluated("pod", status, since_ns=state.read(_SINCE))
+        return result, status
+
+    def _choose_narrowed(self, narrowing: Narrowing) -> Answer:
         if narrowing.failure:
             return None, error(self._prefix + narrowing.failure)
         kept = [each for each in narrowing.remaining if each.victims]
@@ -116,6 +135,7 @@ class Evaluator:
             return self.refused(NO_CANDIDATE)
         now_ns = self._clock.now_ns()
         best = min(kept, key=lambda each: (costs_of_one(each, now_ns), each.node_name.encode()))
+        self._count_victims(best)
         victims = tuple(victim.pod for victim in best.victims)
         return PostFilterResult(best.node_name, victims), SUCCESS
 
@@ -143,6 +163,22 @@ class Evaluator:
         StateMissingError
             No engine provides the failed search of this attempt.
         """
+        since_ns = self.counts.meter_ns()
+        result, status = self._evaluate(state, pod, where, rules)
+        narrowing = state.find(NARROWING)
+        if narrowing is not None and narrowing.offered:
+            state.write(_SINCE, since_ns)
+        else:
+            self.counts.evaluated("pod", status, since_ns=since_ns)
+        return result, status
+
+    def _evaluate(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        where: Callable[[int], tuple[int, int]],
+        rules: VictimRules | None,
+    ) -> Answer:
         what_if = state.read(WHAT_IF)
         if self._snapshot.num_nodes == 0:
             return None, error(self._prefix + NO_NODES)
@@ -165,6 +201,8 @@ class Evaluator:
             return None, unschedulable()
         row = search.chosen(ties)
         state.write(CHOSEN_BY, search.rule(ties))
+        if self.counts.enabled:
+            self._count_victims(search.candidate(row))
         victims = tuple([victim.pod for victim in search.victims(row)])
         return PostFilterResult(self._snapshot.names[row], victims), SUCCESS
 
@@ -207,6 +245,15 @@ class Evaluator:
                 if single.judge().ok:
                     return int(row)
         return None
+
+    def _count_victims(self, chosen: Candidate) -> None:
+        units = UnitRules(self._snapshot.groups, of_1_37=True).units_of(chosen.victims)
+        self.counts.chosen(
+            "pod",
+            victims=len(chosen.victims),
+            violations=chosen.violations,
+            groups=sum(unit.whole for unit in units),
+        )
 
     def _waits(self, what_if: WhatIf, pod: PodInfo) -> Answer:
         """Return the answer for a pod that a node takes once nominated pods are placed.

@@ -95,17 +95,44 @@ class UnitBudgets(Budgets):
 
         In 1.36 a unit uses up no more budget after its first violation.
         """
-        spent: dict[int, int] = {}
-        violating: list[Unit] = []
-        others: list[Unit] = []
-        for unit in units:
-            broken = False
-            for pod in unit.pods:
-                broken |= self._breaks(pod, spent)
-                if broken and not self.of_1_37:
-                    break
-            (violating if broken else others).append(unit)
+        counts = self.violations_of(units)
+        violating = [unit for unit, count in zip(units, counts, strict=True) if count]
+        others = [unit for unit, count in zip(units, counts, strict=True) if not count]
         return violating, others
+
+    def violations_of(self, units: Sequence[Unit]) -> list[int]:
+        """Return how many pods of each unit break a budget."""
+        spent: dict[int, int] = {}
+        counts = []
+        for unit in units:
+            count = 0
+            for pod in unit.pods:
+                count += self._breaks(pod, spent)
+                if count and not self.of_1_37:
+                    break
+            counts.append(count)
+        return counts
+
+
+class GroupVictims(msgspec.Struct, frozen=True):
+    """The victims of a group.
+
+    Parameters
+    ----------
+    pods
+        The pods to evict, most important first.
+    violations
+        How many of them a PodDisruptionBudget protects.
+    groups
+        How many groups are evicted as a whole.
+    """
+
+    pods: tuple[PodInfo, ...] = ()
+    violations: int = 0
+    groups: int = 0
+
+
+_NO_VICTIMS: Final = GroupVictims()
 
 
 def find_victims(
@@ -116,8 +143,8 @@ def find_victims(
     priority: int,
     now_ns: int,
     leaves: Callable[[PodInfo], bool],
-) -> tuple[list[PodInfo], Status]:
-    """Return the pods to evict for a group, most important first; or why eviction cannot help.
+) -> tuple[GroupVictims, Status]:
+    """Return the victims of a group, or why eviction cannot help.
 
     Parameters
     ----------
@@ -136,13 +163,21 @@ def find_victims(
     pods = (pod for row in snapshot.search_order().tolist() for pod in snapshot.pods(row))
     lower = [unit for unit in rules.units_of(pods) if (unit.priority or 0) < priority]
     if not lower:
-        return [], unschedulable(NO_VICTIMS) if rules.of_1_37 else unresolvable(NO_VICTIMS)
+        status = unschedulable(NO_VICTIMS) if rules.of_1_37 else unresolvable(NO_VICTIMS)
+        return _NO_VICTIMS, status
     lower = rules.ranked(lower, now_ns)
     status = what_if.without({pod.uid for unit in lower for pod in unit.pods})
     if not status.ok:
-        return [], status
-    violating, others = budgets.split_units(lower)
+        return _NO_VICTIMS, status
+    counts = budgets.violations_of(lower)
+    protected = {id(unit): count for unit, count in zip(lower, counts, strict=True) if count}
     # No pod is evicted in place of one that leaves anyway, so those may stay last.
-    order = sorted([*violating, *others], key=lambda unit: all(map(leaves, unit.pods)))
+    order = sorted(lower, key=lambda unit: (all(map(leaves, unit.pods)), id(unit) not in protected))
     kept = {id(unit) for unit in order if what_if.put_back(unit.pods)}
-    return [pod for unit in lower if id(unit) not in kept for pod in unit.pods], SUCCESS
+    chosen = [unit for unit in lower if id(unit) not in kept]
+    victims = GroupVictims(
+        pods=tuple(pod for unit in chosen for pod in unit.pods),
+        violations=sum(protected.get(id(unit), 0) for unit in chosen),
+        groups=sum(unit.whole for unit in chosen),
+    )
+    return victims, SUCCESS
