@@ -123,6 +123,13 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         why="a group that waits in silence looks like a fault",
     ),
     Deviation(
+        subject="A PodGroup of a composite group (1.37, the gate CompositePodGroup off)",
+        upstream="is placed by itself, as if it had no `parentCompositePodGroupName`",
+        here="is refused: its condition, an Event and its pods name the CompositePodGroup",
+        why="a part that runs without the other parts wastes its room; composite groups are not "
+        "built",
+    ),
+    Deviation(
         subject="A pod that comes, and the gated members of groups",
         upstream="each of them has its hint asked, and each of its own group is let in or refused",
         here="its own group is looked at, once it is complete: the rest would hear no, and is not "

@@ -32,9 +32,10 @@ beta versions of it are not used. The exception is PodGroup: alpha in 1.36 (`v1a
 off by default in 1.37 (`v1beta1`, and alpha `v1alpha3`). The API server serves it only with its own
 feature gate, and moorage looks for it only with the gate GenericWorkload. moorage uses the newest
 version that the server serves, and asks again with each list and each new watch. Of 1.37's groups
-`parentCompositePodGroupName` and `preemptionPolicy` have no effect, and composite groups are not
-read. With `--emulated-version 1.37` groups are placed and preempt as in 1.37, and their condition
-is `PodGroupInitiallyScheduled`.
+`preemptionPolicy` has no effect. A PodGroup with `parentCompositePodGroupName` is refused: no pod
+of it is placed, and its condition, an Event and its pods name the composite group. With
+`--emulated-version 1.37` groups are placed and preempt as in 1.37, and their condition is
+`PodGroupInitiallyScheduled`.
 
 DeviceTaintRule is stable in 1.37. 1.36 has it as `v1beta2`, off by default, and moorage reads that
 version where `v1` is not served. Both are read only with the gate DRADeviceTaintRules, which is on
@@ -43,7 +44,9 @@ in 1.37 and off in 1.36. Earlier versions have other fields and are not read.
 The server of `moorage up` is one of 1.36. With `--emulated-version 1.37` it serves DeviceTaintRule
 in `v1` as well, and PodGroup and Workload in `v1beta1` and `v1alpha3` in the place of `v1alpha2`.
 It keeps them in the form of 1.36, so that a data directory may change between the versions. It
-refuses the fields of gates that 1.37 has off: composite groups and `preemptionPolicy`.
+serves CompositePodGroup (`v1alpha3`, in JSON alone), as a server with the gate of that name does.
+It refuses the composite templates of a Workload, and `preemptionPolicy`, as the gate of this field
+is off in 1.37.
 
 Tests compare the table with what each version serves: groups, versions, resources and verbs. They
 also run every part of the scheduler's work against a server that answers 404 to everything else.

@@ -40,6 +40,7 @@ def test_what_is_served_that_1_36_lacks_and_what_is_gone() -> None:
     before, now = served(of_1_37=False), served(of_1_37=True)
     assert sorted(now - before) == [
         "resource.k8s.io/v1 devicetaintrules",
+        "scheduling.k8s.io/v1alpha3 compositepodgroups",
         "scheduling.k8s.io/v1alpha3 podgroups",
         "scheduling.k8s.io/v1alpha3 workloads",
         "scheduling.k8s.io/v1beta1 podgroups",
@@ -135,6 +136,7 @@ GROUPS = {
     for version in ("v1alpha2", "v1alpha3", "v1beta1")
 }
 GANG: dict[str, Any] = {"gang": {"minCount": 2}}
+REF = {"workloadName": "w", "templateName": "t"}
 
 
 def group(version: str = "v1beta1", **spec: Any) -> dict[str, Any]:
@@ -236,9 +238,15 @@ async def test_a_group_and_a_rule_may_be_written_and_read_in_protobuf(version: s
             {"preemptionPolicy": "Never"}, ["spec.preemptionPolicy"], id="a field of a gate"
         ),
         pytest.param(
-            {"parentCompositePodGroupName": "c"},
+            {"parentCompositePodGroupName": "c", "workloadRef": REF}, [], id="a part of a composite"
+        ),
+        pytest.param(
+            {"parentCompositePodGroupName": "No", "workloadRef": REF},
             ["spec.parentCompositePodGroupName"],
-            id="a composite group",
+            id="a part of what cannot be named so",
+        ),
+        pytest.param(
+            {"parentCompositePodGroupName": "c"}, ["spec.workloadRef"], id="a part of no workload"
         ),
         pytest.param(
             {"workloadRef": {"workloadName": "w", "templateName": ""}},
@@ -372,3 +380,86 @@ async def test_the_status_of_a_group_is_patched() -> None:
     await cluster.ok("PATCH", f"{GROUPS['v1alpha3']}/g/status", body, content_type=merging)
     found = await cluster.ok("GET", f"{GROUPS['v1beta1']}/g")
     assert found["status"]["conditions"] == [condition]
+
+
+# -- groups of groups -----------------------------------------------------------------------------
+
+COMPOSITES = "/apis/scheduling.k8s.io/v1alpha3/namespaces/default/compositepodgroups"
+
+
+def composite(**spec: Any) -> dict[str, Any]:
+    policy = {"gang": {"minGroupCount": 2}}
+    return {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "CompositePodGroup",
+        "metadata": {"name": "c", "namespace": "default"},
+        "spec": {"schedulingPolicy": policy, "workloadRef": REF, **spec},
+    }
+
+
+@pytest.mark.parametrize(
+    ("spec", "fields"),
+    [
+        pytest.param({}, [], id="a gang of groups"),
+        pytest.param({"schedulingPolicy": {"basic": {}}}, [], id="groups on their own"),
+        pytest.param({"parentCompositePodGroupName": "root"}, [], id="a nested one"),
+        pytest.param({"schedulingPolicy": {}}, ["spec.schedulingPolicy"], id="no policy"),
+        pytest.param(
+            {"schedulingPolicy": {"gang": {"minGroupCount": 0}}},
+            ["spec.schedulingPolicy.gang.minGroupCount"],
+            id="no groups",
+        ),
+        pytest.param(
+            {"workloadRef": {"workloadName": "w", "templateName": ""}},
+            ["spec.workloadRef.templateName"],
+            id="no template",
+        ),
+        pytest.param({"priority": 1_000_000_001}, ["spec.priority"], id="a system's priority"),
+        pytest.param(
+            {"preemptionPolicy": "Never"}, ["spec.preemptionPolicy"], id="a field of a gate"
+        ),
+    ],
+)
+async def test_a_composite_group_is_checked(spec: dict[str, Any], fields: list[str]) -> None:
+    status, found = await Cluster(of_1_37=True).call("POST", COMPOSITES, composite(**spec))
+    if not fields:
+        assert (status, found["spec"]["disruptionMode"]) == (201, {"single": {}})
+        return
+    assert (status, [each["field"] for each in found["details"]["causes"]]) == (422, fields)
+
+
+async def test_of_a_composite_group_only_the_minimum_may_change() -> None:
+    cluster = Cluster(of_1_37=True)
+    made = await cluster.ok("POST", COMPOSITES, composite())
+    made["spec"]["schedulingPolicy"]["gang"]["minGroupCount"] = 3
+    changed = await cluster.ok("PUT", f"{COMPOSITES}/c", made)
+    assert changed["metadata"]["generation"] == 2
+    changed["spec"]["parentCompositePodGroupName"] = "root"
+    changed["spec"]["schedulingPolicy"] = {"basic": {}}
+    status, found = await cluster.call("PUT", f"{COMPOSITES}/c", changed)
+    assert (status, sorted(each["field"] for each in found["details"]["causes"])) == (
+        422,
+        [
+            "spec.parentCompositePodGroupName",
+            "spec.schedulingPolicy.basic",
+            "spec.schedulingPolicy.gang",
+        ],
+    )
+
+
+async def test_a_composite_group_has_a_status_and_a_description() -> None:
+    cluster = Cluster(of_1_37=True)
+    await cluster.ok("POST", COMPOSITES, composite())
+    condition = {
+        "type": "CompositePodGroupInitiallyScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    body, merging = {"status": {"conditions": [condition]}}, "application/merge-patch+json"
+    await cluster.ok("PATCH", f"{COMPOSITES}/c/status", body, content_type=merging)
+    assert (await cluster.ok("GET", f"{COMPOSITES}/c"))["status"]["conditions"] == [condition]
+    schemas = (await cluster.ok("GET", "/openapi/v3/apis/scheduling.k8s.io/v1alpha3"))["components"]
+    assert "io.k8s.api.scheduling.v1alpha3.CompositePodGroupSpec" in schemas["schemas"]
+    assert (await Cluster().call("GET", COMPOSITES))[0] == 404

@@ -92,6 +92,10 @@ def test_every_kind_that_is_served_has_a_message():
 def test_every_kind_that_only_1_37_serves_has_a_message_with_the_fields_of_its_schema():
     for each in api.resources_of_1_37():
         version = f"{each.body_group}/{each.body_version}"
+        if each.kind == "CompositePodGroup":
+            # The numbers of its fields are not known, so it has a JSON form alone.
+            assert facts.message_of(version, each.kind) is None
+            continue
         assert facts.message_of(version, each.kind), each
         assert facts.message_of(version, f"{each.kind}List"), each
     schemas = api.definitions()

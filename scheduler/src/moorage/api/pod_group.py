@@ -75,8 +75,12 @@ class DisruptionMode(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodGroupSpec(ApiStruct, frozen=True, kw_only=True):
-    """Wanted state of a group. ``priority`` None is read as 0."""
+    """Wanted state of a group. ``priority`` None is read as 0.
 
+    ``parentCompositePodGroupName`` is the group of groups that it belongs to; "" for none.
+    """
+
+    parent_composite_pod_group_name: str = ""
     pod_group_template_ref: PodGroupTemplateReference | None = None
     scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
     scheduling_constraints: PodGroupSchedulingConstraints | None = None

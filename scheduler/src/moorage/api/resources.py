@@ -188,6 +188,10 @@ DEVICE_TAINT_RULES = _type(
     "resource.k8s.io/v1", "DeviceTaintRule", "devicetaintrules", scope="cluster"
 )
 """Served by 1.37; 1.36 has v1beta2, so it is not one of `RESOURCES`."""
+COMPOSITE_POD_GROUPS = _type(
+    "scheduling.k8s.io/v1alpha3", "CompositePodGroup", "compositepodgroups"
+)
+"""Served by 1.37, as `DEVICE_TAINT_RULES`."""
 ELASTIC_QUOTAS = _type("scheduling.x-k8s.io/v1alpha1", "ElasticQuota", "elasticquotas", short="eq")
 """A custom resource, so not one of `RESOURCES`: a server serves it by its definition."""
 NODE_RESOURCE_TOPOLOGIES = _type(

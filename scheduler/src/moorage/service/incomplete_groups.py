@@ -173,6 +173,8 @@ def lack_of(
     """
     if terms is None:
         return f"PodGroup {key.full_name} not found"
+    if terms.fault and not key.source:
+        return terms.fault  # attempts report the faults of coscheduling's groups
     number, gated = len(members.pods), len(members.gated) if gates else 0
     if not terms.gang or number - gated >= terms.minimum:
         return ""

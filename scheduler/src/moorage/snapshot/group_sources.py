@@ -51,5 +51,21 @@ def terms_of(group: PodGroup) -> GroupTerms:
         priority=spec.priority or 0,
         topology_key=topology[0].key if topology else "",
         evicted_whole=spec.disrupted_whole,
+        fault=_fault(group),
         created=group.metadata.creation_timestamp or "",
+    )
+
+
+def _fault(group: PodGroup) -> str:
+    """Return why a PodGroup is not scheduled at all; "" if it may be.
+
+    Placed by itself, a part of a composite group could run without the parts that it needs.
+    """
+    parent = group.spec.parent_composite_pod_group_name
+    if not parent:
+        return ""
+    name = f"{group.metadata.namespace}/{group.metadata.name}"
+    return (
+        f'pod group {name} is a part of CompositePodGroup "{parent}": composite groups are not '
+        "scheduled"
     )

@@ -56,7 +56,7 @@ _OF_1_37 = re.compile(
 
 def test_counts_of_version_1_36():
     of_1_37 = {name for name in facts.definitions() if _OF_1_37.search(name)}
-    assert len(of_1_37) == 55
+    assert len(of_1_37) == 59
     assert (len(facts.definitions()) - len(of_1_37), len(facts.resources())) == (771, 150)
 
 

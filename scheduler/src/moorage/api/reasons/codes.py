@@ -101,7 +101,7 @@ _RULES: Final[tuple[tuple[str, ReasonCode], ...]] = (
     ),
     (
         r"^Priorities do not match|^PodGroupMinAvailables do not match|min-available is"
-        r"|needs groupMode trial|^annotations \S+ do not match",
+        r"|needs groupMode trial|^annotations \S+ do not match|composite groups are not scheduled",
         _C.GROUP_INVALID,
     ),
     (

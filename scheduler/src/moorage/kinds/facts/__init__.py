@@ -199,6 +199,8 @@ def definitions() -> Mapping[str, Definition]:
         same = _renamed(by_name, _GROUPS, ("v1alpha2", version), dict[str, Definition])
         own = changed.replace(b"VERSION", version.encode())
         by_name |= same | msgspec.json.decode(own, type=dict[str, Definition])
+    composite = Path(__file__).with_name("composite_groups.json").read_bytes()
+    by_name |= msgspec.json.decode(composite, type=dict[str, Definition])
     return by_name | _renamed(by_name, _RULES, ("v1beta2", "v1"), dict[str, Definition])
 
 
@@ -211,10 +213,15 @@ def resources() -> tuple[ResourceFact, ...]:
 @cache
 def resources_of_1_37() -> tuple[ResourceFact, ...]:
     """Return the resources and subresources that 1.37 serves besides those of `resources`."""
-    found = _renamed(_entries(), _RULE_PATHS, ("v1beta2", "v1"), dict[str, _KindEntry])
+    entries = _renamed(_entries(), _RULE_PATHS, ("v1beta2", "v1"), dict[str, _KindEntry])
     for version in _GROUP_VERSIONS:
-        found |= _renamed(_entries(), _GROUP_PATHS, ("v1alpha2", version), dict[str, _KindEntry])
-    return tuple(_resource(path, entry) for path, entry in sorted(found.items()))
+        entries |= _renamed(_entries(), _GROUP_PATHS, ("v1alpha2", version), dict[str, _KindEntry])
+    for subresource in ("", "/status"):
+        entry = entries[f"scheduling.k8s.io/v1alpha3/podgroups{subresource}"]
+        kind = entry.gvk | {"kind": "CompositePodGroup"}
+        path = f"scheduling.k8s.io/v1alpha3/compositepodgroups{subresource}"
+        entries[path] = msgspec.structs.replace(entry, gvk=kind)
+    return tuple(_resource(path, entry) for path, entry in sorted(entries.items()))
 
 
 @cache
@@ -227,7 +234,8 @@ def _entries() -> Mapping[str, _KindEntry]:
 _RULE_PATHS = "resource.k8s.io/v1beta2/devicetaintrules"
 _RULES = "io.k8s.api.resource.v1beta2.DeviceTaint"
 # Groups of pods have two forms in 1.37, which are the same, in the place of v1alpha2. A file has
-# the definitions that differ from those of v1alpha2.
+# the definitions that differ from those of v1alpha2, and another one those of CompositePodGroup,
+# which has a single version.
 _GROUP_VERSIONS = ("v1beta1", "v1alpha3")
 _GROUP_PATHS = "scheduling.k8s.io/v1alpha2/"
 _GROUPS = "io.k8s.api.scheduling.v1alpha2."

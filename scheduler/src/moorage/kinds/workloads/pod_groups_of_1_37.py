@@ -1,8 +1,10 @@
-"""PodGroup and Workload of ``scheduling.k8s.io/v1beta1`` and ``v1alpha3``, which 1.37 serves.
+"""PodGroup, Workload and CompositePodGroup of ``scheduling.k8s.io``, as 1.37 serves them.
 
-Mirrors kubernetes v1.37 ``staging/src/k8s.io/api/scheduling/v1beta1/types.go``, whose tags are the
-rules. Objects stay stored in ``v1alpha2``, so that a data directory serves 1.36 and 1.37. Fields of
-gates that are off, preemptionPolicy and composite groups, are refused as by 1.37.
+Mirrors kubernetes v1.37 ``staging/src/k8s.io/api/scheduling``, ``v1beta1/types.go`` and
+``v1alpha3/types.go``, whose tags are the rules. PodGroup and Workload stay stored in ``v1alpha2``,
+so that a data directory serves 1.36 and 1.37. The field preemptionPolicy is refused as by 1.37,
+which has its gate off, and so are the composite templates of a Workload. CompositePodGroup, which
+only v1alpha3 has, is served as with its gate CompositePodGroup.
 """
 
 from __future__ import annotations
@@ -10,9 +12,10 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.api import resources
-from moorage.api.names import dns_label_faults
+from moorage.api.names import dns_label_faults, dns_subdomain_faults
 from moorage.api.resources import ResourceType
 from moorage.kinds.built_in import resource_type
+from moorage.kinds.cells import AGE, NAME, NONE, column
 from moorage.kinds.fields import (
     Rule,
     defaults,
@@ -28,13 +31,13 @@ from moorage.kinds.fields import (
 from moorage.kinds.kind import FieldError, Obj, Translation, forbidden, required
 from moorage.kinds.metadata import immutable
 from moorage.kinds.served import ServedKind
-from moorage.kinds.tree import Json, child, objects, text
+from moorage.kinds.tree import Json, child, condition, number, objects, text
 from moorage.kinds.workloads import pod_groups as of_1_36
 
 VERSIONS = ("v1beta1", "v1alpha3")
 _MODES = {"Pod": "single", "PodGroup": "all"}
 _STORED_MODES = {form: mode for mode, form in _MODES.items()}
-_COMPOSITE = "needs the feature gate CompositePodGroup"
+_COMPOSITE = "not implemented: create the composite groups and their pod groups themselves"
 
 
 def _gated(gate: str) -> Rule:
@@ -55,6 +58,17 @@ _group = rules(
     ("preemptionPolicy", _gated("PodGroupPreemptionPolicy")),
 )
 _reference = rules(("workloadName", needed()), ("templateName", needed()))
+_parent = if_present(name_rule(dns_subdomain_faults, empty="refused"))
+_composite = rules(
+    ("schedulingPolicy", of_1_36.one_member("basic", "gang")),
+    ("schedulingPolicy.gang", if_present(rules(("minGroupCount", within(1))))),
+    ("schedulingConstraints.topology", of_1_36.check_topology),
+    ("disruptionMode", if_present(of_1_36.one_member("single", "all"))),
+    of_1_36.check_priority,
+    ("preemptionPolicy", _gated("PodGroupPreemptionPolicy")),
+    ("parentCompositePodGroupName", _parent),
+    ("workloadRef", _reference),
+)
 _UNCHANGING = "schedulingConstraints resourceClaims disruptionMode priorityClassName priority"
 
 
@@ -75,6 +89,26 @@ def _change(new: Json, old: Json, where: str, more: str = "") -> list[FieldError
 def _changed_group(new: Obj, old: Obj) -> list[FieldError]:
     more = "workloadRef parentCompositePodGroupName"
     return _change(child(new, "spec"), child(old, "spec"), "spec", more)
+
+
+def _part_of_workload(spec: Any, where: str) -> list[FieldError]:
+    """Return the error of a group with a parent and without the workload that describes both."""
+    spec = spec or {}
+    if spec.get("parentCompositePodGroupName") is None or spec.get("workloadRef"):
+        return []
+    return [required(f"{where}.workloadRef", "needed by parentCompositePodGroupName")]
+
+
+def _changed_composite(new: Obj, old: Obj) -> list[FieldError]:
+    paths = (
+        "parentCompositePodGroupName workloadRef schedulingConstraints disruptionMode "
+        "priorityClassName priority schedulingPolicy.basic"
+    )
+    changed = unchanging(" ".join(f"spec.{path}" for path in paths.split()))(new, old)
+    gangs = [child(each, "spec", "schedulingPolicy").get("gang") for each in (new, old)]
+    if (gangs[0] is None) != (gangs[1] is None):
+        changed.append(immutable("spec.schedulingPolicy.gang", gangs[0]))
+    return changed
 
 
 def _changed_workload(new: Obj, old: Obj) -> list[FieldError]:
@@ -165,7 +199,8 @@ def _kinds(version: str) -> tuple[ServedKind, ...]:
             rules=rules(
                 ("spec", _group),
                 ("spec.workloadRef", if_present(_reference)),
-                ("spec.parentCompositePodGroupName", _gated("CompositePodGroup")),
+                ("spec.parentCompositePodGroupName", _parent),
+                ("spec", _part_of_workload),
             ),
             change=_changed_group,
             translation=_translation(resources.POD_GROUPS, version),
@@ -188,4 +223,34 @@ def _kinds(version: str) -> tuple[ServedKind, ...]:
     )
 
 
-KINDS = tuple(kind for version in VERSIONS for kind in _kinds(version))
+def _composite_policy(obj: Obj) -> str:
+    policy = child(obj, "spec", "schedulingPolicy")
+    if "gang" in policy:
+        return f"gang ({number(policy, 'gang', 'minGroupCount')})"
+    return "basic" if "basic" in policy else NONE
+
+
+def _composite_scheduled(obj: Obj) -> str:
+    found = condition(obj, "CompositePodGroupInitiallyScheduled")
+    if found is None:
+        return NONE
+    shown = text(found, "status")
+    return f"False ({text(found, 'reason')})" if shown == "False" else shown
+
+
+_COMPOSITE_GROUP = ServedKind(
+    resource=resources.COMPOSITE_POD_GROUPS,
+    acted_on_by="the scheduler, which refuses it",
+    columns=(
+        NAME,
+        column("Policy", _composite_policy, "How its groups are placed, or at least how many"),
+        column("Scheduled", _composite_scheduled, "Whether it was scheduled, or why not"),
+        AGE,
+    ),
+    defaults=defaults(unset={"spec.disruptionMode": {"single": {}}}),
+    admit_new=of_1_36.KINDS[0].admit_new,
+    counts_generations=True,
+    rules=rules(("spec", _composite)),
+    change=_changed_composite,
+)
+KINDS = (*(kind for version in VERSIONS for kind in _kinds(version)), _COMPOSITE_GROUP)

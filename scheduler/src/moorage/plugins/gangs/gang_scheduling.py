@@ -39,7 +39,10 @@ class GangScheduling:
         self._of_1_37 = handle.gates.version != V1_36
 
     def pre_enqueue(self, pod: Pod) -> Status:
-        """Accept a member when its group exists and has enough pods, running pods included."""
+        """Accept a member when its group exists and has enough pods, running pods included.
+
+        A member of a composite group is never accepted.
+        """
         groups = self._snapshot.groups
         key = groups.key_of(pod)
         if key is None or key.source:
@@ -54,6 +57,8 @@ class GangScheduling:
             return unresolvable(
                 f'waiting for pods\'s pod group "{key.name}" to appear in scheduling queue'
             )
+        if terms.fault:
+            return unresolvable(terms.fault)
         if terms.gang and len(groups.members(key).pods) < terms.minimum:
             return unresolvable(TOO_FEW_PODS)
         return SUCCESS
