@@ -38,7 +38,7 @@ from moorage.api.workloads import (
     StatefulSet,
 )
 from moorage.base.errors import DecodeError, UsageError
-from moorage.config.emulation import DEFAULT_VERSION
+from moorage.config.gate_table import V1_36
 
 SUFFIXES: Final = (".jsonl.gz", ".jsonl")
 
@@ -260,7 +260,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     feature_gates
         Gates that differ from their defaults.
     emulated_version
-        The version of kube-scheduler that answered.
+        The version of kube-scheduler that answered; recordings without one are of 1.36.
     compact
         Rows of the sequence carry the number of winners instead of their names.
     objects
@@ -292,7 +292,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     mode: str
     config: Json | None = None
     feature_gates: dict[str, bool] = {}
-    emulated_version: str = DEFAULT_VERSION
+    emulated_version: str = V1_36
     compact: bool = False
     objects: RecordedObjects = RecordedObjects()
     pending: list[Pod] = []

@@ -13,13 +13,15 @@ from collections.abc import Collection, Sequence
 from typing import Final, Protocol, runtime_checkable
 
 import msgspec
+import numpy as np
 
 from moorage.api.pod import Pod
 from moorage.framework.cycle_state import StateKey
 from moorage.framework.points import Plugin, ScoreArray
-from moorage.framework.status import Status
+from moorage.framework.status import SUCCESS, Status, error
 from moorage.snapshot.pod_groups import GroupKey, GroupTerms
 from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
 ON_TRIAL: Final = "on trial"
@@ -77,7 +79,8 @@ class GroupGatePlugin(Plugin, Protocol):
 class PlacementGeneratePlugin(Plugin, Protocol):
     """Generates the placements to try.
 
-    Of several such plugins the first counts that answers with anything but every node.
+    Of several such plugins the first counts that answers with anything but every node. In 1.37 the
+    group goes to nodes that a placement of each of these plugins has.
     """
 
     def generate_placements(
@@ -144,3 +147,78 @@ class GroupPostFilterPlugin(Plugin, Protocol):
     ) -> tuple[Sequence[Pod], Status]:
         """Return the pods to evict, most important first; Success, a rejection or Error."""
         ...
+
+
+# -- placements of several plugins ---------------------------------------------------------------
+
+SEPARATOR: Final = "/"
+"""Stands between the names of the placements that were intersected."""
+
+
+def merged_placements(
+    snapshot: Snapshot, by_plugin: Sequence[tuple[str, Sequence[Placement]]]
+) -> tuple[Sequence[Placement], Status]:
+    """Return the common placements of plugins, as in 1.37; none where no nodes are common.
+
+    Each plugin confines the group to one of its placements. So the group may go to the nodes that a
+    placement of each plugin has: every combination with such nodes is a placement.
+
+    Parameters
+    ----------
+    snapshot
+        The cluster.
+    by_plugin
+        The placements of each plugin that confines the group, by its name, in order.
+
+    Notes
+    -----
+    Kubernetes v1.37 ``pkg/scheduler/framework/runtime``, RunPlacementGeneratePlugins.
+    """
+    if len(by_plugin) == 1:
+        return by_plugin[0][1], SUCCESS
+    fault = _fault(by_plugin)
+    if fault:
+        return (), error(fault)
+    placements: Sequence[Placement] = by_plugin[0][1]
+    for _, others in by_plugin[1:]:
+        placements = [
+            common
+            for one in placements
+            for other in others
+            if (common := _common(snapshot, one, other)) is not None
+        ]
+    return placements, SUCCESS
+
+
+def _common(snapshot: Snapshot, one: Placement, other: Placement) -> Placement | None:
+    """Return the nodes that two placements share as a placement; None for no node."""
+    assert one.within is not None, f"placement {one.name} confines nothing"
+    assert other.within is not None, f"placement {other.name} confines nothing"
+    rows = np.intersect1d(one.within.row_numbers(), other.within.row_numbers())
+    if not len(rows):
+        return None
+    return Placement(f"{one.name}{SEPARATOR}{other.name}", snapshot.rows(rows))
+
+
+def _fault(by_plugin: Sequence[tuple[str, Sequence[Placement]]]) -> str:
+    """Return why names of placements cannot be joined; "" if they can.
+
+    The joined names have to tell the combinations apart.
+    """
+    owners: dict[str, str] = {}
+    for plugin, placements in by_plugin:
+        for each in placements:
+            if each.within is None or not each.name:
+                return f'plugin "{plugin}" returned a placement without a name or without bounds'
+            if SEPARATOR in each.name:
+                return (
+                    f'plugin "{plugin}" returned placement "{each.name}": a name with '
+                    f'"{SEPARATOR}" cannot be joined with those of other plugins'
+                )
+            if each.name in owners:
+                return (
+                    f'plugins "{owners[each.name]}" and "{plugin}" both returned placement '
+                    f'"{each.name}"'
+                )
+            owners[each.name] = plugin
+    return ""

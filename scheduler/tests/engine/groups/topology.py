@@ -16,6 +16,7 @@ from moorage.api.pod_group import PodGroup
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.config.feature_gates import feature_gates
+from moorage.config.gate_table import V1_36, gates_of_version
 from moorage.config.merge import expand_profiles
 from moorage.config.own import LoadedConfiguration
 from moorage.engine.cycle import Cycle
@@ -156,8 +157,12 @@ class Group:
             fields["annotations"] = self._annotations
         return pod(name, cpu=str(cpu), **fields)
 
-    def _cycle(self, *, reuse: bool = True, orders: int | None = None) -> Cycle:
-        gates = feature_gates(dict.fromkeys(GATES, True) if not self.key.source else {})
+    def _cycle(
+        self, *, reuse: bool = True, orders: int | None = None, version: str = V1_36
+    ) -> Cycle:
+        names = [gate.name for gate in gates_of_version(version) if gate.name in GATES]
+        on = dict.fromkeys(names, True) if not self.key.source else {}
+        gates = feature_gates(on, version)
         config = coscheduling() if self.key.source else LoadedConfiguration()
         (made,) = expand_profiles(config.scheduler, in_tree_registry(), gates=gates)
         handle = Handle(

@@ -30,6 +30,7 @@ from moorage.framework.group import (
     Placement,
     PlacementGeneratePlugin,
     PlacementScorePlugin,
+    merged_placements,
 )
 from moorage.framework.points import MAX_NODE_SCORE, MIN_NODE_SCORE
 from moorage.framework.status import SUCCESS, Status, error, unschedulable
@@ -120,18 +121,31 @@ class Placements:
         )
 
     def generated(self, key: GroupKey) -> Generated:
-        """Return the placements of a group from the first plugin that restricts the nodes."""
+        """Return the placements of a group.
+
+        They are those of the first plugin that restricts the nodes. In 1.37 they are the common
+        nodes of the placements of all plugins that do.
+        """
         if not key.source and not self._gate:
             return _ANYWHERE, SUCCESS, ""
+        several = self.as_upstream(key) and self._profile.handle.gates.version != V1_36
+        by_plugin = list[tuple[str, Sequence[Placement]]]()
         terms = self.snapshot.groups.source.terms_of(key)
         for plugin in self._generators:
             try:
-                found, status = plugin.generate_placements(key, terms)
+                placements, status = plugin.generate_placements(key, terms)
             except Exception as problem:
                 return (), contained(plugin.name, "PlacementGenerate", problem), plugin.name
-            if not status.ok or not found or any(each.within is not None for each in found):
-                return found, status, plugin.name
-        return _ANYWHERE, SUCCESS, ""
+            if not status.ok or not placements:
+                return placements, status, plugin.name
+            if any(each.within is not None for each in placements):
+                if not several:
+                    return placements, status, plugin.name
+                by_plugin.append((plugin.name, placements))
+        if not by_plugin:
+            return _ANYWHERE, SUCCESS, ""
+        common, status = merged_placements(self.snapshot, by_plugin)
+        return common, status, by_plugin[-1][0]
 
     def as_upstream(self, key: GroupKey) -> bool:
         """Whether every placement is tried and a rejection is in kube-scheduler's words."""
