@@ -9,13 +9,16 @@ deleted, as its finalizer ``kubernetes.io/pvc-protection`` keeps it, and a bound
 as its volume name is immutable. NodeVolumeLimits would count less and hear of neither, just as
 kube-scheduler.
 
-Not covered: plugins of device claims, groups, quotas and shared GPUs, whose tests are in their
-folders.
+DynamicResources has worlds of its own, with devices and claims, and as many of them.
+
+Not covered: plugins of groups, quotas and shared GPUs, whose tests are in their folders. NodeName,
+SchedulingGates and NodeDeclaredFeatures look at one field each.
 """
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +26,7 @@ import pytest
 
 from moorage.api.changes import Action, ClusterEvent, Resource, matches, node_changes, pod_changes
 from moorage.api.codec import from_dict
+from moorage.api.devices import DeviceClass, ResourceClaim, ResourceSlice
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.volume import (
@@ -42,6 +46,7 @@ from moorage.snapshot.snapshot import Snapshot
 from moorage_lab.conformance.recordings import RecordedObjects
 from moorage_lab.conformance.world import build_snapshot
 from scheduler.tests.plugins.builders import make
+from scheduler.tests.plugins.device_worlds import DeviceWorld
 from scheduler.tests.plugins.wake_up_worlds import Objects, World
 
 RUNS = int(os.environ.get("WAKE_UP_RUNS", "500"))
@@ -64,6 +69,7 @@ PLUGINS = (
     "VolumeBinding",
     "VolumeZone",
 )
+DEVICE_PLUGINS = ("DynamicResources",)
 TYPES: dict[str, tuple[str, type[Any]]] = {
     "nodes": (Resource.NODE, Node),
     "pods": (Resource.ASSIGNED_POD, Pod),
@@ -74,6 +80,9 @@ TYPES: dict[str, tuple[str, type[Any]]] = {
     "csinodes": (Resource.CSI_NODE, CSINode),
     "csidrivers": (Resource.CSI_DRIVER, CSIDriver),
     "csistoragecapacities": (Resource.CSI_STORAGE_CAPACITY, CSIStorageCapacity),
+    "deviceclasses": (Resource.DEVICE_CLASS, DeviceClass),
+    "resourceslices": (Resource.RESOURCE_SLICE, ResourceSlice),
+    "resourceclaims": (Resource.RESOURCE_CLAIM, ResourceClaim),
 }
 
 
@@ -155,19 +164,24 @@ def hears(name: str, snapshot: Snapshot, pod: Pod, world: World) -> bool:
     return False
 
 
-def missed(seed: int) -> list[str]:
-    """Return the plugins that do not hear of a change after which a node newly passes."""
-    world = World(seed)
+def missed(seed: int, *, devices: bool = False, counts: Counter[str] | None = None) -> list[str]:
+    """Return the plugins that do not hear of a change after which a node newly passes.
+
+    `counts` gets one more for each plugin that should hear of the change.
+    """
+    world = DeviceWorld(seed) if devices else World(seed)
     before, after = snapshot_of(world.before), snapshot_of(world.after)
     was, now = (from_dict(Pod, each) for each in world.waiting)
     found = []
-    for name in PLUGINS:
+    for name in DEVICE_PLUGINS if devices else PLUGINS:
         first, second = passing(name, before, was), passing(name, after, now)
         if first is None or second is None:
             continue  # an error is retried after its backoff anyway
         (passed, rejects), (passes, _) = first, second
         if not rejects or passes <= passed:
             continue
+        if counts is not None:
+            counts[name] += 1
         gone = world.kind == "nodes" and world.name not in world.after["nodes"]
         # The queue hears of a deleted node before the cache does.
         if not hears(name, before if gone else after, now, world):
@@ -182,8 +196,16 @@ def test_a_change_that_makes_a_node_fit_is_heard(part):
     assert [text for seed in seeds for text in missed(seed)] == []
 
 
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_change_that_makes_devices_fit_is_heard(part):
+    seeds, counts = range(FIRST + part, FIRST + RUNS, PARTS), Counter[str]()
+    assert [text for seed in seeds for text in missed(seed, devices=True, counts=counts)] == []
+    assert counts["DynamicResources"] >= 2, "hardly any change makes a node fit"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(SLOW_PARTS))
-def test_a_change_that_makes_a_node_fit_is_heard_in_10_000_worlds(part):
+@pytest.mark.parametrize("devices", [False, True])
+def test_a_change_that_makes_a_node_fit_is_heard_in_10_000_worlds(part, devices):
     seeds = range(SLOW_FIRST + part, SLOW_FIRST + SLOW_RUNS, SLOW_PARTS)
-    assert [text for seed in seeds for text in missed(seed)] == []
+    assert [text for seed in seeds for text in missed(seed, devices=devices)] == []

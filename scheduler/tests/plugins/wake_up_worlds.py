@@ -41,14 +41,19 @@ class World:
         The object that changed; "waiting" for the pod itself.
     """
 
+    kinds: tuple[str, ...] = KINDS
+    """The kinds of objects that are drawn."""
+    changes: tuple[str, ...] = ("nodes", "nodes", "pods", "pods", "waiting", *KINDS[2:])
+    """The kinds of which one is drawn for the change."""
+
     def __init__(self, seed: int) -> None:
         self._rng: Random = Streams(seed).stream("wake-ups")
-        self.before: Objects = {kind: {} for kind in KINDS}
-        for kind in KINDS:
+        self.before: Objects = {kind: {} for kind in self.kinds}
+        for kind in self.kinds:
             for name in self._names(kind):
                 if self._one_in(1.3):
                     self.before[kind][name] = self._draw(kind, name)
-        waiting = self._pod("waiting", "a", spread=True)
+        waiting = self._waiting()
         self.after = deepcopy(self.before)
         self.waiting = (waiting, waiting)
         self.kind, self.name = self._change(waiting)
@@ -99,6 +104,9 @@ class World:
         if self._one_in(8):
             found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         return found
+
+    def _waiting(self) -> Json:
+        return self._pod("waiting", "a", spread=True)
 
     def _pod(self, name: str, namespace: str, *, spread: bool = False) -> Json:
         container: Json = {"name": "c", "resources": {"requests": self._requests()}}
@@ -226,14 +234,10 @@ class World:
     # --- changing -------------------------------------------------------------------------------
 
     def _change(self, waiting: Json) -> tuple[str, str]:
-        kind = self._pick("nodes", "nodes", "pods", "pods", "waiting", *KINDS[2:])
+        kind = self._pick(*self.changes)
         if kind == "waiting":
             changed = deepcopy(waiting)
-            if self._one_in(2):
-                changed["metadata"]["labels"] = {"app": self._pick("u", "v", "w")}
-            else:
-                more = {"key": "k", "operator": "Exists", "effect": "NoSchedule"}
-                changed["spec"].setdefault("tolerations", []).append(more)
+            self._change_waiting(changed)
             self.waiting = (waiting, changed)
             return kind, kind
         name = self._pick(*self._names(kind))
@@ -245,6 +249,13 @@ class World:
         else:
             self.after[kind][name] = self._updated(kind, name, held)
         return kind, name
+
+    def _change_waiting(self, pod: Json) -> None:
+        if self._one_in(2):
+            pod["metadata"]["labels"] = {"app": self._pick("u", "v", "w")}
+        else:
+            more = {"key": "k", "operator": "Exists", "effect": "NoSchedule"}
+            pod["spec"].setdefault("tolerations", []).append(more)
 
     def _protected(self, kind: str, name: str) -> bool:
         """Whether a finalizer keeps the object: a claim that a pod on a node uses."""
