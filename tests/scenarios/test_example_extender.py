@@ -183,6 +183,11 @@ async def test_the_example_extender_serves_https_to_clients_that_trust_its_autho
                 assert expected in (await made.settled("p"))[1]
 
 
+def patience(fault: str) -> str:
+    """Return the time limit of a call: on a busy machine an answer may take longer than 300 ms."""
+    return "300ms" if fault == "slow" else "30s"
+
+
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
@@ -205,7 +210,7 @@ async def test_one_that_fails_holds_its_pods_and_no_other_goes_wrong(
 ) -> None:
     """Pods it is not asked about are placed; those it is asked about are told why they wait."""
     with extender("--fault", fault, "--delay", "60") as process:
-        managed = "httpTimeout: 300ms, managedResources: [{name: example.com/gpu}]"
+        managed = f"httpTimeout: {patience(fault)}, managedResources: [{{name: example.com/gpu}}]"
         settings = f"{{urlPrefix: '{process.url}', {VERBS}, {managed}}}"
         gpus = {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}
         container = {"name": "main", "image": "registry.example/app:1", "resources": gpus}
@@ -225,8 +230,8 @@ async def test_one_that_fails_holds_its_pods_and_no_other_goes_wrong(
 @pytest.mark.parametrize("fault", ["slow", "broken", "garbage", "silent", "lying"])
 async def test_one_that_may_be_ignored_is_gone_without(fault: str) -> None:
     with extender("--fault", fault, "--delay", "60") as process:
-        patience = "httpTimeout: 300ms, ignorable: true"
-        settings = f"{{urlPrefix: '{process.url}', {VERBS}, {patience}}}"
+        ignored = f"httpTimeout: {patience(fault)}, ignorable: true"
+        settings = f"{{urlPrefix: '{process.url}', {VERBS}, {ignored}}}"
         async with cluster(settings, PLANNED, GREEN) as made:
             await made.create("p")
             assert (await made.settled("p"))[0] == ""
