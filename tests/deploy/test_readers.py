@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.deploy.chart import objects, rendered
+from tests.deploy.chart import CHART, helm, objects, rendered
 
 pytestmark = [pytest.mark.slow, pytest.mark.kubectl]
 
@@ -55,3 +55,25 @@ def test_the_role_of_questions_is_offered_without_readers() -> None:
         if "questions" in each["metadata"]["name"]
     }
     assert names == {"moorage-questions": "ClusterRole"}
+
+
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [
+        pytest.param((), "Only administrators may ask it why a pod waits", id="nobody"),
+        pytest.param(
+            ("--set", "questions.clusterRole=true"),
+            "once they are bound to the ClusterRole moorage-questions.",
+            id="a role without readers",
+        ),
+        pytest.param(
+            ("--set", "questions.readers[0].kind=Group,questions.readers[0].name=g"),
+            "Ask it why a pod waits, as one of questions.readers",
+            id="readers",
+        ),
+    ],
+)
+def test_the_notes_say_who_may_ask(values: tuple[str, ...], line: str) -> None:
+    done = helm("install", "moorage", str(CHART), "--dry-run=client", *values)
+    assert done.returncode == 0, done.stderr
+    assert line in done.stdout.partition("\nNOTES:\n")[2]

@@ -343,7 +343,8 @@ def test_a_release_places_decides_and_answers(
             explaining = ("explain", "pod", "small", "-n", "acme")
             attempting = (*explaining, "--attempt", "1")
             trying = ("what-if", "--delete", "pod/small", "-n", "acme")
-            for words in (waiting, explaining, attempting, trying):
+            counting = ("capacity", "--like", "pod/small", "-n", "acme")
+            for words in (waiting, explaining, attempting, trying, counting):
                 answered = asked_by_lease(server, reader, tmp_path, *words)
                 assert answered.returncode == 0, answered.stderr
                 assert "small" in answered.stdout, words

@@ -22,7 +22,7 @@ Examples:
   moorage config check scheduler.yaml           every fault at once
   moorage config check scheduler.yaml -o json   for programs
   moorage config defaults > scheduler.yaml      a file to begin with
-  moorage config convert old.yaml > new.yaml    a file of an earlier Kubernetes, written anew
+  moorage config convert old.yaml > new.yaml    a file of an earlier Kubernetes, rewritten
 
 \b
 A file holds one or two documents: Kubernetes' KubeSchedulerConfiguration, as kube-scheduler reads

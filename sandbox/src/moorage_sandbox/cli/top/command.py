@@ -43,7 +43,7 @@ cores and memory in bytes.
     metavar="NAME",
     help="What to count; may be repeated. Default: cpu, memory and the nodes' extended resources.",
 )
-@click.option("-w", "--watch", is_flag=True, help="Show it anew every two seconds, until Ctrl-C.")
+@click.option("-w", "--watch", is_flag=True, help="Show it again every two seconds, until Ctrl-C.")
 @by_option("group", "reason")
 @rows_option(50)
 @output_option("wide", "name")

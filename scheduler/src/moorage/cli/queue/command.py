@@ -22,7 +22,7 @@ _EPILOG = """
 \b
 Examples:
   moorage queue                          of the sandbox of this directory
-  moorage queue --watch                  shown anew every second
+  moorage queue --watch                  shown again every second
   moorage queue --by reason              how many pods wait for each reason
   moorage queue --by none --sort age     pod by pod, the longest wait first
   moorage queue -n team-a -o wide        one namespace, every pod with all columns
@@ -45,7 +45,7 @@ of a row are, with … where some are elsewhere:
 
 @click.command(epilog=_EPILOG)
 @click.option("-n", "--namespace", default="", metavar="NAME", help="Only pods of this namespace.")
-@click.option("-w", "--watch", is_flag=True, help="Show it anew every second, until Ctrl-C.")
+@click.option("-w", "--watch", is_flag=True, help="Show it again every second, until Ctrl-C.")
 @by_option()
 @click.option(
     "--sort",
