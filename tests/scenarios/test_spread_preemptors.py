@@ -45,3 +45,22 @@ def test_each_preemptor_evicts_one_pod_and_none_waits_for_a_flush(seed: int) -> 
         for index in range(of_zone)
     ]
     play(scenario, nodes=nodes)
+
+
+@pytest.mark.parametrize("stops", [0.5, 5])
+def test_a_pod_that_waits_for_nominated_pods_holds_the_room_that_it_waits_for(stops: float) -> None:
+    """The fifth pod may go to the node with room only once the others are placed."""
+
+    async def scenario(company: Company) -> None:
+        await company.create(replicas(12, made("t", stops=stops, cpu="1")))
+        await company.run("t-", 12)
+        await company.cluster.join(node_manifest("n4", cpu="4"))
+        for index in range(5):
+            high = made(f"h{index}", cpu="1", high=True, labels=T)
+            high["spec"]["topologySpreadConstraints"] = spread(T)
+            await company.create(high)
+        await company.run("h", 5, seconds=stops + 5)
+        await company.sleep(10)
+        assert len(company.evicted) == 3
+
+    play(scenario, nodes=[node_manifest(f"n{index}", cpu="4") for index in range(1, 4)])

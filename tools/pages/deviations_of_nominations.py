@@ -29,7 +29,10 @@ NOMINATIONS: Final[tuple[Deviation, ...]] = (
     Deviation(
         subject="A pod that a node takes once nominated pods are placed elsewhere (hard spread)",
         upstream="evicts pods on another node, or on the same",
-        here="evicts nobody and waits for these pods; its nomination to such a node stays",
+        here=(
+            "evicts nobody and waits for these pods; it is nominated to such a node, unless it is "
+            "a member of a group"
+        ),
         why="nobody is evicted for nothing",
     ),
     Deviation(

@@ -258,12 +258,19 @@ class Evaluator:
     def _waits(self, what_if: WhatIf, pod: PodInfo) -> Answer:
         """Return the answer for a pod that a node takes once nominated pods are placed.
 
-        The pod evicts nobody meanwhile. It keeps its nomination to such a node; a nomination to
-        another node is cleared, because these pods could wait for this pod there.
+        The pod evicts nobody meanwhile, and is nominated to such a node: other pods would take the
+        room there, and be evicted for it. It keeps its nomination to such a node; a nomination to
+        another node is cleared, because these pods could wait for this pod there. The nominations
+        of members are those of their group.
         """
         row = self.nominated_row(what_if, pod)
-        keeps = row is None or what_if.status_of(row).code is Code.PENDING
-        result = None if keeps else PostFilterResult(nominated_node="")
+        result = None
+        if row is None or what_if.status_of(row).code is not Code.PENDING:
+            if self._snapshot.groups.key_of(pod.pod) is None:
+                first = what_if.rows_with(Code.PENDING).item(0)
+                result = PostFilterResult(nominated_node=self._snapshot.names[first])
+            elif row is not None:
+                result = PostFilterResult(nominated_node="")
         return result, unschedulable(self._prefix + NOMINATED_FIRST)
 
     def _report(self, rows: Rows, search: Search, ties: Rows) -> PreemptionReport:
