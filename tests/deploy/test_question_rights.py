@@ -124,7 +124,6 @@ def test_asking_needs_exactly_the_rights_of_the_role(tmp_path: Path) -> None:
         folder = tmp_path / "scheduler"
         folder.mkdir()
         with running(command_of(sandbox, folder), folder) as address:
-            sandbox.wait_settled()
             port = urlsplit(address).port
             assert port is not None
             with tunnelling(sandbox, port) as server:
