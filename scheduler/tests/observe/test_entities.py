@@ -20,6 +20,7 @@ from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from moorage_sandbox.testing.virtual_loop import run_virtual
 
+BUILD = "kubernetes_build_info"
 QUEUED, INCOMING = "scheduler_queued_entities", "scheduler_queue_incoming_entities_total"
 PENDING = "scheduler_pending_pods"
 
@@ -37,7 +38,7 @@ def shown(live: VirtualCluster, gates: FeatureGates) -> dict[tuple[str, ...], fl
         (sample.name, *sample.labels.values()): sample.value
         for family in text_string_to_metric_families(page.decode())
         for sample in family.samples
-        if sample.name in (QUEUED, INCOMING, PENDING) and sample.value
+        if sample.name in (QUEUED, INCOMING, PENDING, BUILD) and sample.value
     }
 
 
@@ -97,13 +98,17 @@ def test_a_group_is_one_entity_and_its_members_are_pods() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "entities"),
+    ("version", "entities", "built_as"),
     [
-        pytest.param("1.37", True, id="1.37 counts pods as entities without groups"),
-        pytest.param("1.36", False, id="1.36 has no metrics of entities"),
+        pytest.param(
+            "1.37", True, ("1", "37", "v1.37.0"), id="1.37 counts pods as entities without groups"
+        ),
+        pytest.param("1.36", False, ("1", "36", "v1.36.2"), id="1.36 has no metrics of entities"),
     ],
 )
-def test_the_metrics_of_entities_without_groups(version: str, entities: bool) -> None:
+def test_the_metrics_of_entities_without_groups(
+    version: str, entities: bool, built_as: tuple[str, ...]
+) -> None:
     async def scenario(live: VirtualCluster, gates: FeatureGates) -> None:
         await live.create_objects(pod_manifest("single", cpu="9"))
         await live.until(lambda: live.scheduler.core.queue.counts().unschedulable == 1)
@@ -112,5 +117,7 @@ def test_the_metrics_of_entities_without_groups(version: str, entities: bool) ->
         assert {key: value for key, value in found.items() if key[0] == QUEUED} == expected
         assert any(key[0] == INCOMING for key in found) is entities
         assert found[PENDING, "unschedulable"] == 1
+        built = [key for key in found if key[0] == BUILD]
+        assert [sorted(labels) for _, *labels in built] == [sorted(built_as)]
 
     play(version, scenario)

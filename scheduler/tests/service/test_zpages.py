@@ -71,7 +71,7 @@ def test_the_accept_header_chooses_the_form_of_a_page(accept, expected) -> None:
 
 async def test_statusz_is_served_in_plain_text() -> None:
     clock = ManualClock(1_729_112_623 * NS_PER_SECOND)
-    page = statusz(clock, ["/readyz", "/metrics", "/metrics/slis", "/configz"])
+    page = statusz(clock, ["/readyz", "/metrics", "/metrics/slis", "/configz"], emulated="1.36")
     clock.advance(3_976)
     assert await page("") == Page(
         (
@@ -87,10 +87,15 @@ async def test_statusz_is_served_in_plain_text() -> None:
     )
 
 
+async def test_statusz_names_the_emulated_version() -> None:
+    page = statusz(ManualClock(), ["/readyz"], emulated="1.37")
+    assert b"Binary version: 1.37.0\nEmulation version: 1.37\n" in (await page("")).body
+
+
 @pytest.mark.parametrize("media_type", ["application/json", "application/yaml"])
 async def test_statusz_is_served_as_an_object(media_type: str) -> None:
     clock = ManualClock(1_729_112_623 * NS_PER_SECOND)
-    page = statusz(clock, ["/readyz"])
+    page = statusz(clock, ["/readyz"], emulated="1.36")
     clock.advance(16)
     told = await page(BETA.replace("application/json", media_type))
     read = json.loads if media_type == "application/json" else yaml.safe_load

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from moorage.base.version import __version__
 from moorage.config.emulation import minor_of
 from moorage.config.feature_gates import FeatureGates
-from moorage.config.gate_table import Gate, gates_of_version
+from moorage.config.gate_table import V1_36, V1_37, Gate, gates_of_version
 from moorage.framework.containment import Containment
 from moorage.framework.plugin_metrics import Labels, PluginMetrics
 from moorage.framework.profile import Profile
@@ -29,8 +29,8 @@ from moorage.service.scheduler import Scheduler
 from moorage.state.lifecycle import PodState
 
 _S = "scheduler_"
-PLAYED: Final = "v1.36.2"
-"""The kube-scheduler version that moorage mirrors, as ``kubernetes_build_info`` reports it."""
+PLAYED: Final = {V1_36: "v1.36.2", V1_37: "v1.37.0"}
+"""The kube-scheduler release that moorage plays, by emulated version, as metrics report it."""
 
 
 def exposition_of(
@@ -85,7 +85,7 @@ def exposition_of(
         **_group_sources(scheduler.facts.group_attempts),
         "moorage_event_loop_stall_seconds": lambda: [((), scheduler.facts.loop_stalls)],
         **sources_of_plugins(core.profiles.values()),
-        "kubernetes_build_info": lambda: [(("1", "36", PLAYED), 1.0)],
+        "kubernetes_build_info": lambda: [(_build_of(gates.version), 1.0)],
         "kubernetes_feature_enabled": lambda: [
             ((gate.name, _stage(gate, gates.version)), float(gates(gate.name)))
             for gate in gates_of_version(gates.version)
@@ -107,6 +107,10 @@ def exposition_of(
         "moorage_build_info": lambda: [((__version__,), 1.0)],
     }
     return Exposition(sources, disabled=[*disabled, *_absent(gates)])
+
+
+def _build_of(version: str) -> tuple[str, ...]:
+    return (*version.split("."), PLAYED[version])
 
 
 def _absent(gates: FeatureGates) -> list[str]:

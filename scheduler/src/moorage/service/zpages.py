@@ -52,7 +52,7 @@ class PageForm(msgspec.Struct, frozen=True):
     version: str = ""
 
 
-def statusz(clock: Clock, paths: Sequence[str]) -> PageMaker:
+def statusz(clock: Clock, paths: Sequence[str], *, emulated: str) -> PageMaker:
     """Return the page about the running program.
 
     Parameters
@@ -61,10 +61,11 @@ def statusz(clock: Clock, paths: Sequence[str]) -> PageMaker:
         Its present time counts as the start of the process.
     paths
         Other paths that can be read.
+    emulated
+        The emulated version of Kubernetes.
     """
     started_ns, begun_ns = clock.now_ns(), clock.monotonic_ns()
-    played = PLAYED.removeprefix("v")
-    emulated = played.rpartition(".")[0]
+    played = PLAYED[emulated].removeprefix("v")
     folders = sorted({f"/{path.split('/')[1]}" for path in paths})
 
     def up_seconds() -> int:

@@ -47,13 +47,17 @@ from moorage.what_if.mirrored_state import MirroredState
 from moorage.what_if.question import tried_questions
 
 _PORT_MAX = 65535
-_VERSION = {
-    "major": PLAYED.removeprefix("v").split(".")[0],
-    "minor": PLAYED.split(".")[1],
-    "gitVersion": PLAYED,
-    "platform": f"{sys.platform}/{platform.machine()}",
-}
-"""As far as a program of Python can say it; the rest of Go's version is left out."""
+
+
+def _version_of(emulated: str) -> dict[str, str]:
+    """Return Go's version as far as a program of Python can say it."""
+    major, minor = emulated.split(".")
+    return {
+        "major": major,
+        "minor": minor,
+        "gitVersion": PLAYED[emulated],
+        "platform": f"{sys.platform}/{platform.machine()}",
+    }
 
 
 def listening_of(flags: Mapping[str, Any], *, free_port: bool = False) -> Listening:
@@ -171,11 +175,11 @@ def health_server(
     # The leaderElection check always passes, as in kube-scheduler: losing the lease ends a process.
     first = "ping" if scheduler.elector is None else "leaderElection"
     elected = [] if scheduler.elector is None else [("leaderElection", _passes)]
-    facts = HealthFacts()
+    facts, emulated = HealthFacts(), begun.file_config.gates.version
 
     async def version(accept: str) -> Page:
         del accept
-        return Page(encode(_VERSION), "application/json")
+        return Page(encode(_version_of(emulated)), "application/json")
 
     async def slis(accept: str) -> Page:
         return Page(*facts.page_text(accept))
@@ -195,7 +199,8 @@ def health_server(
     if begun.file_config.gates(COMPONENT_FLAGZ):
         pages["/flagz"] = flagz(flags)
     if begun.file_config.gates(COMPONENT_STATUSZ):
-        pages["/statusz"] = statusz(clock, [*(f"/{path}" for path in checks), *pages, *queries])
+        paths = [*(f"/{path}" for path in checks), *pages, *queries]
+        pages["/statusz"] = statusz(clock, paths, emulated=emulated)
     return HealthServer(
         port.listening,
         port.access,
