@@ -71,6 +71,12 @@ FORGOTTEN_WAKE_UPS: Final[tuple[Deviation, ...]] = (
         why=_HEARD,
     ),
     Deviation(
+        subject="A claim that holds other devices than before, as a new list shows it",
+        upstream="queues no pod: only a claim without devices gave some back",
+        here="queues the pods that need devices",
+        why=_HEARD,
+    ),
+    Deviation(
         subject="Topology spread: a node leaves the pod's node selector, or a counted pod ends",
         upstream=(
             "a node's new labels queue the pod only if they are topology keys; a counted pod only "

@@ -422,6 +422,18 @@ def test_members_of_a_group_share_a_pending_allocation():
             True,
             id="devices of another claim are deallocated",
         ),
+        pytest.param(
+            claim("x", allocation=allocated("a", result("a", "a0"))),
+            claim("x", allocation=allocated("b", result("b", "b0"))),
+            True,
+            id="another claim holds another device, as a new list shows it",
+        ),
+        pytest.param(
+            claim("x", allocation=allocated("a", result("a", "a0"))),
+            claim("x", allocation=allocated("a", result("a", "a0")), reserved=("u",)),
+            False,
+            id="another claim keeps its device",
+        ),
     ],
 )
 def test_claim_hint(old, new, expected):

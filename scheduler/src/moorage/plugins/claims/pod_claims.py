@@ -168,13 +168,13 @@ class ClaimHints:
         self._table = table
 
     def claim_changed(self, waiting: Pod, old: object | None, new: object | None) -> bool:
-        """Queue when devices were deallocated, or when a claim of the pod has a new status."""
+        """Queue when devices were given back, or when a claim of the pod has a new status."""
         assert isinstance(new, ResourceClaim)
         try:
             claims = claims_of(waiting, self._table)
         except ClaimError:
             return False
-        if _is_deallocated(old, new):
+        if _gives_back(old, new):
             return True
         changed = not isinstance(old, ResourceClaim) or old.status != new.status
         return changed and _is_among(new, claims)
@@ -205,7 +205,7 @@ class ClaimHints:
     def claim_concerns(self, old: object | None, new: object | None) -> ClaimUsers | None:
         """Return the pods for which `claim_changed` may queue: all of them after a deallocation."""
         assert isinstance(new, ResourceClaim)
-        if _is_deallocated(old, new):
+        if _gives_back(old, new):
             return None
         return ClaimUsers(new.namespace, new.name)
 
@@ -225,10 +225,12 @@ def devices_given_back(waiting: Pod, old: object | None, new: object | None) -> 
     return bool(old.spec.resource_claims) or any(map(is_extended_resource, asked))
 
 
-def _is_deallocated(old: object | None, new: ResourceClaim) -> bool:
-    if not isinstance(old, ResourceClaim):
+def _gives_back(old: object | None, new: ResourceClaim) -> bool:
+    """Whether the devices of a claim are free; after a new list it may hold others at once."""
+    if not isinstance(old, ResourceClaim) or old.status.allocation is None:
         return False
-    return old.status.allocation is not None and new.status.allocation is None
+    allocation = new.status.allocation
+    return allocation is None or allocation.devices != old.status.allocation.devices
 
 
 def _is_among(claim: ResourceClaim, claims: list[ResourceClaim]) -> bool:
