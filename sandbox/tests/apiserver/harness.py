@@ -109,6 +109,22 @@ class Cluster:
         return Watch(reply.body)
 
 
+def unowned(obj: dict[str, Any]) -> dict[str, Any]:
+    """Return an object without ``managedFields``.
+
+    Answers to writes, lists and watches have notes there in place of the entries of a GET.
+    """
+    meta = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+    return obj | {"metadata": meta}
+
+
+async def clear_managers(cluster: Cluster, path: str) -> None:
+    """Clear the managers of an object, which then has none until its first apply."""
+    cleared: Any = {"metadata": {"managedFields": [{}]}}
+    found = await cluster.ok("PATCH", path, cleared, content_type=MERGE)
+    assert "managedFields" not in found["metadata"]
+
+
 class Watch:
     """Reads a watch stream event by event."""
 

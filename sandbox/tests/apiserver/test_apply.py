@@ -17,7 +17,8 @@ from moorage.kinds.schema.field_sets import from_fields_v1, shown, to_fields_v1
 from moorage.kinds.schema.layout import DEDUCED
 from moorage.kinds.schema.merging import compare, fields_of
 from moorage_sandbox.apiserver.served_kinds import served_kinds
-from moorage_sandbox.apiserver.verbs.applying.managers import Writing, applied, track
+from moorage_sandbox.apiserver.verbs.applying.managers import Writing, applied
+from moorage_sandbox.apiserver.verbs.applying.updates import updated
 from moorage_sandbox.apiserver.verbs.applying.versions import Version
 from sandbox.tests.apiserver.crd import CARS, DEFINITIONS, car, definition
 from sandbox.tests.apiserver.harness import (
@@ -26,6 +27,7 @@ from sandbox.tests.apiserver.harness import (
     PODS,
     STRATEGIC,
     Cluster,
+    clear_managers,
     config_map,
     pod,
 )
@@ -198,11 +200,11 @@ async def test_an_update_takes_changed_fields_from_their_managers():
     assert managers(found) == {("kubectl", "Update"): {"f:data": {"f:x": {}}}}
 
 
-async def test_the_first_apply_conflicts_with_fields_written_before_any_apply():
+async def test_an_apply_to_an_object_without_managers_conflicts_with_its_first_fields():
     cluster = Cluster()
     path = f"{CONFIG_MAPS}/a"
-    made = await cluster.ok("POST", CONFIG_MAPS, config_map(x="1", y="1"))
-    assert "managedFields" not in made["metadata"]
+    await cluster.ok("POST", CONFIG_MAPS, config_map(x="1", y="1"))
+    await clear_managers(cluster, path)
     status, found = await apply(cluster, path, config_map(x="2"), "me")
     text = 'conflict with "before-first-apply" using v1 at 2026-01-01T00:00:00Z: .data.x'
     assert (status, found["message"]) == (409, f"Apply failed with 1 conflict: {text}")
@@ -219,6 +221,7 @@ async def test_a_server_side_apply_of_kubectl_continues_its_client_side_apply():
     made = config_map(x="1")
     made["metadata"]["annotations"] = {last: json.dumps(config_map(x="1"))}
     await cluster.ok("POST", CONFIG_MAPS, made)
+    await clear_managers(cluster, f"{CONFIG_MAPS}/a")
     other = await apply(cluster, f"{CONFIG_MAPS}/a", config_map(x="2"), "other")
     assert other[0] == 409
     found = await applied_ok(cluster, f"{CONFIG_MAPS}/a", config_map(x="2"), "kubectl")
@@ -232,6 +235,7 @@ async def test_fields_of_a_client_side_apply_are_distinguished_from_other_writes
     made = config_map(x="1", y="1")
     made["metadata"]["annotations"] = {last: json.dumps(config_map(x="1")), "other": "1"}
     await cluster.ok("POST", CONFIG_MAPS, made)
+    await clear_managers(cluster, f"{CONFIG_MAPS}/a")
     found = await applied_ok(cluster, f"{CONFIG_MAPS}/a", config_map(z="1"), "me")
     assert managers(found) == {
         ("me", "Apply"): {"f:data": {"f:z": {}}},
@@ -538,7 +542,7 @@ def _value(obj: Any, path: tuple[str, ...]) -> Any:
 @given(OBJECTS, OBJECTS)
 def test_an_update_makes_the_writer_manager_of_every_changed_field(first, second):
     live = put(None, first, "one")
-    entries = track(live, second | {"metadata": {}}, None, writing("hand"))
+    entries = updated(live, second | {"metadata": {}}, None, writing("hand"))
     changed, gone = compare(plain(live), second, DEDUCED)
     found = {e["manager"]: from_fields_v1(e["fieldsV1"]) for e in entries or ()}
     if live["metadata"]["managedFields"]:

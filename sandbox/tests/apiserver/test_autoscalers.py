@@ -375,7 +375,7 @@ class TestApply:
             if each["manager"] == "hand"
         ] == [
             ("hand", "autoscaling/v1", {"f:spec": {"f:targetCPUUtilizationPercentage": {}}}),
-            ("hand", "autoscaling/v2", {"f:metadata": {"f:labels": {"f:a": {}}}}),
+            ("hand", "autoscaling/v2", {"f:metadata": {"f:labels": {".": {}, "f:a": {}}}}),
         ]
         fields = {each["manager"]: each["fieldsV1"]["f:spec"] for each in entries[:2]}
         assert {name: set(found) for name, found in fields.items()} == {

@@ -15,6 +15,7 @@ from sandbox.tests.apiserver.harness import (
     binding,
     failure,
     pod,
+    unowned,
 )
 
 PATH = f"{PODS}/a/binding"
@@ -109,7 +110,7 @@ async def test_a_binding_writes_node_and_condition_and_keeps_the_rest():
     meta: dict[str, Any] = {"annotations": {"by": "me"}, "labels": {"zone": "a"}}
     await cluster.ok("POST", PATH, binding(**meta))
     after = await cluster.ok("GET", f"{PODS}/a")
-    assert after["metadata"] == before["metadata"] | meta | {
+    assert unowned(after)["metadata"] == unowned(before)["metadata"] | meta | {
         "resourceVersion": str(cluster.server.store.version)
     }
     assert after["spec"] == before["spec"] | {"nodeName": "n1"}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.tests.apiserver.harness import MERGE, PODS, Cluster, pod
+from sandbox.tests.apiserver.harness import MERGE, PODS, Cluster, clear_managers, pod
 from sandbox.tests.apiserver.test_apply import applied_ok, managers
 
 
@@ -20,6 +20,7 @@ async def test_an_update_that_leaves_the_status_out_takes_it_from_nobody():
     await cluster.ok(
         "PATCH", f"{PODS}/a/status", {"status": {"phase": "Running"}}, content_type=MERGE
     )
+    await clear_managers(cluster, f"{PODS}/a")
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "labels": {"x": "1"}}}
     made = await applied_ok(cluster, f"{PODS}/a", body, "me")
     owned = managers(made)["before-first-apply", "Update"]["f:status"]

@@ -42,7 +42,7 @@ async def _answers(*calls: bytes, counted: int | None = None) -> bytes:
         await server.stop()
     assert sent.count(b"HTTP/1.") == (len(calls) if counted is None else counted) + 1
     sent = re.sub(rb"Date: [^\r]{29}\r", b"Date:\r", sent)
-    return re.sub(rb'"(creationTimestamp|lastTransitionTime|uid)":"[^"]*"', b"", sent)
+    return re.sub(rb'"(creationTimestamp|lastTransitionTime|time|uid)":"[^"]*"', b"", sent)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from moorage.kinds.metadata import check_metadata
 from moorage.kinds.pod.warnings import of_pod
 from moorage.kinds.schema.shape import builtin_shape
 from moorage_sandbox.apiserver.served_kinds import served_kinds
-from moorage_sandbox.apiserver.verbs.applying.managers import Writing, applied, track
+from moorage_sandbox.apiserver.verbs.applying.managers import Writing, applied
+from moorage_sandbox.apiserver.verbs.applying.updates import updated
 from moorage_sandbox.apiserver.verbs.applying.versions import Version
 from moorage_sandbox.apiserver.verbs.patch_strategic import PatchError, strategic_merge
 
@@ -173,7 +174,7 @@ def _tracked(operation: str) -> Callable[[int], Work]:
     def made(count: int) -> Work:
         managed = _managers(count, operation)
         old, new = _labelled(count, "a", managed), _labelled(count, "b", managed)
-        return lambda: track(old, new, None, _writing())
+        return lambda: updated(old, new, None, _writing())
 
     return made
 

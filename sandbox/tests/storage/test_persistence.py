@@ -28,7 +28,15 @@ from moorage_sandbox.storage.journal.journal import Journal
 from moorage_sandbox.storage.journal.reading import load, newest_moment
 from moorage_sandbox.storage.store import Store, Write
 from sandbox.tests.apiserver.crd import definition
-from sandbox.tests.apiserver.harness import CONFIG_MAPS, PODS, Cluster, config_map, failure, pod
+from sandbox.tests.apiserver.harness import (
+    CONFIG_MAPS,
+    PODS,
+    Cluster,
+    config_map,
+    failure,
+    pod,
+    unowned,
+)
 from sandbox.tests.apiserver.test_events import NEW as EVENTS
 from sandbox.tests.apiserver.test_events import new_event
 
@@ -148,7 +156,7 @@ async def test_a_restarted_server_has_every_object_as_it_was_and_goes_on_countin
     assert _everything(second) == before
     (event,) = [record for resource, record in _everything(second) if resource == "events"]
     assert isinstance(event.fields, PackedFields)
-    assert await second.cluster.ok("GET", f"{PODS}/a") == made
+    assert unowned(await second.cluster.ok("GET", f"{PODS}/a")) == unowned(made)
     new = await second.cluster.ok("POST", PODS, pod("b"))
     assert int(new["metadata"]["resourceVersion"]) == version + 1
     uids = [record.uid for _, record in _everything(second)]
@@ -216,7 +224,8 @@ async def test_answers_and_watches_show_a_write_only_once_it_is_on_disk(tmp_path
     assert not done
     gated.gate.release(2)
     event, made, read, again = await asyncio.gather(*calls)
-    assert event["object"] == made == read
+    assert event["object"] == made
+    assert unowned(made) == unowned(read)
     assert again[0] == 409
     await watch.close()
     await kept.close()

@@ -19,6 +19,7 @@ from moorage.kinds.kind import Obj, invalid
 from moorage.kinds.status import StatusError, bad_request, method_not_allowed
 from moorage.kinds.status import invalid as invalid_object
 from moorage_sandbox.apiserver.catalog import EVENTS, Served
+from moorage_sandbox.apiserver.verbs.applying.managers import read_managers, write_managers
 from moorage_sandbox.apiserver.verbs.metadata import drop_system_fields, stamp_new
 from moorage_sandbox.apiserver.wire.bodies import Sent, check_fields, check_kind
 from moorage_sandbox.apiserver.wire.render import encode
@@ -159,9 +160,17 @@ class Loader:
         errors = served.rules.validate(ruled, None, subresource=None)
         if errors:
             raise invalid_object(kind.resource, name, errors)
-        if managed:
+        if managed := _readable(managed):
             meta["managedFields"] = managed
         self._staged[key] = (served, served.stored_from_ruled(ruled))
+
+
+def _readable(managed: Any) -> list[Obj]:
+    """Return ``managedFields`` of another cluster as this server writes them; none if malformed."""
+    try:
+        return write_managers(read_managers(managed))
+    except (ValueError, AttributeError, TypeError):
+        return []
 
 
 def _fault(obj: Obj, error: StatusError) -> Fault:

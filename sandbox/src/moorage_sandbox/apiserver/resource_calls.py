@@ -24,6 +24,7 @@ from moorage_sandbox.apiserver.protobuf.calls import has_message
 from moorage_sandbox.apiserver.subresources.binding import admit_binding, bind
 from moorage_sandbox.apiserver.subresources.eviction import evict
 from moorage_sandbox.apiserver.subresources.scale import Scaler
+from moorage_sandbox.apiserver.verbs.applying.notes import NOTED, whole_record
 from moorage_sandbox.apiserver.verbs.deleting import DeleteOptions, Deleter, read_options
 from moorage_sandbox.apiserver.verbs.reading import Lister, get_record
 from moorage_sandbox.apiserver.verbs.selection import read_selection
@@ -31,7 +32,7 @@ from moorage_sandbox.apiserver.verbs.watching import Watcher
 from moorage_sandbox.apiserver.verbs.write_options import check_options
 from moorage_sandbox.apiserver.verbs.writing import Writer
 from moorage_sandbox.apiserver.webhooks.bodies import BodyReviews
-from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF, negotiate
+from moorage_sandbox.apiserver.wire.negotiate import PROTOBUF, Form, negotiate
 from moorage_sandbox.apiserver.wire.render import (
     Renderer,
     deleted_reply,
@@ -156,9 +157,10 @@ class ResourceCalls:
             stream: AsyncIterator[bytes] = self._watcher.open_stream(target, query, renderer)
             return Reply(status=200, body=stream, content_type=renderer.stream_type)
         if target.name:
-            return Reply(
-                status=200, body=renderer.one(get_record(self._world.store, target, query)) + b"\n"
-            )
+            record = get_record(self._world.store, target, query)
+            if target.served.shelf in NOTED and renderer.form is not Form.TABLE:
+                record = whole_record(record, target.served.stored_kind.shape.layout())
+            return Reply(status=200, body=renderer.one(record) + b"\n")
         found = self._lister.list(target, query, renderer)
         return Reply(status=200, body=found, content_type=renderer.media_type)
 

@@ -26,7 +26,7 @@ RECORDED: Final = msgspec.json.decode(
 )
 
 # Drawn by each server.
-_BY_CHANCE: Final = ("uid", "token", "controller-uid")
+_BY_CHANCE: Final = ("uid", "token", "controller-uid", "managedFields")
 
 
 def body_of(recorded: Recorded) -> bytes:

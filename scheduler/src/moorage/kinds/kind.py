@@ -201,12 +201,15 @@ class Layout:
         Returns the layout of a field of an object, or of a value of a map.
     item
         Returns the layout of the items of a list.
+    implied
+        Members that are never absent: upstream they are structs, or lists that are always written.
     """
 
     form: LayoutForm
     keys: tuple[tuple[str, Any], ...] = ()
     member: Callable[[str], Layout] = lambda name: ATOMIC
     item: Callable[[], Layout] = lambda: ATOMIC
+    implied: frozenset[str] = frozenset()
 
 
 ATOMIC: Layout = Layout("atomic")

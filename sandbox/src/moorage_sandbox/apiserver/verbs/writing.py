@@ -24,7 +24,13 @@ from moorage_sandbox.apiserver.verbs.applying.calls import (
     read_configuration,
     refresh_last_applied,
 )
-from moorage_sandbox.apiserver.verbs.applying.managers import Writing, applied, track
+from moorage_sandbox.apiserver.verbs.applying.managers import (
+    Writing,
+    applied,
+    without_new_times,
+)
+from moorage_sandbox.apiserver.verbs.applying.notes import NOTED, note
+from moorage_sandbox.apiserver.verbs.applying.updates import created, updated
 from moorage_sandbox.apiserver.verbs.applying.versions import Version
 from moorage_sandbox.apiserver.verbs.deleting import NAMESPACES, Deleter
 from moorage_sandbox.apiserver.verbs.metadata import (
@@ -50,6 +56,9 @@ from moorage_sandbox.apiserver.wire.bodies import (
 from moorage_sandbox.apiserver.wire.requests import Query, Request
 from moorage_sandbox.apiserver.world import World
 from moorage_sandbox.storage.record import Record, unsaved_record
+
+# Objects that make admission change pods, of all namespaces.
+_CHANGING = (("mutatingadmissionpolicies", ""), ("mutatingwebhookconfigurations", ""))
 
 # Attempts to find a free generated name, as upstream (apiserver v1.36 registry/generic).
 _NAME_TRIES = 8
@@ -108,7 +117,9 @@ class Writer:
         warnings = check_fields(obj, target.served.kind, query, sent)
         check_never_stored(obj)
         warnings += target.served.kind.warnings(obj, new=True)
-        return Written(self.create_object(target, obj, dry_run=query.dry_run), warnings)
+        managed = partial(self._first_managers, target, request, query)
+        made = self.create_object(target, obj, dry_run=query.dry_run, managed=managed)
+        return Written(made, warnings)
 
     def create_object(
         self,
@@ -116,7 +127,7 @@ class Writer:
         obj: Obj,
         *,
         dry_run: bool = False,
-        managed: list[Obj] | None = None,
+        managed: list[Obj] | Callable[[Obj], list[Obj]] | None = None,
     ) -> Record:
         """Store a new object whose fields have been checked; ``obj`` is changed.
 
@@ -129,7 +140,8 @@ class Writer:
         dry_run
             Check everything, but store nothing.
         managed
-            Its ``managedFields``, where managers are recorded.
+            Its ``managedFields``, or a function of the object that returns them; None for an object
+            that the server makes.
 
         Raises
         ------
@@ -144,7 +156,7 @@ class Writer:
         sent_name = meta.get("name") or ""
         if kind.resource.namespaced:
             self._namespaces.check_open(target.namespace, kind.resource, sent_name)
-        _set_managed(obj, managed)
+        _set_managed(obj, managed(served.served_from_ruled(obj)) if callable(managed) else managed)
         admitted = self._admission.mutated(served, obj, None, dry_run=dry_run)
         if admitted is not obj:
             # A policy or a webhook has made another object of it.
@@ -190,11 +202,12 @@ class Writer:
             warnings += kind.warnings(new, new=creates)
         if creates:
             # Also from a status: upstream's strategy of the status is that of the object otherwise.
-            made = self._create_by_put(target, new, dry_run=query.dry_run)
+            managed = partial(self._first_managers, target, request, query)
+            made = self._create_by_put(target, new, managed, dry_run=query.dry_run)
             return Written(made, warnings, created=True)
         record = get_record(self._world.store, target)
-        writing = partial(self._writing, target, request, query)
-        return Written(self._replace(target, record, new, writing, query.dry_run), warnings)
+        later = partial(self._writing, target, request, query)
+        return Written(self._replace(target, record, new, later, query.dry_run), warnings)
 
     def patch(self, target: Target, request: Request, query: Query) -> Written:
         """Change an object, or its status, by a patch; an apply may create the object.
@@ -284,7 +297,9 @@ class Writer:
         shelf = self._world.store.shelf(target.served.shelf)
         return shelf.get((target.namespace, target.name)) is None
 
-    def _create_by_put(self, target: Target, obj: Obj, *, dry_run: bool) -> Record:
+    def _create_by_put(
+        self, target: Target, obj: Obj, managed: Callable[[Obj], list[Obj]], *, dry_run: bool
+    ) -> Record:
         """Store the object of a PUT to a name without one; ``obj`` is changed.
 
         Notes
@@ -296,7 +311,27 @@ class Writer:
         if uid := obj["metadata"].get("uid"):
             raise _other_uid(target, uid, "")
         self._admission.check_may_create()
-        return self.create_object(target, obj, dry_run=dry_run)
+        return self.create_object(target, obj, dry_run=dry_run, managed=managed)
+
+    def _first_managers(
+        self, target: Target, request: Request, query: Query, obj: Obj
+    ) -> list[Obj]:
+        """Return ``managedFields`` of an object that a client makes."""
+        served = target.served
+        if served.shelf not in NOTED or self._is_changed_by_admission(target, obj):
+            return created(obj, self._writing(target, request, query))
+        now = rfc3339(self._world.clock.now_ns())
+        return [note(manager_name(request, query), served.kind.resource.api_version, now)]
+
+    def _is_changed_by_admission(self, target: Target, obj: Obj) -> bool:
+        """Whether admission may write into a new pod or Event what it does not write into each."""
+        if target.served.shelf == EVENTS:
+            return False
+        shelf, namespace = self._world.shelf, target.namespace
+        return bool((obj.get("spec") or {}).get("runtimeClassName")) or any(
+            next(shelf(plural).records(where), None) is not None
+            for plural, where in (("limitranges", namespace), *_CHANGING)
+        )
 
     def _writing(self, target: Target, request: Request, query: Query) -> Writing:
         """Return the data of a call that managers of fields need."""
@@ -308,6 +343,7 @@ class Writer:
             subresource=target.subresource,
             has_status="status" in served.kind.subresources,
             now=rfc3339(self._world.clock.now_ns()),
+            noted=served.shelf in NOTED,
         )
 
     def _find_version(self, served: Served, api_version: str) -> Version | None:
@@ -353,6 +389,8 @@ class Writer:
         errors = kind.validate(new, old, subresource=subresource)
         if errors:
             raise invalid_object(kind.resource, target.name, errors)
+        if writing is None:
+            managed = without_new_times(managed or [], old, new)
         _set_managed(new, managed)
         if new != old:
             self._admission.check_update(served, new, old, subresource=part, dry_run=dry_run)
@@ -421,7 +459,7 @@ def _tracked(
     """Return ``managedFields`` after an update; None where no managers are recorded."""
     if "managedFields" not in old["metadata"]:
         return None
-    return track(served.served_from_ruled(old), served.served_from_ruled(new), sent, writing())
+    return updated(served.served_from_ruled(old), served.served_from_ruled(new), sent, writing())
 
 
 def _set_managed(new: Obj, managed: list[Obj] | None) -> None:

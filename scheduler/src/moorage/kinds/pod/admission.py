@@ -34,7 +34,8 @@ DEFAULT = "default"
 """The account of a pod that names none; every namespace has it."""
 # Seconds that a pod stays on a node that is not ready or unreachable, unless the pod states them.
 DEFAULT_TOLERATION_SECONDS = 300
-_TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+"""Taints that every pod tolerates for a while."""
 
 # The resources that decide about the quality of service.
 _QOS_RESOURCES = ("cpu", "memory")
@@ -148,7 +149,7 @@ def _default_class(ctx: Context) -> Json | None:
 def add_default_tolerations(spec: Json) -> None:
     """Tolerate a failing node for five minutes, unless the pod has a toleration of its own."""
     given = objects(spec, "tolerations")
-    missing = [key for key in _TOLERATED if not any(_speaks_of(each, key) for each in given)]
+    missing = [key for key in TOLERATED if not any(_speaks_of(each, key) for each in given)]
     if missing:
         spec["tolerations"] = given + [
             {

@@ -19,6 +19,22 @@ __all__ = ["DEDUCED", "object_layout"]
 # marks of kubernetes v1.36 staging/src/k8s.io/api/core/v1/types.go.
 _KEY_DEFAULTS: Mapping[str, Any] = {"protocol": "TCP"}
 
+# Fields that upstream's types always write: structs that are no pointers, and one list without
+# omitempty. The facts have no pointers. Source: kubernetes v1.36 staging/src/k8s.io/api, types.go
+# of core, apps and batch.
+_IMPLIED = frozenset(
+    {
+        "metadata",
+        "spec",
+        "status",
+        "template",
+        "strategy",
+        "updateStrategy",
+        "jobTemplate",
+        "containers",
+    }
+)
+
 
 @cache
 def object_layout(name: str, *, granular: bool = False) -> Layout:
@@ -35,11 +51,18 @@ def object_layout(name: str, *, granular: bool = False) -> Layout:
     if type_.map_type == "atomic" and not granular:
         return ATOMIC
 
-    def member(key: str) -> Layout:
-        field = type_.fields.get(key)
-        return ATOMIC if field is None else _field_layout(field)
+    members: dict[str, Layout] = {}  # by name, as hashing a field takes longer than all the rest
 
-    return Layout("object", member=member)
+    def member(key: str) -> Layout:
+        layout = members.get(key)
+        if layout is None:
+            field = type_.fields.get(key)
+            if field is None:
+                return ATOMIC
+            layout = members[key] = _field_layout(field)
+        return layout
+
+    return Layout("object", member=member, implied=_IMPLIED)
 
 
 @cache
@@ -48,7 +71,7 @@ def _field_layout(field: Field) -> Layout:
         return ATOMIC
     if field.shape != "list":
         return _of_type(field)
-    item = partial(_of_type, field.element)
+    item = cache(partial(_of_type, field.element))
     if field.list_type == "map":
         keys = tuple((name, _KEY_DEFAULTS.get(name)) for name in field.list_map_keys)
         return Layout("keyed", keys, item=item)
@@ -57,7 +80,8 @@ def _field_layout(field: Field) -> Layout:
 
 def _of_type(field: Field) -> Layout:
     if field.shape == "map":
-        return Layout("object", member=lambda name: _of_type(field.element))
+        of_value = _of_type(field.element)
+        return Layout("object", member=lambda name: of_value)
     if field.shape == "object":
         return object_layout(field.name, granular=field.map_type == "granular")
     return DEDUCED if field.name in OPEN else ATOMIC

@@ -54,6 +54,10 @@ def _is_open(value: Any, layout: Layout) -> bool:
     return isinstance(value, dict if layout.form == "object" else list) and layout.form != "atomic"
 
 
+def _has_parts(value: Any, layout: Layout) -> bool:
+    return bool(value) and _is_open(value, layout)
+
+
 def element_of(item: Any, layout: Layout) -> str:
     """Return the element of a path that names an item of a list."""
     if layout.form == "set" or not isinstance(item, dict):
@@ -154,6 +158,9 @@ def _compare(
                 gone.add(path)
             if element[0] == "v":
                 continue
+        elif left is _ABSENT and element[2:] not in layout.implied and _has_parts(right, inner):
+            # As for a removed object, the object itself counts, too.
+            changed.add(path)
         _compare(left, right, inner, path, sets)
 
 

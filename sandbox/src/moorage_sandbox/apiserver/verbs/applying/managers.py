@@ -1,11 +1,10 @@
 """The managers of fields, and how an apply or another write changes them.
 
-Place in the flow: `writing` calls `apply` for a PATCH of type apply and `track` for any other
+Place in the flow: `writing` calls `applied` for a PATCH of type apply, and `updates` for any other
 write. Mirrors structured-merge-diff v6 merge/update.go and kubernetes v1.36 apimachinery
-pkg/util/managedfields. An object that was never applied has no managers here: a record of
-every write would make each object half as large again. At the first apply all fields of the object
-belong to ``before-first-apply``, as upstream does for objects without managers. Fields that
-kubectl's annotation names are the exception: they belong to kubectl's client-side apply.
+pkg/util/managedfields. An object has no managers where a client cleared them, or the server made
+the object itself. At the first apply all its fields belong to ``before-first-apply``, as upstream.
+Fields that kubectl's annotation names are the exception: they belong to its client-side apply.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from moorage.kinds.schema.field_sets import (
 )
 from moorage.kinds.schema.merging import fields_of, merged
 from moorage.kinds.status import StatusError
+from moorage_sandbox.apiserver.verbs.applying.notes import NOBODYS, are_notes, whole_entries
 from moorage_sandbox.apiserver.verbs.applying.versions import Comparison, Find, Version, pruned
 
 APPLY = "Apply"
@@ -36,27 +36,7 @@ CLIENT_SIDE = "kubectl-client-side-apply"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _LAST_APPLIED_PATH: Path = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
 # Upstream merges the oldest managers of updates into one above this number.
-_UPDATERS_MAX = 10
-
-# Fields without a manager: names of the object, and fields that only the server writes.
-_NOBODYS = frozenset(
-    {("f:apiVersion",), ("f:kind",), ("f:metadata",)}
-    | {
-        ("f:metadata", f"f:{name}")
-        for name in (
-            "name",
-            "namespace",
-            "creationTimestamp",
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "selfLink",
-            "uid",
-            "generation",
-            "managedFields",
-            "resourceVersion",
-        )
-    }
-)
+UPDATERS_MAX = 10
 
 
 class Manager(msgspec.Struct, frozen=True):
@@ -121,6 +101,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
         other.
     now
         RFC 3339.
+    noted
+        Entries of the kind's managers are stored without their fields; see `notes`.
     """
 
     manager: str
@@ -129,6 +111,7 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     subresource: str
     has_status: bool
     now: str
+    noted: bool = False
 
     @property
     def api_version(self) -> str:
@@ -140,12 +123,17 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
         """Layout of the objects of that version."""
         return self.version.layout
 
+    @property
+    def writes_status(self) -> bool:
+        """Whether the write is one of the subresource ``status``."""
+        return self.has_status and self.subresource == "status"
+
     def managed(self, paths: Iterable[Path]) -> FieldSet:
         """Return the paths that this write can give to a manager, or take from one."""
-        found = frozenset(path for path in paths if path not in _NOBODYS)
+        found = frozenset(path for path in paths if path not in NOBODYS)
         if not self.has_status:
             return found
-        status = self.subresource == "status"
+        status = self.writes_status
         return frozenset(path for path in found if (path[0] == "f:status") == status)
 
 
@@ -181,7 +169,7 @@ def write_managers(managers: Iterable[Manager]) -> list[Obj]:
     """Return ``metadata.managedFields``; managers without fields are left out."""
     entries = []
     listed = [each for each in _capped(list(managers)) if each.fields]
-    for each in sorted(listed, key=lambda m: (m.operation, m.time, m.name, m.api_version)):
+    for each in sorted(listed, key=_order):
         entry: Obj = {"manager": each.name, "operation": each.operation}
         entry["apiVersion"] = each.api_version
         if each.time:
@@ -193,13 +181,23 @@ def write_managers(managers: Iterable[Manager]) -> list[Obj]:
     return entries
 
 
+def _order(manager: Manager) -> tuple[str, ...]:
+    return (
+        manager.operation,
+        manager.time,
+        manager.name,
+        manager.api_version,
+        manager.subresource,
+    )
+
+
 def _capped(managers: list[Manager]) -> list[Manager]:
     """Merge the oldest updaters of a version into one where there are too many."""
     updaters = [each for each in managers if each.operation == UPDATE and not each.subresource]
     left = len(updaters)
     by_version: dict[str, list[Manager]] = {}
     for each in sorted(updaters, key=lambda each: (each.time, each.name)):
-        if left > _UPDATERS_MAX:
+        if left > UPDATERS_MAX:
             oldest = by_version.setdefault(each.api_version, [])
             oldest.append(each)
             left -= len(oldest) > 1
@@ -244,17 +242,43 @@ def applied(
     change = Comparison(live, new, writing.version, writing.find)
     if not force:
         _refuse_conflicts(others, change, _forgiven(live, writing))
-    others = _outdone(others, change, writing)
-    if mine is not None and (mine.fields, mine.api_version) == (wanted, me.api_version):
-        me = msgspec.structs.replace(me, time=mine.time)
+    others = outdone(others, change, writing)
     return new, write_managers([*others, msgspec.structs.replace(me, fields=wanted)])
+
+
+def without_new_times(managed: list[Obj], old: Obj, new: Obj) -> list[Obj]:
+    """Return ``managedFields`` after an apply; those of the old object where only times differ.
+
+    Notes
+    -----
+    Source: kubernetes v1.36 apiserver pkg/endpoints/handlers/fieldmanager/equality.go.
+    """
+    stored = old["metadata"].get("managedFields") or []
+    # A new time puts an entry into another place.
+    same = len(managed) == len(stored) and all(
+        _untimed(each) in map(_untimed, stored) for each in managed
+    )
+    if same and _without_managers(old) == _without_managers(new):
+        managed = stored
+    return managed
+
+
+def _untimed(entry: Obj) -> Obj:
+    return {name: value for name, value in entry.items() if name != "time"}
+
+
+def _without_managers(obj: Obj) -> Obj:
+    meta = {name: each for name, each in obj["metadata"].items() if name != "managedFields"}
+    return obj | {"metadata": meta}
 
 
 def _managers_of(live: Obj, writing: Writing) -> list[Manager]:
     entries = live["metadata"].get("managedFields")
+    if are_notes(entries):
+        entries = whole_entries(live, entries, writing.layout)
     if entries:
         return read_managers(entries)
-    everything = frozenset(fields_of(live, writing.layout)) - _NOBODYS
+    everything = frozenset(fields_of(live, writing.layout)) - NOBODYS
     manager = Manager(FIRST, UPDATE, writing.api_version, writing.now, "", everything)
     by_kubectl = everything & _last_applied(live, writing)
     if not by_kubectl:
@@ -285,7 +309,7 @@ def _without_dropped(
     return pruned(new, writing.version, (mine.fields, version), kept, writing.find)
 
 
-def _outdone(others: Iterable[Manager], change: Comparison, writing: Writing) -> list[Manager]:
+def outdone(others: Iterable[Manager], change: Comparison, writing: Writing) -> list[Manager]:
     """Return the other managers without the fields that a write changes or removes.
 
     Managers of a version that is no longer served go, because their fields cannot be resolved.
@@ -299,15 +323,13 @@ def _outdone(others: Iterable[Manager], change: Comparison, writing: Writing) ->
             continue
         if each.api_version not in taken:
             taken[each.api_version] = writing.managed(found[0] | found[1])
-        left.append(_less(each, taken[each.api_version], writing.now))
+        left.append(_less(each, taken[each.api_version]))
     return left
 
 
-def _less(manager: Manager, taken: AbstractSet[Path], now: str) -> Manager:
+def _less(manager: Manager, taken: AbstractSet[Path]) -> Manager:
     left = manager.fields - taken
-    if left == manager.fields:
-        return manager
-    return msgspec.structs.replace(manager, fields=left, time=now)
+    return manager if left == manager.fields else msgspec.structs.replace(manager, fields=left)
 
 
 def _forgiven(live: Obj, writing: Writing) -> set[Path]:
@@ -358,38 +380,3 @@ def _refuse_conflicts(others: list[Manager], change: Comparison, forgiven: set[P
         text = f"{len(conflicts)} conflicts: " + "\n".join(listed)
     message = f"Apply failed with {text}"
     raise StatusError(409, "Conflict", message, details={"causes": causes})
-
-
-def track(old: Obj, new: Obj, sent: Any, writing: Writing) -> list[Obj] | None:
-    """Return ``managedFields`` after an ordinary write; None where no manager is recorded.
-
-    Parameters
-    ----------
-    old, new
-        The object before and after.
-    sent
-        ``managedFields`` as the client sent them. A client may rewrite them, as kubectl does when
-        it moves from client-side to server-side apply. An empty entry clears them.
-    writing
-        Manager and version of the write.
-    """
-    stored = old["metadata"].get("managedFields")
-    if sent == [{}]:
-        return None
-    try:
-        managers = read_managers(sent or stored)
-    except (ValueError, AttributeError):
-        managers = read_managers(stored)
-    if not managers:
-        return None
-    change = Comparison(old, new, writing.version, writing.find)
-    changed, removed = change.in_version(writing.api_version) or (set(), set())
-    managed, gone = writing.managed(changed), writing.managed(removed)
-    me = Manager(writing.manager, UPDATE, writing.api_version, writing.now, writing.subresource)
-    mine = next((each for each in managers if each.key == me.key), None)
-    others = [each for each in managers if each.key != me.key]
-    before = mine.fields if mine is not None else frozenset()
-    fields = (before | managed) - gone
-    time = mine.time if mine is not None and fields == before else writing.now
-    me = msgspec.structs.replace(me, fields=fields, time=time)
-    return write_managers([*_outdone(others, change, writing), me])
