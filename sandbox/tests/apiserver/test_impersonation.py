@@ -369,10 +369,16 @@ async def test_a_token_review_needs_a_role():
             id="too short",
         ),
         pytest.param(
-            {"boundObjectRef": {"kind": "Pod", "name": "p"}},
+            {"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": "p"}},
+            404,
+            'pods "p" not found',
+            id="bound to a pod that does not exist",
+        ),
+        pytest.param(
+            {"boundObjectRef": {"apiVersion": "v1", "kind": "ConfigMap", "name": "p"}},
             400,
-            "tokens bound to an object are not served",
-            id="bound to a pod",
+            "cannot bind token for object of type /v1, Kind=ConfigMap",
+            id="bound to an object of another kind",
         ),
         pytest.param(
             {"audiences": "me"},

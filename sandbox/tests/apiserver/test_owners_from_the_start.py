@@ -31,8 +31,8 @@ from sandbox.tests.apiserver.harness import (
 from sandbox.tests.apiserver.test_apply import (
     DEPLOYMENTS,
     OBJECTS,
-    apply,
     applied_ok,
+    apply,
     deployment,
     managers,
     put,

@@ -25,6 +25,7 @@ NODE_LIFECYCLE: Final = "node-lifecycle-controller"
 TAINT_EVICTION: Final = "taint-eviction-controller"
 POD_COLLECTOR: Final = "pod-garbage-collector-controller"
 SERVICE_ACCOUNTS: Final = "serviceaccount-controller"
+ACCOUNT_TOKENS: Final = "serviceaccount-token-controller"
 ROOT_CERTIFICATES: Final = "root-ca-certificate-publisher-controller"
 GARBAGE: Final = "garbage-collector-controller"
 DISRUPTION: Final = "disruption-controller"
@@ -49,6 +50,7 @@ NAMES: Final = (
     TAINT_EVICTION,
     POD_COLLECTOR,
     SERVICE_ACCOUNTS,
+    ACCOUNT_TOKENS,
     ROOT_CERTIFICATES,
     GARBAGE,
     DISRUPTION,

@@ -14,7 +14,7 @@ from moorage.controllers.pod_groups import PodGroupController
 from moorage.controllers.views import Views
 from moorage.workloads.objects import ViewedPod
 from moorage_sandbox.controllers import names
-from moorage_sandbox.controllers.accounts import CertificatePublisher, DefaultAccounts
+from moorage_sandbox.controllers.accounts import CertificatePublisher, DefaultAccounts, TokenSecrets
 from moorage_sandbox.controllers.autoscaler import AutoscalerController
 from moorage_sandbox.controllers.cron_job import CronJobController
 from moorage_sandbox.controllers.daemon_set import DaemonSetController
@@ -103,5 +103,6 @@ def _makers() -> list[tuple[str, Callable[[ControllerInputs], Controller]]]:
         (names.TAINT_EVICTION, lambda around: TaintEviction(around, by_node(around.views))),
         (names.POD_COLLECTOR, lambda around: PodCollector(around, by_node(around.views))),
         (names.SERVICE_ACCOUNTS, DefaultAccounts),
+        (names.ACCOUNT_TOKENS, TokenSecrets),
         (names.ROOT_CERTIFICATES, CertificatePublisher),
     ]

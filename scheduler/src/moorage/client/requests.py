@@ -124,10 +124,17 @@ def watch(
 
 
 def create(
-    resource: ResourceType, body: bytes, *, namespace: str = "", pipelined: bool = False
+    resource: ResourceType,
+    body: bytes,
+    *,
+    namespace: str = "",
+    name: str = "",
+    subresource: str = "",
+    pipelined: bool = False,
 ) -> Call:
-    """Create the object in the body."""
-    return Call("POST", _path(resource, namespace), body=body, pipelined=pipelined)
+    """Create the object in the body, or a subresource of a named object."""
+    path = _path(resource, namespace, name, subresource)
+    return Call("POST", path, body=body, pipelined=pipelined)
 
 
 def replace(

@@ -177,16 +177,24 @@ class Client:
             page = requests.ListPage(limit=requests.PAGE_SIZE, continue_token=token)
 
     async def create(
-        self, resource: ResourceType, obj: Mapping[str, object], *, namespace: str = ""
+        self,
+        resource: ResourceType,
+        obj: Mapping[str, object],
+        *,
+        namespace: str = "",
+        name: str = "",
+        subresource: str = "",
     ) -> JsonObject:
-        """Create an object and return it as stored.
+        """Create an object, or a subresource of a named one, and return it as stored.
 
         Raises
         ------
         ConflictError
             The name is taken.
         """
-        call = requests.create(resource, encode(obj), namespace=namespace)
+        call = requests.create(
+            resource, encode(obj), namespace=namespace, name=name, subresource=subresource
+        )
         return _object(await self._send_call(call))
 
     async def create_only(

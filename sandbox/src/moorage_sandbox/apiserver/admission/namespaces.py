@@ -18,6 +18,7 @@ from moorage.kinds.kind import Obj
 from moorage.kinds.status import forbidden, not_found
 from moorage_sandbox.apiserver.catalog import Served
 from moorage_sandbox.apiserver.verbs.deleting import NAMESPACES, PODS, DeleteOptions, Deleter
+from moorage_sandbox.apiserver.verbs.metadata import stamp_new
 from moorage_sandbox.apiserver.world import World
 from moorage_sandbox.storage.record import Record
 
@@ -141,6 +142,16 @@ class Namespaces:
         self._told_ns.pop(namespace, None)
         self._without_pods.discard(namespace)
         self._world.remove(self._served, ("", namespace))
+        if namespace in INITIAL:
+            self._make_again(namespace)
+
+    def _make_again(self, namespace: str) -> None:
+        """Make a namespace of a new cluster again, as upstream's system namespaces controller."""
+        obj: Obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+        self._served.rules.defaults(obj)
+        stamp_new(obj, self._world.clock, self._world.rng)
+        self._served.rules.prepare_create(obj, self._world)
+        self._world.store_form(self._served, obj)
 
     def _finalized(self, namespace: str, waits: list[str]) -> None:
         """Remove the server's own finalizer from an empty namespace with other finalizers."""

@@ -16,8 +16,8 @@ from moorage.api.resources import SERVICE_ACCOUNTS
 from moorage.base.clock import NS_PER_SECOND, Clock, rfc3339
 from moorage.kinds.built_in import subresource_body
 from moorage.kinds.kind import Obj, invalid
-from moorage.kinds.status import bad_request
 from moorage.kinds.status import invalid as invalid_status
+from moorage_sandbox.apiserver.authentication.bound_objects import bound_claims, still_bound
 from moorage_sandbox.apiserver.authentication.token_keys import (
     ALGORITHM,
     ISSUER,
@@ -60,30 +60,37 @@ class AccountTokens:
         Raises
         ------
         StatusError
-            400: not a TokenRequest, or a token bound to an object. 404: no such account. 422: a
-            duration that is too short or too long.
+            400: not a TokenRequest, or bound to an object that it cannot be bound to. 404: no such
+            account, or bound object. 409: the bound object has another uid. 422: a duration that is
+            too short or too long.
         """
         record = get_record(self._store, target)
         spec = decode_typed(request, _RESOURCE).get("spec", {})
-        if spec.get("boundObjectRef"):
-            raise bad_request("tokens bound to an object are not served")
         seconds = spec.get("expirationSeconds") or _SECONDS
         if not _SECONDS_MIN <= seconds <= _SECONDS_MAX:
             short = seconds < _SECONDS_MIN
             limit = "less than 10 minutes" if short else "larger than 2^32 seconds"
             text = f"may not specify a duration {limit}"
             raise invalid_status(_RESOURCE, "", [invalid("spec.expirationSeconds", seconds, text)])
-        audiences = spec.get("audiences") or [ISSUER]
+        bound: Obj | None = spec.get("boundObjectRef") or None
+        account = {"name": target.name, "uid": record.uid}
+        claims = {"namespace": target.namespace, "serviceaccount": account}
+        if bound is not None:
+            claims |= bound_claims(self._store, bound, (target.namespace, target.name))
+        return self._issued(target, (spec.get("audiences") or [ISSUER], seconds), (claims, bound))
+
+    def _issued(
+        self, target: Target, form: tuple[list[str], int], bound: tuple[Obj, Obj | None]
+    ) -> Obj:
+        """Return the TokenRequest with a token: its audiences and seconds, claims and object."""
+        (audiences, seconds), (own_claims, reference) = form, bound
         now = self._clock.now_ns() // NS_PER_SECOND
         claims = {
             "aud": audiences,
             "exp": now + seconds,
             "iat": now,
             "iss": ISSUER,
-            "kubernetes.io": {
-                "namespace": target.namespace,
-                "serviceaccount": {"name": target.name, "uid": record.uid},
-            },
+            "kubernetes.io": own_claims,
             "nbf": now,
             "sub": f"{ACCOUNT_PREFIX}{target.namespace}:{target.name}",
         }
@@ -91,7 +98,11 @@ class AccountTokens:
             "kind": _RESOURCE.kind,
             "apiVersion": _RESOURCE.api_version,
             "metadata": {"name": target.name, "namespace": target.namespace},
-            "spec": {"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": None},
+            "spec": {
+                "audiences": audiences,
+                "expirationSeconds": seconds,
+                "boundObjectRef": reference,
+            },
             "status": {
                 "token": self._signed(claims),
                 "expirationTimestamp": rfc3339((now + seconds) * NS_PER_SECOND),
@@ -142,6 +153,8 @@ class AccountTokens:
         key = (account["namespace"], account["serviceaccount"]["name"])
         record = self._store.shelf(SERVICE_ACCOUNTS.qualified).get(key)
         if record is None or record.uid != account["serviceaccount"]["uid"]:
+            return None
+        if not still_bound(self._store, account, self._clock.now_ns()):
             return None
         return claims
 
