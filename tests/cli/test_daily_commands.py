@@ -47,6 +47,14 @@ def test_an_unknown_kind_is_still_refused(typed: Type) -> None:
     assert 'the server does not have a resource type "everything"' in result.stderr
 
 
+@pytest.mark.parametrize("words", [("nodes",), ("node", "node-02")])
+def test_whole_objects_are_printed_without_the_owners_of_fields(
+    typed: Type, words: tuple[str, ...]
+) -> None:
+    for form in ("json", "yaml"):
+        assert "managedFields" not in typed("get", *words, "-o", form).stdout
+
+
 def test_logs_are_printed(typed: Type, sandbox: Up) -> None:
     _create(typed, "talker", "node-01")
     settle(sandbox)

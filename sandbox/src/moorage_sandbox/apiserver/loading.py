@@ -20,6 +20,7 @@ from moorage.kinds.status import StatusError, bad_request, method_not_allowed
 from moorage.kinds.status import invalid as invalid_object
 from moorage_sandbox.apiserver.catalog import EVENTS, Served
 from moorage_sandbox.apiserver.verbs.applying.managers import read_managers, write_managers
+from moorage_sandbox.apiserver.verbs.applying.notes import are_notes, note
 from moorage_sandbox.apiserver.verbs.metadata import drop_system_fields, stamp_new
 from moorage_sandbox.apiserver.wire.bodies import Sent, check_fields, check_kind
 from moorage_sandbox.apiserver.wire.render import encode
@@ -168,6 +169,9 @@ class Loader:
 def _readable(managed: Any) -> list[Obj]:
     """Return ``managedFields`` of another cluster as this server writes them; none if malformed."""
     try:
+        if are_notes(managed):
+            names = ("manager", "apiVersion", "time", "subresource")
+            return [note(*(str(each.get(name, "")) for name in names)) for each in managed]
         return write_managers(read_managers(managed))
     except (ValueError, AttributeError, TypeError):
         return []

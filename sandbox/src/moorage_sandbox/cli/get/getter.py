@@ -165,7 +165,7 @@ class Getter:
         missing: list[MoorageError] = []
         for kind, name in wanted:
             try:
-                objects += await self._whole(kind, name)
+                objects += map(_without_managers, await self._whole(kind, name))
             except NotFoundError as error:
                 missing.append(error)
         output = self._query.output
@@ -277,9 +277,9 @@ class Getter:
             case "name":
                 click.echo(await self._name(obj))
             case "json":
-                click.echo(json_text(obj))
+                click.echo(json_text(_without_managers(obj)))
             case _:
-                click.echo(f"{yaml_text(obj)}\n---")
+                click.echo(f"{yaml_text(_without_managers(obj))}\n---")
 
     # --- calls ------------------------------------------------------------------------------
 
@@ -326,3 +326,9 @@ def _version(obj: dict[str, Any]) -> str:
 
 def _bytes(obj: Any) -> bytes:
     return msgspec.json.encode(obj)
+
+
+def _without_managers(obj: dict[str, Any]) -> dict[str, Any]:
+    """Return an object without the owners of its fields, as kubectl shows it."""
+    metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+    return obj | {"metadata": metadata}
