@@ -61,7 +61,7 @@ Rows = NDArray[np.int64]
 
 _NO_ROWS: Final = np.empty(0, np.int64)
 
-_SINCE: StateKey[int] = StateKey("beginning of preemption")
+_SINCE: StateKey[int] = StateKey("PreemptionBegan")
 """When the evaluation began whose candidates extenders narrow; monotonic nanoseconds."""
 
 
