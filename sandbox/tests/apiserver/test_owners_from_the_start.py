@@ -210,6 +210,27 @@ class TestPods:
         assert "f:phase" in owned["kubelet", "Update"]["f:status"]
 
     @pytest.mark.parametrize(
+        ("labels", "owned"),
+        [
+            pytest.param({}, {}, id="without labels"),
+            pytest.param({"x": "1"}, {"f:labels": {".": {}, "f:x": {}}}, id="with a label"),
+        ],
+    )
+    async def test_labels_that_binding_adds_belong_to_nobody(self, labels: Any, owned: Any):
+        cluster = Cluster()
+        zone = {"topology.kubernetes.io/zone": "a", "topology.kubernetes.io/region": "r"}
+        node = {"metadata": {"name": "n", "labels": zone}}
+        await cluster.ok("POST", NODES, {"apiVersion": "v1", "kind": "Node"} | node)
+        made = pod()
+        made["metadata"]["labels"] = labels
+        await cluster.ok("POST", PODS, made, query=CREATOR)
+        target = {"apiVersion": "v1", "kind": "Node", "name": "n"}
+        await cluster.ok("POST", f"{PODS}/a/binding", {"metadata": {"name": "a"}, "target": target})
+        found = await cluster.ok("GET", f"{PODS}/a")
+        assert found["metadata"]["labels"] == zone | labels
+        assert managers(found)["kubectl-create", "Update"].get("f:metadata", {}) == owned
+
+    @pytest.mark.parametrize(
         ("path", "body"),
         [
             pytest.param(

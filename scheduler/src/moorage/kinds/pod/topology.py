@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-_KEYS: Final = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
+TOPOLOGY_LABELS: Final = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
+"""The labels of a node that its pods get."""
 
 
 def topology_labels(node_labels: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
@@ -22,4 +23,6 @@ def topology_labels(node_labels: Mapping[str, str], own: Mapping[str, str]) -> d
     own
         Labels that were sent, which stay.
     """
-    return {key: node_labels[key] for key in _KEYS if key in node_labels and key not in own}
+    return {
+        key: node_labels[key] for key in TOPOLOGY_LABELS if key in node_labels and key not in own
+    }

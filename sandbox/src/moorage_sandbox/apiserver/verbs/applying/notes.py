@@ -20,6 +20,7 @@ import msgspec
 
 from moorage.kinds.kind import Layout, Obj
 from moorage.kinds.pod.admission import DEFAULT, TOLERATED
+from moorage.kinds.pod.topology import TOPOLOGY_LABELS
 from moorage.kinds.schema.field_sets import Path
 from moorage.kinds.schema.field_trees import Tree, tree_of, without_paths
 from moorage_sandbox.storage.record import Record
@@ -115,7 +116,16 @@ def _of_admission(obj: Obj) -> list[Path]:
     ]
     if {each.get("key") for each in spec.get("tolerations") or ()} <= set(TOLERATED):
         names.append("tolerations")
-    return [("f:spec", f"f:{name}") for name in names]
+    fields: list[Path] = [("f:spec", f"f:{name}") for name in names]
+    return fields + _labels_of_binding(obj) if spec.get("nodeName") else fields
+
+
+def _labels_of_binding(pod: Obj) -> list[Path]:
+    """Return the labels of a pod that binding wrote, and all labels where there are no others."""
+    labels: Path = ("f:metadata", "f:labels")
+    written = [(*labels, f"f:{name}") for name in TOPOLOGY_LABELS]
+    others = (pod["metadata"].get("labels") or {}).keys() - set(TOPOLOGY_LABELS)
+    return written if others else [*written, labels]
 
 
 def _fields(obj: Obj, fields: Tree) -> Obj:
