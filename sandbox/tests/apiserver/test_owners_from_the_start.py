@@ -142,6 +142,22 @@ async def test_an_apply_conflicts_with_the_client_that_created_the_object():
     }
 
 
+async def test_a_status_in_the_file_of_an_apply_conflicts_with_nobody():
+    cluster = Cluster()
+    await cluster.ok("POST", DEPLOYMENTS, deployment(replicas=2), query=CREATOR)
+    await cluster.ok(
+        "PATCH",
+        f"{DEPLOYMENTS}/web/status",
+        {"status": {"replicas": 2}},
+        content_type=MERGE,
+        query={"fieldManager": "controller"},
+    )
+    sent = deployment(replicas=2) | {"status": {"replicas": 1}}
+    found = await applied_ok(cluster, f"{DEPLOYMENTS}/web", sent, "me")
+    assert found["status"]["replicas"] == 2
+    assert "f:status" not in managers(found)["me", "Apply"]
+
+
 async def test_the_status_of_a_node_belongs_to_its_agent():
     cluster = Cluster()
     await cluster.ok("POST", NODES, {"metadata": {"name": "n", "labels": {"a": "b"}}})

@@ -241,7 +241,7 @@ def applied(
     new = _without_dropped(merged(live, config, writing.layout), mine, wanted, (others, writing))
     change = Comparison(live, new, writing.version, writing.find)
     if not force:
-        _refuse_conflicts(others, change, _forgiven(live, writing))
+        _refuse_conflicts(others, change, writing, _forgiven(live, writing))
     others = outdone(others, change, writing)
     return new, write_managers([*others, msgspec.structs.replace(me, fields=wanted)])
 
@@ -353,12 +353,19 @@ def _last_applied(live: Obj, writing: Writing) -> set[Path]:
     return fields_of(found, writing.layout) if isinstance(found, dict) else set()
 
 
-def _refuse_conflicts(others: list[Manager], change: Comparison, forgiven: set[Path]) -> None:
-    """Raise the 409 that names every field of another manager."""
+def _refuse_conflicts(
+    others: list[Manager], change: Comparison, writing: Writing, forgiven: set[Path]
+) -> None:
+    """Raise the 409 that names every field of another manager.
+
+    An apply of the object does not write its status, so that a status in its file conflicts with
+    nobody.
+    """
     conflicts = []
     for each in others:
         changed, _ = change.in_version(each.api_version) or (set(), set())
-        conflicts += [(each, path) for path in sorted((each.fields & changed) - forgiven)]
+        taken = each.fields & writing.managed(changed)
+        conflicts += [(each, path) for path in sorted(taken - forgiven)]
     if not conflicts:
         return
     causes = [
