@@ -8,7 +8,7 @@ reaches.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from pathlib import Path
@@ -33,16 +33,17 @@ from moorage.cli.question_target import QuestionTarget
 from moorage.cli.render import show_note
 from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bearer
 from moorage.client.http_transport import HttpTransport
-from moorage.client.leaders.address import LeaderAddress
 from moorage.client.leaders.finding import (
     LEASES,
+    Leader,
     find_leader,
+    find_leaders,
     has_leader,
     leader_access,
-    other_leases,
+    schedulers_among,
 )
 from moorage.client.status import error_from_answer
-from moorage.client.transport import Call
+from moorage.client.transport import Call, Transport
 from moorage.service.questions.question import PREFIX
 
 T = TypeVar("T")
@@ -254,9 +255,7 @@ async def scheduler_access(to: QuestionTarget) -> AsyncIterator[tuple[ServerAcce
         await transport.close()
 
 
-async def leader_of(
-    to: QuestionTarget, transport: HttpTransport, server: str
-) -> tuple[LeaderAddress, str]:
+async def leader_of(to: QuestionTarget, transport: Transport, server: str) -> Leader:
     """Return the leader, and its Lease.
 
     Parameters
@@ -271,30 +270,33 @@ async def leader_of(
     Raises
     ------
     MoorageError
-        No pod of moorage holds a Lease that is looked at.
+        No pod of moorage holds a Lease that is looked at, or several schedulers hold others.
     """
     leases = _leases(to)
+    names = " nor ".join(map("/".join, leases))
+    refusal: MoorageError | None = None
     try:
         leader = await find_leader(transport, leases)
+        fault = f"no pod of moorage holds the Lease {names} of {server}"
     except MoorageError as error:
-        advice = await _lease_advice(transport)
-        raise MoorageError(f"no scheduler to ask: {error}; {advice}") from error
-    if leader is None:
-        names = " nor ".join(map("/".join, leases))
-        raise MoorageError(
-            f"no scheduler to ask: no pod of moorage holds the Lease {names} of {server}; "
-            f"{await _lease_advice(transport)}"
-        )
-    return leader
+        leader, refusal, fault = None, error, str(error)
+    if leader is not None:
+        return leader
+    others = await find_leaders(transport)
+    schedulers = [] if to.lease else await schedulers_among(transport, others)
+    if len(schedulers) == 1:
+        return schedulers[0]
+    advice = _lease_advice(schedulers or others, trusted=bool(schedulers))
+    raise MoorageError(f"no scheduler to ask: {fault}; {advice}") from refusal
 
 
-async def _lease_advice(transport: HttpTransport) -> str:
+def _lease_advice(leaders: Sequence[Leader], *, trusted: bool) -> str:
     """Return what to do where no Lease that is looked at has a leader."""
-    others = await other_leases(transport)
-    if not others:
+    if not leaders:
         return _NAME_IT
-    held = ", ".join(others)
-    return f"moorage holds {held}: if you trust who may write there, ask with --lease {others[0]}"
+    held = ", ".join(lease for _, lease in leaders)
+    trust = "" if trusted else "if you trust who may write there, "
+    return f"moorage holds {held}: {trust}ask with --lease {leaders[0][1]}"
 
 
 def is_by_lease(to: QuestionTarget) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import contextlib
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final, TypeAlias
 
-from moorage.api.codec import decode_untyped
+from moorage.api.codec import decode_untyped, encode
 from moorage.api.resources import LEASES as LEASE_OBJECTS
-from moorage.api.resources import resource_path
+from moorage.api.resources import PODS, resource_path
 from moorage.base.errors import MoorageError, NotFoundError
 from moorage.client.auth import ServerAccess
 from moorage.client.http_transport import HttpTransport
@@ -20,16 +21,22 @@ from moorage.client.transport import Call, Transport
 LEASES: Final = (("kube-system", "kube-scheduler"), ("moorage", "moorage"))
 """Leases that are looked at where none is named: of the only scheduler, and of a second one.
 
-Not those of all namespaces: whoever may write a Lease somewhere would be sent the credentials of
-all who ask (decision 110). `other_leases` names them, so that a user can choose one.
+Those of all namespaces come afterwards, and count only where their pod is a scheduler for sure:
+whoever may write a Lease somewhere would else be sent the credentials of all who ask (decision
+110).
 """
 _ELSEWHERE: Final = (("fieldSelector", "metadata.namespace!=kube-node-lease"),)
+_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+_DEFAULT: Final = "default"
+
+Leader: TypeAlias = tuple[LeaderAddress, str]
+"""A leader of moorage, and ``NAMESPACE/NAME`` of its Lease."""
 
 
 async def find_leader(
     transport: Transport, leases: tuple[tuple[str, str], ...] = LEASES
-) -> tuple[LeaderAddress, str] | None:
-    """Return the first leader of moorage, and ``NAMESPACE/NAME`` of its Lease; None without one.
+) -> Leader | None:
+    """Return the first leader of moorage that holds one of some Leases; None without one.
 
     Parameters
     ----------
@@ -58,34 +65,69 @@ async def find_leader(
     return None
 
 
-async def other_leases(transport: Transport) -> tuple[str, ...]:
-    """Return ``NAMESPACE/NAME`` of all Leases that a pod of moorage holds, sorted.
+async def find_leaders(transport: Transport) -> Sequence[Leader]:
+    """Return the holder of each Lease of any namespace that names a pod of moorage, by Lease.
 
     Empty where the caller may not list the Leases of all namespaces, or no server answers.
     """
+    leases = await _answer(transport, Call("GET", resource_path(LEASE_OBJECTS), query=_ELSEWHERE))
+    leaders = [
+        (address, f"{lease['metadata']['namespace']}/{lease['metadata']['name']}")
+        for lease in leases.get("items", ())
+        if (address := leader_address(lease)) is not None
+    ]
+    return sorted(leaders, key=lambda each: each[1])
+
+
+async def schedulers_among(transport: Transport, leaders: Sequence[Leader]) -> Sequence[Leader]:
+    """Return the leaders whose account may bind pods of all namespaces.
+
+    Such a pod has more rights than it could collect by posing as a scheduler. For a caller who may
+    not read the pods, or not review accesses, there are none.
+    """
+    return [each for each in leaders if await _is_scheduler(transport, each[0])]
+
+
+async def _is_scheduler(transport: Transport, leader: LeaderAddress) -> bool:
+    namespace, _, name = leader.pod.partition("/")
+    if not (namespace and name):
+        return False
+    pod = await _answer(transport, Call("GET", resource_path(PODS, namespace, name)))
+    if not pod:
+        return False
+    account = (pod.get("spec") or {}).get("serviceAccountName") or _DEFAULT
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {
+            "user": f"system:serviceaccount:{namespace}:{account}",
+            "groups": [
+                "system:serviceaccounts",
+                f"system:serviceaccounts:{namespace}",
+                "system:authenticated",
+            ],
+            "resourceAttributes": {"verb": "create", "resource": "pods", "subresource": "binding"},
+        },
+    }
+    answer = await _answer(transport, Call("POST", _REVIEWS, body=encode(review)))
+    return (answer.get("status") or {}).get("allowed") is True
+
+
+async def _answer(transport: Transport, call: Call) -> dict[str, Any]:
+    """Return the object that a server answers with; empty where it refuses or is away."""
     try:
-        answer = await transport.request(
-            Call("GET", resource_path(LEASE_OBJECTS), query=_ELSEWHERE)
-        )
+        answer = await transport.request(call)
     except MoorageError:
-        return ()
-    if answer.status != 200:
-        return ()
-    return tuple(
-        sorted(
-            f"{lease['metadata']['namespace']}/{lease['metadata']['name']}"
-            for lease in decode_untyped(answer.body)["items"]
-            if leader_address(lease) is not None
-        )
-    )
+        return {}
+    return decode_untyped(answer.body) if answer.status in (200, 201) else {}
 
 
 async def has_leader(transport: Transport) -> bool:
     """Whether a leader is found; not where no server answers, or no Lease may be read."""
-    try:
-        return await find_leader(transport) is not None
-    except MoorageError:
-        return False
+    with contextlib.suppress(MoorageError):
+        if await find_leader(transport) is not None:
+            return True
+    return len(await schedulers_among(transport, await find_leaders(transport))) == 1
 
 
 @asynccontextmanager
