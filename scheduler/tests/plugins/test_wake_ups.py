@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -55,6 +55,7 @@ PARTS = 5
 SLOW_RUNS = 10_000
 SLOW_FIRST = 1_000_000
 SLOW_PARTS = 10
+KEPT_WORLDS = 200
 
 PLUGINS = (
     "NodeUnschedulable",
@@ -186,20 +187,32 @@ def missed(seed: int, *, devices: bool = False, counts: Counter[str] | None = No
         # The queue hears of a deleted node before the cache does.
         if not hears(name, before if gone else after, now, world):
             found.append(f"{seed} {world.kind} {world.name}: {name}")
-    forget_shared_parts()
+    return found
+
+
+def missed_in(
+    seeds: Iterable[int], *, devices: bool = False, counts: Counter[str] | None = None
+) -> list[str]:
+    """Return the plugins that `missed` finds in each of some worlds."""
+    found = []
+    for number, seed in enumerate(seeds, 1):
+        found += missed(seed, devices=devices, counts=counts)
+        # Rarely: it looks at the parts of all pods that earlier tests of this process have left.
+        if not number % KEPT_WORLDS:
+            forget_shared_parts()
     return found
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_change_that_makes_a_node_fit_is_heard(part):
     seeds = range(FIRST + part, FIRST + RUNS, PARTS)
-    assert [text for seed in seeds for text in missed(seed)] == []
+    assert missed_in(seeds) == []
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_change_that_makes_devices_fit_is_heard(part):
     seeds, counts = range(FIRST + part, FIRST + RUNS, PARTS), Counter[str]()
-    assert [text for seed in seeds for text in missed(seed, devices=True, counts=counts)] == []
+    assert missed_in(seeds, devices=True, counts=counts) == []
     assert counts["DynamicResources"] >= 2, "hardly any change makes a node fit"
 
 
@@ -208,4 +221,4 @@ def test_a_change_that_makes_devices_fit_is_heard(part):
 @pytest.mark.parametrize("devices", [False, True])
 def test_a_change_that_makes_a_node_fit_is_heard_in_10_000_worlds(part, devices):
     seeds = range(SLOW_FIRST + part, SLOW_FIRST + SLOW_RUNS, SLOW_PARTS)
-    assert [text for seed in seeds for text in missed(seed, devices=devices)] == []
+    assert missed_in(seeds, devices=devices) == []

@@ -56,58 +56,91 @@ def _key(pair: tuple[str, Any]) -> str:
     return pair[0]
 
 
+class _Branch:
+    """The paths of a set that go through one element.
+
+    Attributes
+    ----------
+    ends
+        Whether a path ends with the element.
+    branches
+        The branches below the element.
+    """
+
+    __slots__ = ("branches", "ends")
+
+    def __init__(self) -> None:
+        self.ends = False
+        self.branches: dict[str, _Branch] = {}
+
+
+def _branches(paths: Iterable[Path]) -> dict[str, _Branch]:
+    """Return paths by their first elements: each level of a tree is then walked through once."""
+    root = _Branch()
+    for path in paths:
+        at = root
+        for element in path:
+            found = at.branches.get(element)
+            if found is None:
+                found = at.branches[element] = _Branch()
+            at = found
+        at.ends = True
+    return root.branches
+
+
 def without_paths(tree: Tree, paths: Iterable[Path]) -> Tree:
     """Return a tree without some fields; the tree itself where it has none of them."""
-    for path in paths:
-        tree = _without(tree, path, 0)
-    return tree
+    return _without(tree, _branches(paths))
 
 
-def _without(tree: Tree, path: Path, depth: int) -> Tree:
-    element = path[depth]
-    inner = tree.get(element)
-    if inner is None:
+def _without(tree: Tree, branches: dict[str, _Branch]) -> Tree:
+    changed: dict[str, Tree | None] = {}
+    for element, branch in branches.items():
+        node = tree.get(element)
+        if node is None:
+            continue
+        is_member, inner = _opened(node)
+        left = _without(inner, branch.branches)
+        stays = is_member and not branch.ends
+        if left is not inner or stays != is_member:
+            changed[element] = _closed(left, is_member=stays) if left or stays else None
+    if not changed:
         return tree
-    if depth + 1 < len(path):
-        left = _without(inner, path, depth + 1)
-    elif not inner:
-        left = None
-    else:
-        left = {name: each for name, each in inner.items() if name != _MEMBER}
-        left = inner if len(left) == len(inner) else left or None
-    if left is inner:
-        return tree
-    if left is not None and len(left) == 1 and _MEMBER in left:
-        left = {}  # a field that has lost all its parts, and is itself in the set
-    elif not left:
-        return {name: each for name, each in tree.items() if name != element}
-    return {name: left if name == element else each for name, each in tree.items()}
+    joined = {name: changed.get(name, node) for name, node in tree.items()}
+    return {name: node for name, node in joined.items() if node is not None}
 
 
 def with_paths(tree: Tree, paths: Iterable[Path]) -> Tree:
     """Return a tree with more fields, in order; the tree itself where it has all of them."""
-    result = tree
-    for path in paths:
-        result = _with(result, path, 0, is_new=False)
-    return result
+    return _with(tree, _branches(paths))
 
 
-def _with(tree: Tree, path: Path, depth: int, *, is_new: bool) -> Tree:
-    if depth == len(path):
-        # A field without parts is an empty tree, a field with parts has the mark.
-        return {_MEMBER: {}, **tree} if tree and _MEMBER not in tree else tree
-    element = path[depth]
-    inner = tree.get(element)
-    if inner is None:
-        new = _with({}, path, depth + 1, is_new=True)
-        # A former leaf of the set stays a field of its own.
-        marked: Tree = {_MEMBER: {}} if not tree and depth and not is_new else {}
-        joined = {**marked, **tree, element: new}
-        return {name: joined[name] for name in sorted(joined)}
-    # An empty tree is a field without parts.
-    left = _with(inner, path, depth + 1, is_new=False)
-    return (
-        tree
-        if left is inner
-        else {name: left if name == element else each for name, each in tree.items()}
-    )
+def _with(tree: Tree, branches: dict[str, _Branch]) -> Tree:
+    changed: Tree = {}
+    for element, branch in branches.items():
+        node = tree.get(element)
+        was_member, inner = (False, {}) if node is None else _opened(node)
+        more = _with(inner, branch.branches)
+        is_member = was_member or branch.ends
+        if node is None or more is not inner or is_member != was_member:
+            changed[element] = _closed(more, is_member=is_member)
+    if not changed:
+        return tree
+    if changed.keys() <= tree.keys():
+        return {name: changed.get(name, node) for name, node in tree.items()}
+    joined = {**tree, **changed}
+    return {name: joined[name] for name in sorted(joined)}
+
+
+def _opened(node: Tree) -> tuple[bool, Tree]:
+    """Return whether a field is in the set itself, and its parts.
+
+    A field without parts is an empty tree, a field with parts has the mark.
+    """
+    if _MEMBER not in node:
+        return not node, node
+    return True, {name: each for name, each in node.items() if name != _MEMBER}
+
+
+def _closed(inner: Tree, *, is_member: bool) -> Tree:
+    return {_MEMBER: {}, **inner} if inner and is_member else inner

@@ -255,16 +255,16 @@ def without_new_times(managed: list[Obj], old: Obj, new: Obj) -> list[Obj]:
     """
     stored = old["metadata"].get("managedFields") or []
     # A new time puts an entry into another place.
-    same = len(managed) == len(stored) and all(
-        _untimed(each) in map(_untimed, stored) for each in managed
-    )
+    same = _untimed(managed) == _untimed(stored)
     if same and _without_managers(old) == _without_managers(new):
         managed = stored
     return managed
 
 
-def _untimed(entry: Obj) -> Obj:
-    return {name: value for name, value in entry.items() if name != "time"}
+def _untimed(entries: Iterable[Obj]) -> dict[tuple[str, ...], Obj]:
+    """Return entries without their times, by what tells managers apart."""
+    names = ("manager", "operation", "apiVersion", "subresource")
+    return {tuple(each.get(name) or "" for name in names): each | {"time": ""} for each in entries}
 
 
 def _without_managers(obj: Obj) -> Obj:
@@ -362,10 +362,12 @@ def _refuse_conflicts(
     nobody.
     """
     conflicts = []
+    taken: dict[str, FieldSet] = {}
     for each in others:
-        changed, _ = change.in_version(each.api_version) or (set(), set())
-        taken = each.fields & writing.managed(changed)
-        conflicts += [(each, path) for path in sorted(taken - forgiven)]
+        if each.api_version not in taken:
+            changed, _ = change.in_version(each.api_version) or (set(), set())
+            taken[each.api_version] = writing.managed(changed) - forgiven
+        conflicts += [(each, path) for path in sorted(each.fields & taken[each.api_version])]
     if not conflicts:
         return
     causes = [

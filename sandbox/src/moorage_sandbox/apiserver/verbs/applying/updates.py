@@ -119,7 +119,7 @@ def _updated_trees(stored: list[Obj], change: Comparison, writing: Writing) -> l
         left = without_paths(each["fieldsV1"], taken)
         if left:
             entries.append(each if left is each["fieldsV1"] else each | {"fieldsV1": left})
-    mine = with_paths(mine, sorted(managed))
+    mine = with_paths(mine, managed)
     if mine:
         entries.append(_entry(writing, mine) | {"time": time})
     entries.sort(key=_order)
