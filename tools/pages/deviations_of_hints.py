@@ -77,6 +77,15 @@ FORGOTTEN_WAKE_UPS: Final[tuple[Deviation, ...]] = (
         why=_HEARD,
     ),
     Deviation(
+        subject="A ResourceSlice that is deleted",
+        upstream="queues no pod",
+        here=(
+            "queues the pods that need devices: a claim for all devices fits without one that is "
+            "tainted or in use"
+        ),
+        why=_HEARD,
+    ),
+    Deviation(
         subject="Topology spread: a node leaves the pod's node selector, or a counted pod ends",
         upstream=(
             "a node's new labels queue the pod only if they are topology keys; a counted pod only "

@@ -286,12 +286,14 @@ class DynamicResources:
         generated = ClusterEvent(Resource.POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
         claim = ClusterEvent(Resource.RESOURCE_CLAIM, changed)
         gone = ClusterEvent(Resource.RESOURCE_CLAIM, Action.DELETE)
+        # A claim for all devices fits without one that is tainted or in use.
+        slices = ClusterEvent(Resource.RESOURCE_SLICE, changed | Action.DELETE)
         return (
             EventRegistration(ClusterEvent(Resource.NODE, node)),
             EventRegistration(claim, self._hints.claim_changed, self._hints.claim_concerns),
             EventRegistration(generated, self._hints.pod_changed, replicas_agree=True),
             EventRegistration(ClusterEvent(Resource.DEVICE_CLASS, changed)),
-            EventRegistration(ClusterEvent(Resource.RESOURCE_SLICE, changed)),
+            EventRegistration(slices),
             EventRegistration(gone, self._hints.claim_gone, self._hints.gone_claim_concerns),
             EventRegistration(RESERVATION_DELETE, devices_given_back, replicas_agree=True),
         )
