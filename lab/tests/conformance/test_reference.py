@@ -169,6 +169,10 @@ OWN_ACTIONS = {
 """Actions that a plugin registers in moorage alone, in a registration of their own."""
 
 WIDER_ACTIONS = {
+    ("DynamicResources", "resource.k8s.io/ResourceSlice"): (
+        ["Add", "Update"],
+        ["Add", "Delete", "Update"],
+    ),
     ("NodeVolumeLimits", "storage.k8s.io/CSINode"): (["Update"], ["Delete", "Update"]),
     ("NodeVolumeLimits", "PersistentVolumeClaim"): (["Add"], ["Add", "Update"]),
     ("VolumeBinding", "storage.k8s.io/CSIDriver"): (["Update"], ["Delete", "Update"]),
