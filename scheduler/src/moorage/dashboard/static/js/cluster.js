@@ -5,6 +5,7 @@ import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { acting } from "./acting.js";
 import { bar } from "./bar.js";
 import { colours, KEYS } from "./colours.js";
+import { select } from "./controls.js";
 import { devices } from "./devices.js";
 import { amount, amountOf, count, nodeLink, percent, podLink } from "./format.js";
 import { choice, choose } from "./route.js";
@@ -67,18 +68,6 @@ export function clusterView() {
     </div>
     ${acting("create-pods")} ${acting("add-nodes")}
   `;
-}
-
-/** @param {string} name @param {string} label @param {string} value @param {string[]} options */
-function select(name, label, value, options) {
-  return html`<label
-    >${label}
-    <select @change=${(/** @type {Event} */ event) => {
-      if (event.target instanceof HTMLSelectElement) choose({ [name]: event.target.value });
-    }}>
-      ${options.map((each) => html`<option value=${each} ?selected=${each === value}>${each}</option>`)}
-    </select>
-  </label>`;
 }
 
 function resources() {

@@ -3,9 +3,10 @@
 
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
+import { finder, select } from "./controls.js";
 import { folded, foldName } from "./folding.js";
 import { clock, count, duration, nodeLink, podLink } from "./format.js";
-import { choice, choose } from "./route.js";
+import { choice } from "./route.js";
 import { store } from "./store.js";
 
 /** @typedef {import("./types.js").Decision} Decision */
@@ -33,30 +34,8 @@ export function decisionsView() {
   const folds = folded(found, (each) => (by === "owner" ? each.outcome : String(each.number)));
   return html`
     <div class="choices">
-      <label
-        >Find
-        <input type="search" .value=${filter} placeholder="pod, node or reason" @input=${(
-          /** @type {Event} */ event,
-        ) => {
-          if (event.target instanceof HTMLInputElement) choose({ find: event.target.value });
-        }}
-      /></label>
-      <label
-        >Outcome
-        <select @change=${(/** @type {Event} */ event) => {
-          if (event.target instanceof HTMLSelectElement) choose({ outcome: event.target.value });
-        }}>
-          ${OUTCOMES.map((each) => html`<option ?selected=${each === outcome}>${each}</option>`)}
-        </select>
-      </label>
-      <label
-        >Folded by
-        <select @change=${(/** @type {Event} */ event) => {
-          if (event.target instanceof HTMLSelectElement) choose({ fold: event.target.value });
-        }}>
-          ${FOLDS.map((each) => html`<option ?selected=${each === by}>${each}</option>`)}
-        </select>
-      </label>
+      ${finder(filter, "pod, node or reason")} ${select("outcome", "Outcome", outcome, OUTCOMES)}
+      ${select("fold", "Folded by", by, FOLDS)}
     </div>
     ${latency(found)}
     <div class="scroll" tabindex="0" role="region" aria-label="Decisions">

@@ -9,7 +9,7 @@ import { groupsView } from "./groups.js";
 import { podView } from "./pod.js";
 import { queueView } from "./queue.js";
 import { onRoute, parts } from "./route.js";
-import { can, connect, onChange, said, store } from "./store.js";
+import { can, connect, onChange, said, store, waitingPods } from "./store.js";
 import { timeView } from "./time.js";
 
 const AGAIN_MILLISECONDS = 2000;
@@ -94,7 +94,7 @@ function frame() {
 
 function stateOf() {
   if (!store.loaded) return html`<p class="state" role="status">loading</p>`;
-  const pending = Object.values(store.sizes).reduce((sum, each) => sum + each, 0);
+  const pending = waitingPods();
   const off = store.cut || store.trouble;
   const words = `${count(store.nodes.size, "node")}, ${count(pending, "pod")} waiting`;
   return html`<p class="state">

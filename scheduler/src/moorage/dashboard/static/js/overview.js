@@ -7,7 +7,7 @@ import { bar } from "./bar.js";
 import { foldName } from "./folding.js";
 import { amountOf, between, clock, count, percent, podLink } from "./format.js";
 import { spark } from "./spark.js";
-import { store } from "./store.js";
+import { store, waitingPods } from "./store.js";
 import { requested } from "./tiles.js";
 
 /** @typedef {import("./types.js").Moment} Moment */
@@ -92,7 +92,7 @@ function change(before, now) {
 }
 
 function waiting() {
-  const total = Object.values(store.sizes).reduce((sum, each) => sum + each, 0);
+  const total = waitingPods();
   if (!total) return html`<h2>Waiting</h2><p class="empty">No pod waits: every pod has a node.</p>`;
   const { body, trouble } = asked("/moorage/v1/queue?by=owner");
   if (trouble) return html`<h2>Waiting</h2><p class="quiet">${trouble}</p>`;

@@ -4,10 +4,11 @@
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { acting } from "./acting.js";
+import { finder } from "./controls.js";
 import { folded, foldName } from "./folding.js";
 import { between, count, nodeLink, podLink } from "./format.js";
-import { choice, choose } from "./route.js";
-import { store } from "./store.js";
+import { choice } from "./route.js";
+import { store, waitingPods } from "./store.js";
 
 /** @typedef {import("./types.js").WaitingPod} WaitingPod */
 
@@ -24,7 +25,7 @@ const LANES = [
 ];
 
 export function queueView() {
-  const total = Object.values(store.sizes).reduce((sum, each) => sum + each, 0);
+  const total = waitingPods();
   const filter = choice("find", "");
   /** @type {Map<string, WaitingPod[]>} */
   const lanes = new Map(LANES.map(([name]) => [name, []]));
@@ -35,12 +36,7 @@ export function queueView() {
   }
   return html`
     <div class="choices">
-      <label
-        >Find
-        <input type="search" .value=${filter} placeholder="pod or reason" @input=${(/** @type {Event} */ event) => {
-          if (event.target instanceof HTMLInputElement) choose({ find: event.target.value });
-        }}
-      /></label>
+      ${finder(filter, "pod or reason")}
     </div>
     ${total ? nothing : html`<p class="empty">No pod waits: every pod has a node.</p>`} ${reasons()}
     <div class="lanes">

@@ -54,6 +54,11 @@ function changed() {
   for (const listener of listeners) listener();
 }
 
+/** How many pods wait, or are on their way to a node. */
+export function waitingPods() {
+  return Object.values(store.sizes).reduce((sum, each) => sum + each, 0);
+}
+
 /** Loads everything and follows the changes; begins anew whenever that breaks. */
 export async function connect() {
   const number = ++begun;

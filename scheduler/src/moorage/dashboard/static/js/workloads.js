@@ -2,10 +2,11 @@
 /** The workloads and every pod of the cluster, with a search over all that is known of them. */
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
+import { finder, select } from "./controls.js";
 import { foldName } from "./folding.js";
 import { amount, count, nodeLink, podLink } from "./format.js";
-import { choice, choose } from "./route.js";
-import { store } from "./store.js";
+import { choice } from "./route.js";
+import { store, waitingPods } from "./store.js";
 
 /**
  * @typedef {{namespace: string, name: string, owner: string, group: string, node: string, reason: string,
@@ -31,34 +32,9 @@ export function workloadsView() {
   );
   return html`
     <div class="choices">
-      <label
-        >Find
-        <input type="search" .value=${find} placeholder="name, owner, node or reason" @input=${(
-          /** @type {Event} */ event,
-        ) => {
-          if (event.target instanceof HTMLInputElement) choose({ find: event.target.value });
-        }}
-      /></label>
-      <label
-        >Namespace
-        <select @change=${(/** @type {Event} */ event) => {
-          if (event.target instanceof HTMLSelectElement) {
-            choose({ namespace: event.target.value === EVERY ? "" : event.target.value });
-          }
-        }}>
-          ${[EVERY, ...new Set(rows.map((each) => each.namespace).sort())].map(
-            (each) => html`<option ?selected=${each === (namespace || EVERY)}>${each}</option>`,
-          )}
-        </select>
-      </label>
-      <label
-        >Shown as
-        <select @change=${(/** @type {Event} */ event) => {
-          if (event.target instanceof HTMLSelectElement) choose({ as: event.target.value });
-        }}>
-          ${["workloads", "pods"].map((each) => html`<option ?selected=${(each === "pods") === one}>${each}</option>`)}
-        </select>
-      </label>
+      ${finder(find, "name, owner, node or reason")}
+      ${select("namespace", "Namespace", namespace || EVERY, [EVERY, ...new Set(rows.map((each) => each.namespace).sort())], EVERY)}
+      ${select("as", "Shown as", one ? "pods" : "workloads", ["workloads", "pods"])}
     </div>
     ${unlisted()} ${one ? pods(found) : workloads(found)}
   `;
@@ -108,7 +84,7 @@ function text(row) {
 
 /** Says how many pods the page does not know one by one. */
 function unlisted() {
-  const waiting = Object.values(store.sizes).reduce((sum, each) => sum + each, 0);
+  const waiting = waitingPods();
   const left = Math.max(0, waiting - store.pods.size);
   let others = 0;
   for (const node of store.nodes.values()) others += node.others?.pods ?? 0;
