@@ -77,16 +77,18 @@ class AccountTokens:
         claims = {"namespace": target.namespace, "serviceaccount": account}
         if bound is not None:
             claims |= bound_claims(self._store, bound, (target.namespace, target.name))
-        return self._issued(target, (spec.get("audiences") or [ISSUER], seconds), (claims, bound))
+        answered = {
+            "audiences": spec.get("audiences") or [ISSUER],
+            "expirationSeconds": seconds,
+            "boundObjectRef": bound,
+        }
+        return self._issued(target, answered, claims)
 
-    def _issued(
-        self, target: Target, form: tuple[list[str], int], bound: tuple[Obj, Obj | None]
-    ) -> Obj:
-        """Return the TokenRequest with a token: its audiences and seconds, claims and object."""
-        (audiences, seconds), (own_claims, reference) = form, bound
-        now = self._clock.now_ns() // NS_PER_SECOND
+    def _issued(self, target: Target, spec: Obj, own_claims: Obj) -> Obj:
+        """Return a TokenRequest of this spec with a token of these claims of Kubernetes' own."""
+        now, seconds = self._clock.now_ns() // NS_PER_SECOND, spec["expirationSeconds"]
         claims = {
-            "aud": audiences,
+            "aud": spec["audiences"],
             "exp": now + seconds,
             "iat": now,
             "iss": ISSUER,
@@ -98,11 +100,7 @@ class AccountTokens:
             "kind": _RESOURCE.kind,
             "apiVersion": _RESOURCE.api_version,
             "metadata": {"name": target.name, "namespace": target.namespace},
-            "spec": {
-                "audiences": audiences,
-                "expirationSeconds": seconds,
-                "boundObjectRef": reference,
-            },
+            "spec": spec,
             "status": {
                 "token": self._signed(claims),
                 "expirationTimestamp": rfc3339((now + seconds) * NS_PER_SECOND),

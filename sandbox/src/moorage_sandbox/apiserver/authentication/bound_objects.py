@@ -71,11 +71,11 @@ def _pod_claims(store: Store, record: Record, account: str) -> dict[str, Any]:
             f'cannot bind token for serviceaccount "{account}" to pod running with different '
             "serviceaccount name."
         )
-    node = spec.get("nodeName")
-    found = _record(store, NODES, "", node) if node else None
-    if not node:
+    name = spec.get("nodeName")
+    if not name:
         return {}
-    return {"node": {"name": node} | ({"uid": found.uid} if found is not None else {})}
+    node = _record(store, NODES, "", name)
+    return {"node": {"name": name} if node is None else {"name": name, "uid": node.uid}}
 
 
 def still_bound(store: Store, claims: dict[str, Any], now_ns: int) -> bool:

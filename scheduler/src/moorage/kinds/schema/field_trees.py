@@ -1,6 +1,6 @@
 """Sets of fields as trees, in the format of ``fieldsV1``.
 
-Place in the flow: nearly every write records its manager, so `managers` reads and writes these
+Place in the flow: nearly every write records its manager, so `updates` reads and writes these
 trees where all managers of an object write one version. Sets of paths (`field_sets`) take ten times
 as long; they serve applies and several versions.
 """
@@ -80,10 +80,7 @@ def _branches(paths: Iterable[Path]) -> dict[str, _Branch]:
     for path in paths:
         at = root
         for element in path:
-            found = at.branches.get(element)
-            if found is None:
-                found = at.branches[element] = _Branch()
-            at = found
+            at = at.branches.get(element) or at.branches.setdefault(element, _Branch())
         at.ends = True
     return root.branches
 
