@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from moorage.api.manifest_text import parse_manifests
 from moorage.api.yaml_text import read_yaml, write_yaml
 from moorage.base.errors import DecodeError, UsageError
-from moorage.cli.manifests import parse_manifests
 from moorage.client.kubeconfig_file import parse_kubeconfig
 from moorage.config.load import parse_config
 from moorage.nodeshapes.templates import load_nodes

@@ -231,6 +231,51 @@ def test_what_if_tells_where_pods_would_start(page: Any) -> None:
     page.get_by_role("row", name="default/what-if-1").wait_for()
 
 
+def test_what_if_takes_manifests(page: Any) -> None:
+    page.goto(f"{page.moorage_url}/what-if?change=manifests")
+    form = page.get_by_role("form", name="What if")
+    form.get_by_label("YAML").fill("kind: Deployment\nmetadata: {name: api}\n")
+    form.get_by_role("button").click()
+    page.get_by_text("Deployment without apiVersion").wait_for()
+    two_pods = f"{pod('in-a-box', cpu='1')}\n---\n{pod('too-big', cpu='99')}"
+    form.get_by_label("YAML").fill(f"# only one of them fits\n{two_pods}")
+    form.get_by_role("button").click()
+    page.locator("#what-if-sum").get_by_text("1 pod would start").wait_for()
+    page.get_by_role("row", name="default/in-a-box").get_by_text("starts").wait_for()
+    assert page.url.endswith("/what-if?change=manifests")
+
+
+def test_what_if_counts_gpus(page: Any) -> None:
+    page.goto(f"{page.moorage_url}/what-if?change=pods&count=2")
+    form = page.get_by_role("form", name="What if")
+    form.get_by_label("GPUs of each").fill("1")
+    form.get_by_role("button").click()
+    page.locator("#what-if-sum").get_by_text("2 begin to wait").wait_for()
+    page.get_by_role("row", name="default/what-if-1").get_by_text("nvidia.com/gpu").wait_for()
+    assert page.get_by_role("button", name="Carry it out").count() == 0
+
+
+def test_a_workload_says_what_keeps_its_pods_and_what_would_help(page: Any, up: Up) -> None:
+    template = {
+        "metadata": {"labels": {"app": "huge"}},
+        "spec": json.loads(pod("x", cpu="99"))["spec"],
+    }
+    workload = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "huge", "namespace": "default"},
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "huge"}}, "template": template},
+    }
+    typed(up, "apply", "-f", "-", stdin=json.dumps(workload))
+    page.goto(f"{page.moorage_url}/workloads?find=huge")
+    page.get_by_role("cell", name="InsufficientCPU").wait_for()
+    page.get_by_role("link", name="what would help").click()
+    page.wait_for_url("**/workloads/default/replicaset/huge")
+    page.locator(".object .sentence").get_by_text("2 are pending").wait_for()
+    page.locator(".object .suggestions").get_by_text("request").first.wait_for()
+    typed(up, "delete", "replicaset", "huge")
+
+
 def test_three_nodes_are_tried_and_then_what_was_told_happens(page: Any, up: Up) -> None:
     for name in ("wide-1", "wide-2"):
         typed(up, "apply", "-f", "-", stdin=pod(name, cpu="12"))

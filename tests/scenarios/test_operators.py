@@ -9,8 +9,8 @@ import re
 
 import pytest
 
+from moorage.api.manifest_text import parse_manifests
 from moorage.base import aio
-from moorage.cli.manifests import parse_manifests
 from moorage_sandbox.testing.builders import Manifest, node_manifest
 from tests.packages import ROOT
 from tests.scenarios.gangs import Cluster, coscheduling, of_object, play

@@ -225,9 +225,9 @@ def test_json_lines_report_every_change() -> None:
         '{"type":"ready","seconds":1.23}',
         '{"type":"serving","url":"https://127.0.0.1:2"}',
         '{"type":"pod","pod":"default/a","state":"bound","node":"n1","message":"",'
-        '"reason":"","owner":""}',
+        '"reason":"","owner":"","group":""}',
         '{"type":"pod","pod":"default/b","state":"unschedulable","node":"","message":"no room",'
-        '"reason":"RejectedByPlugin","owner":""}',
+        '"reason":"RejectedByPlugin","owner":"","group":""}',
         '{"type":"ended","settled":false,"pods":2,"decisions":1,"pending":0,"gated":0,'
         '"unschedulable":1,"bound":1,"running":0,"finished":0}',
     ]

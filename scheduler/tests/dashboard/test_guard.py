@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
+from importlib.resources import files
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -147,6 +149,52 @@ async def test_acts_are_done_for_the_page_alone(change: dict[str, Any], status: 
         ) as answer:
             assert answer.status == status
     assert acts.done == ([("create-pods", b"{}")] if status == 200 else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "answer"),
+    [
+        pytest.param(
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n---\n"
+            "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Node, metadata: {}}\n",
+            200,
+            {
+                "manifests": [
+                    {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}},
+                    {"apiVersion": "v1", "kind": "Node", "metadata": {}},
+                ]
+            },
+            id="objects",
+        ),
+        pytest.param(
+            "kind: Pod",
+            400,
+            "text: document 1: Pod without apiVersion; a Pod has apiVersion: v1",
+            id="no version",
+        ),
+    ],
+)
+async def test_manifests_are_read_for_the_page(text: str, status: int, answer: Any) -> None:
+    async with serving(FakeSource()) as (page, links), browser() as http:
+        await http.get(links[0])
+        async with http.get(f"{page.url}/page/v1/about") as about:
+            csrf = (await about.json())["csrf"]
+        headers = {"X-Moorage-Csrf": csrf, "Origin": page.url}
+        address = f"{page.url}/page/v1/manifests"
+        async with http.post(address, headers=headers, data=text.encode()) as reply:
+            body = await reply.json()
+            assert (reply.status, body if status == 200 else body["message"]) == (status, answer)
+
+
+async def test_every_view_that_the_page_lists_has_an_address() -> None:
+    script = (files("moorage.dashboard") / "static" / "js" / "main.js").read_text()
+    views = re.findall(r'^  "?([a-z-]+)"?: \{ title: ', script, flags=re.MULTILINE)
+    async with serving(FakeSource()) as (page, links), browser() as http:
+        await http.get(links[0])
+        for view in views:
+            async with http.get(f"{page.url}/{view}") as reply:
+                assert (view, reply.status) == (view, 200)
+    assert {"cluster", "overview", "workloads", "what-if"} <= set(views)
 
 
 async def test_a_page_without_acts_changes_nothing() -> None:

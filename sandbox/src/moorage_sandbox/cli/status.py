@@ -16,6 +16,7 @@ from moorage.cli.which_sandbox import Which, which_options
 
 if TYPE_CHECKING:
     from moorage.base.running_sandboxes import SandboxRecord
+    from moorage.service.questions.folding.folds import Fold
     from moorage_sandbox.sandbox.progress import Progress
 
 _EPILOG = """
@@ -63,33 +64,50 @@ def _lines(status: dict[str, Any]) -> Iterator[str]:
     for key, value in {"name": status.pop("name") or "-", **status, "pods": pods or "none"}.items():
         if value != "":
             yield f"{key + ':':<12}{value}"
-    yield from _waiting(waiting)
+    yield from waiting_lines(waiting)
     for text in groups:
         yield f"  {text}"
 
 
-def _waiting(pods: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the pods without a node, those that wait alike as one row."""
-    from moorage.cli.rows.text import fold_lines, rows_left, terminal_width
-    from moorage.service.questions.folding.folds import Fold, first_folds, fold
+def waiting_lines(pods: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the pods without a node, those that wait alike as one row.
 
-    rows = []
-    for each in pods:
-        namespace, _, name = each["pod"].partition("/")
-        rows.append(
-            Fold(
-                namespace=namespace,
-                owner=each["owner"],
-                reason=each["reason"],
-                names=(name,),
-                queues={each["state"]: 1},
-                message=each["message"],
-            )
-        )
+    Members of a group wait for the reason for which their group waits.
+    """
+    from moorage.api.reasons.codes import ReasonCode
+    from moorage.cli.rows.text import fold_lines, rows_left, terminal_width
+    from moorage.service.questions.folding.folds import first_folds, fold
+    from moorage.service.questions.folding.group_reason import OF_GROUPS, reason_of_group
+
+    rows = [_row(each) for each in pods]
+    texts: dict[str, list[str]] = {}
+    for row in rows:
+        if row.group and row.reason != ReasonCode.SCHEDULING_GATED:
+            texts.setdefault(row.group, []).append(row.message)
+    of_groups = {group: reason_of_group(each) for group, each in texts.items()}
+    for at, row in enumerate(rows):
+        reason, message = of_groups.get(row.group, ("", ""))
+        if reason in OF_GROUPS and row.reason != ReasonCode.SCHEDULING_GATED:
+            rows[at] = msgspec.structs.replace(row, reason=reason, message=message)
     shown = first_folds(fold(rows), _ROWS_MOST)
     lines = fold_lines(shown.folds, now_ns=0, width=terminal_width() - len(_INDENT))
     left = rows_left(shown.rows_left, "`moorage queue` shows more", pods=shown.pods_left)
     return [f"{_INDENT}{line}" for line in ([*lines, left] if left else lines)]
+
+
+def _row(waiting: dict[str, Any]) -> Fold:
+    from moorage.service.questions.folding.folds import Fold
+
+    namespace, _, name = waiting["pod"].partition("/")
+    return Fold(
+        namespace=namespace,
+        owner=waiting["owner"],
+        group=waiting["group"],
+        reason=waiting["reason"],
+        names=(name,),
+        queues={waiting["state"]: 1},
+        message=waiting["message"],
+    )
 
 
 async def _described(record: SandboxRecord) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from moorage.api.pod import Pod
 from moorage.api.pod_group import GROUP_SCHEDULING, GROUPS_NOT_SCHEDULED
 from moorage.api.reasons.codes import code_of_message
 from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.snapshot.group_labels import named_group
 
 _RECENT = 200
 _RATE_WINDOW_SECONDS = 5
@@ -61,6 +62,8 @@ class Change(msgspec.Struct, frozen=True):
         The code of that reason; "" for a pod with a node.
     owner
         ``kind/name`` of the pod's owner, "" for none.
+    group
+        ``namespace/name`` of the pod's group, "" for none.
     """
 
     pod: str
@@ -69,6 +72,7 @@ class Change(msgspec.Struct, frozen=True):
     message: str = ""
     reason: str = ""
     owner: str = ""
+    group: str = ""
 
 
 def state_of(pod: Pod, served: Collection[str] | None = None) -> tuple[PodState, str]:
@@ -194,7 +198,9 @@ class Progress:
         state, message = state_of(pod, self._served)
         node, owner = pod.spec.node_name, pod.metadata.owner_title
         reason = "" if node else code_of_message(message)
-        change = Change(pod.full_name, state, node, message, reason, owner)
+        key = named_group(pod)
+        group = "" if key is None else key.full_name
+        change = Change(pod.full_name, state, node, message, reason, owner, group)
         before = self._pods.get(pod.uid)
         if before == change:
             return

@@ -10,12 +10,13 @@ from __future__ import annotations
 import codecs
 import json
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from moorage.api.codec import NOT_JSON, encode
-from moorage.base.errors import DecodeError
+from moorage.api.bounds import OF_FILE, check_bounds
+from moorage.api.codec import NOT_JSON, decode_untyped, encode
+from moorage.base.errors import DecodeError, UsageError
 
 # The mark of UTF-32 begins with that of UTF-16, so it comes first.
 _MARKS: Final = (
@@ -183,3 +184,33 @@ def _names_kind(text: bytes) -> bool:
         return bool(_kind(text).kind)
     except msgspec.ValidationError:
         return True  # a kind that is no text is not replaced
+
+
+def parse_manifests(text: bytes, source: str) -> list[dict[str, Any]]:
+    """Read every object of a text; the items of a List count one by one.
+
+    Raises
+    ------
+    UsageError
+        The text is neither YAML nor JSON, or holds values that are not Kubernetes objects.
+    """
+    try:
+        return [
+            _manifest_of(decode_untyped(each), f"{source}: {where}")
+            for where, each in object_texts(text)
+        ]
+    except DecodeError as error:
+        raise UsageError(f"{source}: {error}") from error
+
+
+def _manifest_of(document: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return an object that names what it is."""
+    kind, version = document.get("kind"), document.get("apiVersion")
+    if not isinstance(kind, str) or not kind:
+        raise UsageError(f"{where}: no kind; every object needs apiVersion, kind and metadata")
+    if not isinstance(version, str) or not version:
+        raise UsageError(f"{where}: {kind} without apiVersion; a Pod has apiVersion: v1")
+    if not isinstance(document.get("metadata"), dict):
+        raise UsageError(f"{where}: {kind} without metadata; it needs at least a name")
+    check_bounds(document, OF_FILE)
+    return document

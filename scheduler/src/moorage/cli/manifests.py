@@ -7,10 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from moorage.api.bounds import OF_FILE, check_bounds
-from moorage.api.codec import decode_untyped
-from moorage.api.manifest_text import object_texts
-from moorage.base.errors import DecodeError, UsageError
+from moorage.api.manifest_text import parse_manifests
+from moorage.base.errors import UsageError
 from moorage.base.files import DATA_BYTES_MAX, read_file, read_stream
 
 Manifest: TypeAlias = dict[str, Any]
@@ -48,36 +46,6 @@ def _standard_input() -> bytes:
         return read_stream(sys.stdin.buffer, DATA_BYTES_MAX)
     except OSError as error:
         raise UsageError(f"cannot read standard input: {error.strerror}") from error
-
-
-def parse_manifests(text: bytes, source: str) -> list[Manifest]:
-    """Read every object of a text; the items of a List count one by one.
-
-    Raises
-    ------
-    UsageError
-        The text is neither YAML nor JSON, or holds values that are not Kubernetes objects.
-    """
-    try:
-        return [
-            _manifest_of(decode_untyped(each), f"{source}: {where}")
-            for where, each in object_texts(text)
-        ]
-    except DecodeError as error:
-        raise UsageError(f"{source}: {error}") from error
-
-
-def _manifest_of(document: dict[str, Any], where: str) -> Manifest:
-    """Return an object that names what it is."""
-    kind, version = document.get("kind"), document.get("apiVersion")
-    if not isinstance(kind, str) or not kind:
-        raise UsageError(f"{where}: no kind; every object needs apiVersion, kind and metadata")
-    if not isinstance(version, str) or not version:
-        raise UsageError(f"{where}: {kind} without apiVersion; a Pod has apiVersion: v1")
-    if not isinstance(document.get("metadata"), dict):
-        raise UsageError(f"{where}: {kind} without metadata; it needs at least a name")
-    check_bounds(document, OF_FILE)
-    return document
 
 
 def _files(path: Path, *, recursive: bool) -> Iterable[Path]:

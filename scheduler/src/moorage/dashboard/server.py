@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
+from moorage.api.manifest_text import parse_manifests
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import Clock
 from moorage.base.errors import MoorageError, UsageError
@@ -26,7 +27,10 @@ from moorage.dashboard.source import Answered
 from moorage.dashboard.view import View
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
-_VIEWS: Final = (*("cluster", "queue", "pod", "decisions", "groups", "what-if", "plugins", "time"),)
+_VIEWS: Final = (
+    *("cluster", "overview", "workloads", "queue", "pod", "decisions", "groups", "what-if"),
+    *("plugins", "time"),
+)
 _JSON: Final = "application/json"
 _STOP_SECONDS: Final = 0.3
 _BODY_BYTES_MAX: Final = 64 * 1024
@@ -144,6 +148,7 @@ class PageServer:
             web.get("/page/v1/changes", self._changes),
             web.get("/moorage/v1/{question:[a-z-]+}", self._answer_question),
             web.post("/moorage/v1/{question:[a-z-]+}", self._answer_question),
+            web.post("/page/v1/manifests", self._manifests),
             web.post("/page/v1/acts/{name:[a-z-]+}", self._act),
             web.get("/{view:[^/]*}", self._elsewhere),
         ]
@@ -268,6 +273,14 @@ class PageServer:
         except MoorageError as error:
             answered = _status(502, str(error))
         return _response(answered)
+
+    async def _manifests(self, request: web.Request) -> web.Response:
+        """Read the objects of a text, in every form in which the commands read them."""
+        try:
+            manifests = parse_manifests(await whole_body(request), "text")
+        except UsageError as error:
+            return _response(_status(400, str(error)))
+        return web.Response(body=msgspec.json.encode({"manifests": manifests}), content_type=_JSON)
 
     async def _act(self, request: web.Request) -> web.Response:
         acts, name = self._acts, request.match_info["name"]

@@ -215,7 +215,7 @@ def test_a_pod_leaves_backoff_in_the_second_after_the_moment_told() -> None:
     run_virtual(main(), clock)
 
 
-def test_a_group_without_room_says_what_its_members_say() -> None:
+def test_members_of_a_group_without_room_say_what_their_group_says() -> None:
     """Members that had a place say why the group has none, whichever of them comes first."""
 
     async def scenario(live: Cluster) -> None:
@@ -224,11 +224,15 @@ def test_a_group_without_room_says_what_its_members_say() -> None:
             pod_group("g", least=4), *(of_object(name, of="g", cpu="1") for name in names)
         )
         await live.until(lambda: all(live.condition_of(name)[2] for name in names))
-        (group,) = told(live)["groups"]
+        answer = told(live)
+        (group,) = answer["groups"]
         texts = [live.condition_of(name)[2] for name in names]
-        assert group["message"] == next(text for text in texts if text.startswith("pod group is"))
-        assert "3 of 4 pods tried have a place, default/" in group["message"]
-        assert {text for text in texts if text.startswith("pod group is")} == {group["message"]}
+        full = f"pod group is unschedulable: {group['message']}"
+        assert group["message"].startswith("3 of 4 pods tried have a place, default/")
+        assert {text for text in texts if text.startswith("pod group is")} == {full}
+        assert group["reason"] == "GroupUnschedulable"
+        waiting = {(each["reason"], each["message"]) for each in answer["pods"]}
+        assert waiting == {("GroupUnschedulable", group["message"])}
 
     play(scenario, cluster=nodes(3), config=coscheduling())
 
@@ -259,6 +263,7 @@ def test_a_group_says_how_many_members_it_has_and_lacks() -> None:
                 "atPermit": 0,
                 "message": "0/3 nodes are available: pre-filter pod a cannot proceed due to gated "
                 "pods in the same PodGroup.",
+                "reason": "GroupIncomplete",
             },
             {
                 "namespace": "default",
@@ -272,6 +277,7 @@ def test_a_group_says_how_many_members_it_has_and_lacks() -> None:
                 "gated": 0,
                 "atPermit": 0,
                 "message": "PodGroup default/nowhere not found",
+                "reason": "GroupMissing",
             },
         ]
         assert {each["name"]: each["group"] for each in told(live)["pods"]} == {

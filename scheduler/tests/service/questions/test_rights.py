@@ -404,7 +404,7 @@ PLAIN = {
     "QueuedPod": {"name", "uid", "scheduler_name", "since", "first_queued", "until", "plugins"}
     | {"group", "step", "reason", "owner"},
     "Fold": {"owner", "group", "reason", "names", "queues", "oldest", "requests"},
-    "QueuedGroup": {"name", "source"},
+    "QueuedGroup": {"name", "source", "reason"},
     "WakingEvents": {"plugin", "events"},
     "FilledNode": {"allocatable", "domains", "taints"},
     "FillingPod": {"name", "uid", "owner", "group", "requests", "devices"},

@@ -344,8 +344,8 @@ def _first_objects(served: frozenset[str]) -> list[dict[str, object]]:
     """
     from importlib import resources
 
+    from moorage.api.manifest_text import parse_manifests
     from moorage.api.resources import by_kind
-    from moorage.cli.manifests import parse_manifests
     from moorage_sandbox.cli.apply.patch import with_last_applied
 
     text = resources.files("moorage_sandbox.sandbox").joinpath("first.yaml").read_bytes()

@@ -127,6 +127,8 @@ class QueuedGroup(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     message
         What the group lacks before it can be tried, or else why its last attempt failed, or that
         members have succeeded; empty for nothing.
+    reason
+        The code of the message; empty where it says why nobody waits.
     """
 
     counted_as: ClassVar[str] = "group"
@@ -142,6 +144,7 @@ class QueuedGroup(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     gated: int
     at_permit: int
     message: Prose
+    reason: str = ""
 
 
 class QueueSizes(msgspec.Struct, frozen=True, kw_only=True, rename={"in_flight": "in-flight"}):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+import msgspec
+
 from moorage.api.pod import Pod
-from moorage.engine.groups.decision import GROUP_UNSCHEDULABLE
+from moorage.api.reasons.codes import ReasonCode, code_of_message
 from moorage.service.core import Core
 from moorage.service.incomplete_groups import lack_of
-from moorage.service.questions.answers import QueuedGroup
-from moorage.snapshot.pod_groups import GroupMembers
+from moorage.service.questions.answers import QueuedGroup, QueuedPod
+from moorage.service.questions.folding.group_reason import reason_of_group
+from moorage.snapshot.pod_groups import GroupKey, GroupMembers, GroupTerms
 
 _GATED: Final = "SchedulingGated"
 
@@ -32,6 +34,7 @@ def incomplete_groups(core: Core, *, waiting_uids: Iterable[str] = ()) -> tuple[
         if len(members.assigned) == len(members.pods):
             continue
         terms = groups.source.terms_of(key)
+        reason, message = _reason(core, key, terms, members)
         groups_waiting.append(
             QueuedGroup(
                 namespace=key.namespace,
@@ -44,24 +47,47 @@ def incomplete_groups(core: Core, *, waiting_uids: Iterable[str] = ()) -> tuple[
                 waiting=len(members.waiting),
                 gated=len(members.gated),
                 at_permit=sum(uid in at_permit for uid in members.assumed),
-                message=lack_of(key, terms, members)
-                or _last_failure(core, members)
+                reason=reason,
+                message=message
                 or ("" if terms is None else terms.succeeded_note.removeprefix(", ")),
             )
         )
     return (*groups_waiting, *_disabled_groups(core))
 
 
-def _last_failure(core: Core, members: GroupMembers) -> str:
-    """Return why the members wait; "" for members that were not tried.
+def with_reason_of_group(
+    pods: Iterable[QueuedPod], groups: Iterable[QueuedGroup]
+) -> Iterator[QueuedPod]:
+    """Yield pods of the queue; members of a group wait for the reason for which their group waits.
 
-    Members that had a place say why the group has none. The others say why they have none
-    themselves, which says less; most of them count.
+    A member with scheduling gates keeps its own reason, and so does one that has a node, and one
+    whose group needs no more pods.
     """
-    texts = filter(None, (_last_failure_of(core, pod) for pod in members.waiting_pods()))
-    messages = Counter(texts)
-    of_group = (text for text in messages if text.startswith(GROUP_UNSCHEDULABLE))
-    return next(of_group, max(messages, key=messages.__getitem__, default=""))
+    by_name = {f"{each.namespace}/{each.name}": each for each in groups if _waits_as_one(each)}
+    for pod in pods:
+        group = by_name.get(pod.group)
+        own = not pod.reason or pod.reason == ReasonCode.SCHEDULING_GATED or pod.queue == "permit"
+        if group is None or own:
+            yield pod
+        else:
+            yield msgspec.structs.replace(pod, reason=group.reason, message=group.message)
+
+
+def _waits_as_one(group: QueuedGroup) -> bool:
+    """Whether members wait until enough of them have a place together."""
+    if not group.reason:
+        return False
+    return group.minimum is None or max(1, group.placed + group.succeeded) < group.minimum
+
+
+def _reason(
+    core: Core, key: GroupKey, terms: GroupTerms | None, members: GroupMembers
+) -> tuple[str, str]:
+    """Return the code and the text of what a group lacks, or why its last attempt failed."""
+    lack = lack_of(key, terms, members)
+    return reason_of_group(
+        [lack] if lack else (_last_failure_of(core, pod) for pod in members.waiting_pods())
+    )
 
 
 def _last_failure_of(core: Core, pod: Pod) -> str:
@@ -91,4 +117,5 @@ def _disabled_groups(core: Core) -> Iterator[QueuedGroup]:
             gated=sum(bool(pod.spec.scheduling_gates) for pod in waiting),
             at_permit=0,
             message=reason,
+            reason=code_of_message(reason),
         )

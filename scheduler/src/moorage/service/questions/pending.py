@@ -15,7 +15,7 @@ from moorage.api.reasons.codes import code_of_message
 from moorage.base.clock import rfc3339_micro
 from moorage.service.core import Core
 from moorage.service.questions.answers import Queue, QueueAnswer, QueuedPod, QueueSizes
-from moorage.service.questions.groups import incomplete_groups
+from moorage.service.questions.groups import incomplete_groups, with_reason_of_group
 
 _GATED: Final = "SchedulingGated"
 
@@ -44,6 +44,7 @@ def pending_answer(core: Core, *, now_ns: int, limit: int) -> QueueAnswer:
         sizes[told.queue] += 1
         if sizes[told.queue] <= limit:
             pods.append(told)
+    groups = incomplete_groups(core)
     return QueueAnswer(
         time=rfc3339_micro(now_ns),
         scheduling=False,
@@ -56,8 +57,8 @@ def pending_answer(core: Core, *, now_ns: int, limit: int) -> QueueAnswer:
             permit=0,
             binding=0,
         ),
-        pods=tuple(pods),
-        groups=incomplete_groups(core),
+        pods=tuple(with_reason_of_group(pods, groups)),
+        groups=groups,
     )
 
 

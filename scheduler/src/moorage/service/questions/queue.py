@@ -21,7 +21,7 @@ from moorage.service.questions.answers import (
     WakingEvents,
 )
 from moorage.service.questions.folding.folded_queue import FOLDING, folded_answer
-from moorage.service.questions.groups import incomplete_groups
+from moorage.service.questions.groups import incomplete_groups, with_reason_of_group
 from moorage.service.questions.pending import entry_names, pending_answer
 from moorage.service.questions.question import Parameter, Question, QuestionParameters, whole_number
 from moorage.service.scheduler import Scheduler
@@ -111,6 +111,7 @@ class _Report:
             *self._at_permit(),
             *self._in_binding(),
         ]
+        groups = incomplete_groups(core, waiting_uids=self._waiting_at_permit)
         return QueueAnswer(
             time=rfc3339_micro(self._now_ns),
             scheduling=scheduling,
@@ -123,8 +124,8 @@ class _Report:
                 permit=len(self._waiting_at_permit),
                 binding=len(self._binding),
             ),
-            pods=tuple(pods),
-            groups=incomplete_groups(core, waiting_uids=self._waiting_at_permit),
+            pods=tuple(with_reason_of_group(pods, groups)),
+            groups=groups,
         )
 
     # --- pods in the queue ----------------------------------------------------------------------

@@ -2,7 +2,7 @@
 /** Answers that are asked for when a view needs them, and asked for again when they grow old. */
 
 import { redraw } from "./redraw.js";
-import { get, said } from "./store.js";
+import { get, said, tryOut } from "./store.js";
 
 /** @typedef {{body: any, trouble: string, at: number, stamp: string, asking: boolean}} Asked */
 
@@ -19,6 +19,20 @@ const answers = new Map();
  * @returns {Asked}
  */
 export function asked(path, stamp = "") {
+  return newest(path, stamp, () => get(path));
+}
+
+/**
+ * The newest answer of a question about an object, as `asked` gives it.
+ * @param {import("./types.js").ObjectQuery} query
+ * @param {string} stamp
+ */
+export function askedAbout(query, stamp) {
+  return newest(JSON.stringify(query), stamp, () => tryOut("explain-object", query));
+}
+
+/** @param {string} path @param {string} stamp @param {() => Promise<any>} read @returns {Asked} */
+function newest(path, stamp, read) {
   let found = answers.get(path);
   if (!found) {
     found = { body: null, trouble: "", at: -Infinity, stamp, asking: false };
@@ -28,7 +42,7 @@ export function asked(path, stamp = "") {
   const old = performance.now() - found.at > OLD_MILLISECONDS || found.stamp !== stamp;
   if (old && !found.asking && !document.hidden) {
     found.stamp = stamp;
-    ask(path, found);
+    ask(read, found);
   }
   return found;
 }
@@ -40,11 +54,11 @@ export function askAgain(path) {
   redraw();
 }
 
-/** @param {string} path @param {Asked} into */
-async function ask(path, into) {
+/** @param {() => Promise<any>} read @param {Asked} into */
+async function ask(read, into) {
   into.asking = true;
   try {
-    into.body = await get(path);
+    into.body = await read();
     into.trouble = "";
   } catch (error) {
     into.trouble = said(error);

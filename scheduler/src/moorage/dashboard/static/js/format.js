@@ -72,6 +72,22 @@ export function podLink(pod) {
   return `/pod/${encodeURIComponent(pod.namespace)}/${encodeURIComponent(pod.name)}`;
 }
 
+/** The address of a group's view. @param {string} group namespace/name */
+export function groupLink(group) {
+  return `/groups/${group.split("/").map(encodeURIComponent).join("/")}`;
+}
+
+/**
+ * The address of the view that says what keeps the pods of a workload: of their group, or their owner.
+ * @param {{namespace: string, name: string, owner?: string, group?: string}} pod one of them
+ */
+export function workloadLink({ namespace, name, owner, group }) {
+  if (group) return groupLink(group);
+  return owner
+    ? `/workloads/${encodeURIComponent(namespace)}/${owner.split("/").map(encodeURIComponent).join("/")}`
+    : podLink({ namespace, name });
+}
+
 /** The address of a node in the cluster's view. @param {string} node */
 export function nodeLink(node) {
   return `/cluster?node=${encodeURIComponent(node)}`;

@@ -4,10 +4,14 @@
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { asked } from "./asked.js";
 import { bar } from "./bar.js";
+import { groupLink } from "./format.js";
+import { objectPanel } from "./objects.js";
+import { parts } from "./route.js";
 import { store } from "./store.js";
 
 export function groupsView() {
-  return html`${groups()} ${quotas()}`;
+  const [, namespace, name] = parts();
+  return html`${name ? objectPanel("podgroup", namespace, name) : nothing} ${groups()} ${quotas()}`;
 }
 
 function quotas() {
@@ -60,13 +64,13 @@ function groups() {
       <tbody>
         ${store.groups.map(
           (each) => html`<tr>
-            <th scope="row"><a href="/workloads?find=${encodeURIComponent(`${each.namespace}/${each.name}`)}">${each.namespace}/${each.name}</a></th>
+            <th scope="row"><a href=${groupLink(`${each.namespace}/${each.name}`)}>${each.namespace}/${each.name}</a></th>
             <td>${bar(each.placed, each.members)} ${each.placed}</td>
             <td class="figure">${each.minimum ?? "?"}</td>
             <td class="figure">${each.members}</td>
             <td class="figure">${each.atPermit}</td>
             <td class="figure">${each.gated}</td>
-            <td class="reason">${each.message}</td>
+            <td class="reason">${each.message}${each.waiting ? html` <a href=${groupLink(`${each.namespace}/${each.name}`)}>what would help</a>` : nothing}</td>
           </tr>`,
         )}
       </tbody>

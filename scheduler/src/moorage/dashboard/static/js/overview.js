@@ -5,7 +5,7 @@ import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { asked } from "./asked.js";
 import { bar } from "./bar.js";
 import { foldName } from "./folding.js";
-import { amountOf, between, clock, count, percent, podLink } from "./format.js";
+import { amountOf, between, clock, count, percent, workloadLink } from "./format.js";
 import { spark } from "./spark.js";
 import { store, waitingPods } from "./store.js";
 import { requested } from "./tiles.js";
@@ -126,11 +126,11 @@ function row(fold) {
   const pods = fold.pods ?? 1;
   // Pods without an owner and a group are one row by their reason.
   const alone = !(fold.group || fold.owner);
-  const find = fold.group || fold.owner || fold.reason || named;
+  const address = alone && pods > 1 ? `/workloads?find=${encodeURIComponent(fold.reason || named)}` : workloadLink(one);
   return html`<tr>
     <td class="figure">${pods}</td>
     <th scope="row">
-      <a href=${pods > 1 ? `/workloads?find=${encodeURIComponent(find)}` : podLink(one)}>${foldName(one)}</a>${alone && pods > 1 ? ` and ${pods - 1} more` : nothing}
+      <a href=${address}>${foldName(one)}</a>${alone && pods > 1 ? ` and ${pods - 1} more` : nothing}
     </th>
     <td>${fold.reason || "-"}</td>
     <td>${fold.oldest ? between(store.time, fold.oldest) : "-"}</td>

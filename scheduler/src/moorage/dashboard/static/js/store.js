@@ -179,6 +179,12 @@ export async function tryOut(question, body) {
   return answered(await fetch(`/moorage/v1/${question}`, { method: "POST", headers, body: JSON.stringify(body) }));
 }
 
+/** The objects of a text, YAML or JSON. @param {string} text @returns {Promise<object[]>} */
+export async function manifestsOf(text) {
+  const headers = { "X-Moorage-Csrf": store.about?.csrf ?? "", "Content-Type": "application/yaml" };
+  return (await answered(await fetch("/page/v1/manifests", { method: "POST", headers, body: text }))).manifests;
+}
+
 /** Whether the page may do something. @param {string} act */
 export function can(act) {
   return store.about?.acts.includes(act) ?? false;

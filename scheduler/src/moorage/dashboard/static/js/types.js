@@ -15,7 +15,11 @@
  *   moved?: boolean, owner?: string, reason?: string}} WaitingPod
  * @typedef {{namespace: string, name: string, source: string, minimum: number | null,
  *   succeeded: number, members: number, placed: number, waiting: number, gated: number, atPermit: number,
- *   message: string}} Group
+ *   message: string, reason: string}} Group
+ * @typedef {{type: string, namespace: string, name: string}} ObjectQuery
+ * @typedef {{stage: string, pods: number, cause: string, plugins: string[], example: string}} PodCount
+ * @typedef {{kind: string, text: string, helps: number, tried: number, of: number, command: string}} ObjectSuggestion
+ * @typedef {{sentence: string, counts: PodCount[], suggestions: ObjectSuggestion[], notes: string[]}} ObjectExplanation
  * @typedef {{name: string, seconds: number}} Step
  * @typedef {{number: number, namespace: string, name: string, uid: string, schedulerName: string,
  *   owner?: string, group?: string, reason?: string, attempt: number, time: string, seconds: number, outcome: string, node?: string,

@@ -7,7 +7,7 @@ import { bar } from "./bar.js";
 import { amountOf, count, nodeLink } from "./format.js";
 import { redraw } from "./redraw.js";
 import { choice, choose } from "./route.js";
-import { can, said, store, tryOut } from "./store.js";
+import { can, manifestsOf, said, store, tryOut } from "./store.js";
 import { byNumber } from "./tiles.js";
 
 /**
@@ -28,7 +28,9 @@ const CHANGES = {
   drain: "Drain a node",
   removeNode: "Remove a node",
   cordon: "Cordon a node",
+  manifests: "Create or replace objects",
 };
+const GPU = "nvidia.com/gpu";
 
 const LISTED = 200;
 
@@ -50,23 +52,36 @@ export function whatIfView() {
           ${Object.entries(CHANGES).map(([each, title]) => html`<option value=${each} ?selected=${each === kind}>${title}</option>`)}
         </select>
       </label>
-      ${
-        many
-          ? html`<label>How many <input name="count" type="number" min="1" max="100" value=${choice("count", "3")} required /></label>
-              <label>cpu of each <input name="cpu" value=${choice("cpu", kind === "pods" ? "4" : "8")} size="6" required /></label>
-              <label>memory of each <input name="memory" value=${choice("memory", kind === "pods" ? "8Gi" : "32Gi")} size="6" required /></label>`
-          : html`<label
-              >Node
-              <select name="node">
-                ${[...store.nodes.keys()].sort(byNumber).map((each) => html`<option ?selected=${each === choice("node", "")}>${each}</option>`)}
-              </select>
-            </label>`
-      }
+      ${many ? amounts(kind) : kind === "manifests" ? manifestBox() : nodeChoice()}
       <button ?disabled=${busy}>Try it</button>
       <span class="quiet" role="status">${busy ? "trying ..." : "nothing is changed"}</span>
     </form>
     ${trouble ? html`<p class="empty" role="status">${trouble}</p>` : nothing} ${found ? outcome(found) : nothing} ${found ? carryingOut() : nothing}
   `;
+}
+
+/** @param {string} kind pods or nodes */
+function amounts(kind) {
+  return html`<label>How many <input name="count" type="number" min="1" max="100" value=${choice("count", "3")} required /></label>
+    <label>cpu of each <input name="cpu" value=${choice("cpu", kind === "pods" ? "4" : "8")} size="6" required /></label>
+    <label>memory of each <input name="memory" value=${choice("memory", kind === "pods" ? "8Gi" : "32Gi")} size="6" required /></label>
+    <label>GPUs of each <input name="gpus" type="number" min="0" max="64" value=${choice("gpus", "0")} required /></label>`;
+}
+
+function nodeChoice() {
+  return html`<label
+    >Node
+    <select name="node">
+      ${[...store.nodes.keys()].sort(byNumber).map((each) => html`<option ?selected=${each === choice("node", "")}>${each}</option>`)}
+    </select>
+  </label>`;
+}
+
+function manifestBox() {
+  return html`<label class="wide"
+    >YAML or JSON, as kubectl apply takes it
+    <textarea name="text" rows="12" spellcheck="false" required placeholder="kind: Deployment ..."></textarea>
+  </label>`;
 }
 
 /** What was tried can be done, where the page of a sandbox has an act for it. */
@@ -81,7 +96,7 @@ function carryingOut() {
 /** @param {Event} event */
 function chooseKind(event) {
   if (!(event.target instanceof HTMLSelectElement)) return;
-  choose({ change: event.target.value, count: "", cpu: "", memory: "", node: "" });
+  choose({ change: event.target.value, count: "", cpu: "", memory: "", gpus: "", node: "" });
 }
 
 /** @param {SubmitEvent} event */
@@ -89,14 +104,21 @@ async function submit(event) {
   event.preventDefault();
   if (!(event.target instanceof HTMLFormElement)) return;
   const given = Object.fromEntries(new FormData(event.target));
-  const { kind, ...amounts } = Object.fromEntries(Object.entries(given).map(([name, value]) => [name, String(value)]));
-  choose({ ...amounts, change: kind });
+  // A manifest is too long for an address.
+  const { kind, text, ...choices } = Object.fromEntries(
+    Object.entries(given).map(([name, value]) => [name, String(value)]),
+  );
+  choose({ ...choices, gpus: choices.gpus === "0" ? "" : choices.gpus, change: kind });
   busy = true;
   trouble = "";
   redraw();
   deed = deedOf(given);
   try {
-    found = await tryOut("what-if", { changes: changesOf(given) });
+    const changes =
+      kind === "manifests"
+        ? (await manifestsOf(text)).map((manifest) => ({ change: "apply", manifest }))
+        : changesOf(given);
+    found = await tryOut("what-if", { changes });
   } catch (error) {
     trouble = said(error);
     found = null;
@@ -107,17 +129,19 @@ async function submit(event) {
 
 /** @param {Record<string, FormDataEntryValue>} given */
 function changesOf(given) {
-  const amounts = { cpu: String(given.cpu), memory: String(given.memory) };
+  const gpus = Number(given.gpus ?? 0);
+  const each = { cpu: String(given.cpu), memory: String(given.memory), ...(gpus ? { [GPU]: String(gpus) } : {}) };
   const numbers = Array.from({ length: Number(given.count ?? 0) }, (_, index) => index);
-  if (given.kind === "pods") return numbers.map((each) => ({ change: "apply", manifest: podOf(each, amounts) }));
+  if (given.kind === "pods") return numbers.map((number) => ({ change: "apply", manifest: podOf(number, each) }));
   if (given.kind === "nodes") {
-    return numbers.map((each) => ({ change: "addNode", manifest: nodeOf(each, amounts), zoneTurn: each }));
+    return numbers.map((number) => ({ change: "addNode", manifest: nodeOf(number, each), zoneTurn: number }));
   }
   return [{ change: given.kind, name: given.node }];
 }
 
 /** @param {Record<string, FormDataEntryValue>} given */
 function deedOf(given) {
+  if (Number(given.gpus ?? 0)) return null; // the acts know cpu and memory only
   const many = { count: Number(given.count ?? 0), cpu: given.cpu, memory: given.memory };
   if (given.kind === "pods") return { act: "create-pods", body: { ...many, name: "what-if" } };
   if (given.kind === "nodes") return { act: "add-nodes", body: many };
@@ -131,8 +155,17 @@ function podOf(number, requests) {
     apiVersion: "v1",
     kind: "Pod",
     metadata: { name: `what-if-${number + 1}`, namespace: "default" },
-    spec: { containers: [{ name: "main", image: "registry.k8s.io/pause:3.10", resources: { requests } }] },
+    spec: {
+      containers: [
+        { name: "main", image: "registry.k8s.io/pause:3.10", resources: { requests, limits: gpuOf(requests) } },
+      ],
+    },
   };
+}
+
+/** Extended resources have a limit that equals the request. @param {Record<string, string>} requests */
+function gpuOf(requests) {
+  return requests[GPU] ? { [GPU]: requests[GPU] } : {};
 }
 
 /** @param {number} number @param {Record<string, string>} amounts */

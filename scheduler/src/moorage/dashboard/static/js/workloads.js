@@ -4,8 +4,9 @@
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { finder, select } from "./controls.js";
 import { foldName } from "./folding.js";
-import { amount, count, nodeLink, podLink } from "./format.js";
-import { choice } from "./route.js";
+import { amount, count, nodeLink, podLink, workloadLink } from "./format.js";
+import { objectPanel } from "./objects.js";
+import { choice, parts } from "./route.js";
 import { store, waitingPods } from "./store.js";
 
 /**
@@ -23,6 +24,8 @@ const EVERY = "every namespace";
 let known = { version: -1, rows: [] };
 
 export function workloadsView() {
+  const [, namespaceOfOne, type, name] = parts();
+  if (name) return html`<p><a href="/workloads">All workloads</a></p> ${objectPanel(type, namespaceOfOne, name)}`;
   const rows = everyPod();
   const find = choice("find", "");
   const namespace = choice("namespace", "");
@@ -130,7 +133,7 @@ function workloads(rows) {
         <td class="figure">${each.rows.length}</td>
         <td class="figure">${each.rows.length - waiting.length}</td>
         <td class="figure">${waiting.length || "-"}</td>
-        <td>${reasons(waiting)}</td>
+        <td>${reasons(waiting)} ${waiting.length ? html`<a href=${workloadLink(each.rows[0])}>what would help</a>` : nothing}</td>
         <td class="figure">${amount("cpu", sum(each.rows, "cpu"))}</td>
         <td class="figure">${amount("memory", sum(each.rows, "memory"))}</td>
       </tr>`;

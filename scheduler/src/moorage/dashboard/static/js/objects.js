@@ -1,0 +1,78 @@
+// @ts-check
+/** One workload or group: how many of its pods run, what keeps the others, and what would help. */
+
+import { html, nothing } from "../vendor/lit-html/lit-html.js";
+import { askedAbout } from "./asked.js";
+import { count, podLink } from "./format.js";
+import { store } from "./store.js";
+
+/** @typedef {import("./types.js").ObjectExplanation} ObjectExplanation */
+/** @typedef {import("./types.js").PodCount} PodCount */
+
+/** Words for the stages of pods. @type {Record<string, string>} */
+const STAGES = { notCreated: "not created", permit: "at Permit", binding: "being bound", notReady: "not ready" };
+
+/**
+ * @param {string} type as kubectl takes it
+ * @param {string} namespace
+ * @param {string} name
+ */
+export function objectPanel(type, namespace, name) {
+  const { body, trouble } = askedAbout({ type, namespace, name }, `${store.version}`);
+  return html`<section class="object" aria-labelledby="object">
+    <h2 id="object" class="name">${type} ${namespace}/${name}</h2>
+    ${body ? explained(body.explanation) : nothing}
+    ${trouble ? html`<p class="empty" role="status">${trouble}</p>` : nothing}
+    ${body || trouble ? nothing : html`<p class="empty busy" role="status">Asking the scheduler ...</p>`}
+  </section>`;
+}
+
+/** @param {ObjectExplanation} told */
+function explained({ sentence, counts, suggestions, notes }) {
+  return html`
+    <p class="sentence">${sentence}</p>
+    ${notes.map((each) => html`<p class="quiet">${each}</p>`)}
+    ${
+      suggestions.length
+        ? html`<h3>What would help; each was tried</h3>
+            <ul class="suggestions">
+              ${suggestions.map(
+                (each) => html`<li>
+                  <span>${each.text}</span>
+                  <span class="quiet">helps ${each.helps} of ${count(each.of, "pod")}</span>
+                  ${each.command ? html`<pre>${each.command}</pre>` : nothing}
+                </li>`,
+              )}
+            </ul>`
+        : nothing
+    }
+    ${counts.length ? stages(counts) : nothing}
+  `;
+}
+
+/** @param {PodCount[]} counts */
+function stages(counts) {
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Pods by stage">
+    <table>
+      <caption>
+        Pods by stage
+      </caption>
+      <thead>
+        <tr>
+          ${["Pods", "Stage", "One of them", "Why"].map((each, at) => html`<th scope="col" class=${at ? "" : "figure"}>${each}</th>`)}
+        </tr>
+      </thead>
+      <tbody>
+        ${counts.map((each) => {
+          const [namespace, name] = each.example.split("/");
+          return html`<tr>
+            <td class="figure">${each.pods}</td>
+            <th scope="row">${STAGES[each.stage] ?? each.stage}</th>
+            <td>${name ? html`<a href=${podLink({ namespace, name })}>${name}</a>` : "-"}</td>
+            <td class="reason">${each.cause || "-"}</td>
+          </tr>`;
+        })}
+      </tbody>
+    </table>
+  </div>`;
+}

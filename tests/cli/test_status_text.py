@@ -1,0 +1,41 @@
+"""What ``moorage status`` says of the pods without a node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moorage_sandbox.cli.status import waiting_lines
+
+GROUP = "pod group is unschedulable: 1 of 2 pods tried have a place, a/m2 has none: no room"
+GATE = "waiting for scheduling gates: [quota]"
+
+
+def waiting(pod: str, reason: str, message: str, **more: str) -> dict[str, Any]:
+    entry = {"pod": pod, "state": "unschedulable", "reason": reason, "message": message}
+    return {**entry, "owner": "", "group": "", **more}
+
+
+def test_members_that_wait_as_one_are_one_row() -> None:
+    rows = [
+        waiting("a/m1", "GroupUnschedulable", GROUP, group="a/g"),
+        waiting("a/m2", "InsufficientCPU", "0/1 nodes: 1 Insufficient cpu", group="a/g"),
+        waiting("a/m3", "SchedulingGated", GATE, group="a/g", state="gated"),
+        waiting("a/x", "InsufficientCPU", "0/1 nodes: 1 Insufficient cpu"),
+    ]
+    text = [line.split(maxsplit=2) for line in waiting_lines(rows)]
+    assert [line[0] for line in text[1::2]] == ["2", "1", "1"]
+    assert text[2][2].startswith("1 of 2 pods tried have a place, a/m2 has none")
+    assert [line[-1].split()[-1] for line in text[1::2]] == [
+        "GroupUnschedulable",
+        "SchedulingGated",
+        "InsufficientCPU",
+    ]
+
+
+def test_members_that_wait_by_themselves_keep_their_reasons() -> None:
+    rows = [
+        waiting("a/m1", "InsufficientCPU", "1 Insufficient cpu", group="a/g"),
+        waiting("a/m2", "InsufficientMemory", "1 Insufficient memory", group="a/g"),
+    ]
+    reasons = [line.split()[-1] for line in waiting_lines(rows)[1::2]]
+    assert reasons == ["InsufficientCPU", "InsufficientMemory"]
