@@ -56,7 +56,7 @@ def _nominated(name: str, node: str, **fields: Any) -> Manifest:
             Where.NEVER,
             f"{NEVER} cpu (it requests 2, the largest of these nodes has 1 next to static pod "
             "default/etcd, which takes 3)",
-            ["request"],
+            ["request", "node"],
             id="a static pod is no pod of its node, and a further node has it too",
         ),
         pytest.param(

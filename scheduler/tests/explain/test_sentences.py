@@ -45,7 +45,7 @@ CASES = [
         [*_nodes(), waiting("p", cpu="64")],
         "never fits here, not even on an empty node, because of cpu (it requests 64, the "
         "largest of these nodes has 4)",
-        ["request"],
+        ["node", "request"],
         id="a request larger than every node",
     ),
     pytest.param(

@@ -146,6 +146,34 @@ CASES = [
     ),
     pytest.param(
         [
+            node_manifest("n", labels={"node.kubernetes.io/instance-type": "m5.large"}),
+            waiting("p", containers=[_container({"cpu": "92", "memory": "1Gi"})]),
+        ],
+        [
+            (
+                "node",
+                "one more node of a larger type, such as m6i.32xlarge (128 cpu, 512Gi memory)",
+            ),
+            ("request", "request at most 4 cpu instead of 92"),
+        ],
+        id="of 96 cpu the kubelet keeps a part, and the cluster's cloud has the types",
+    ),
+    pytest.param(
+        [
+            node_manifest("n"),
+            waiting("p", containers=[_container({"cpu": "9", "nvidia.com/gpu": "8"})]),
+        ],
+        [
+            (
+                "node",
+                "one more node of a larger type, such as p3.16xlarge (64 cpu, 488Gi memory, "
+                "8 nvidia.com/gpu)",
+            ),
+        ],
+        id="a type with GPUs",
+    ),
+    pytest.param(
+        [
             _node({"example.com/gpu": "1"}),
             waiting("p", containers=[_container({"cpu": "1", "example.com/gpu": "3"})]),
         ],
@@ -161,7 +189,13 @@ CASES = [
                 containers=[_container({"cpu": "5"}), {**_container({"cpu": "3"}), "name": "b"}],
             ),
         ],
-        [("request", "request at most 4 cpu instead of 9")],
+        [
+            ("request", "request at most 4 cpu instead of 9"),
+            (
+                "node",
+                "one more node of a larger type, such as Standard_F16s_v2 (16 cpu, 32Gi memory)",
+            ),
+        ],
         id="containers request no more than their pod",
     ),
     pytest.param(

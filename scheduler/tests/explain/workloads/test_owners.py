@@ -80,6 +80,21 @@ def test_a_raised_quota_helps_only_the_pods_that_get_a_node() -> None:
     assert way.text.endswith("14 more pods are created, and only 2 of them get a node")
 
 
+def test_pods_larger_than_every_node_get_nodes_of_a_larger_type() -> None:
+    """An e2-standard-4 has 4 cpu; of the 8 of the next type, pods may request 7.6."""
+    label = {"node.kubernetes.io/instance-type": "e2-standard-4"}
+    found = about(
+        *(node_manifest(f"n{index}", cpu="4", labels=label) for index in range(3)),
+        *deployment(3),
+        *pending_pods(OF_SET, 3, cpu="7"),
+        type_="deployment",
+        name="api",
+    )
+    ways = [(way.kind, way.text, way.helps, way.copies) for way in found.suggestions]
+    text = "3 more nodes of a larger type, such as n2-standard-8 (8 cpu, 32Gi memory)"
+    assert ("node", text, 3, 3) in ways
+
+
 def test_a_report_about_a_quota_that_has_room_again_is_said_to_be_old() -> None:
     found = about(
         *NODES,

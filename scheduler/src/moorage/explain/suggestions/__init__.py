@@ -6,7 +6,7 @@
 - `parts`: tolerate a taint; drop a selector, a term, a constraint, a host port.
 - `leaving`: wait for a pod that is leaving, or evict one.
 - `holders`: wait for or evict the pod that has the claim or the devices.
-- `nodes`: one more node of a shape that is there.
+- `nodes`: one more node of a shape that is there, or of a larger instance type.
 - `node_changes`: uncordon a node, label it, or take a taint off.
 - `priorities`: a PriorityClass with which preemption finds victims; `budgets`: the disruption
   budgets of pods to evict.

@@ -1,4 +1,4 @@
-"""Suggestions of further nodes: one more node of a shape that is there."""
+"""Suggestions of further nodes: one more node of a shape that is there, or else a larger one."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ import numpy as np
 from moorage.api.codec import to_dict
 from moorage.api.node import Node
 from moorage.api.pod import MIRROR, Pod
-from moorage.api.quantity import canonical
+from moorage.api.quantity import canonical, parse_quantity
+from moorage.api.requests import to_units
 from moorage.explain.answer import Suggestion
-from moorage.explain.suggestions.ranked import NODE, RankedSuggestion
+from moorage.explain.suggestions.ranked import LARGER_NODE, NODE, RankedSuggestion
 from moorage.explain.trying import Trying
+from moorage.nodeshapes.instance_types import GPU, InstanceType, instance_types
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
 from moorage.snapshot.snapshot import Snapshot
@@ -24,6 +26,9 @@ HOST_LABEL: Final = "kubernetes.io/hostname"
 NEW_NODE: Final = "one-more-node"
 SHAPES_MOST: Final = 4
 """Shapes of which a further node is tried."""
+TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
+_SHARE: Final = {"cpu": 0.95, "memory": 0.9}
+"""The part of a type's size that pods may request; the kubelet keeps the rest. A guess."""
 
 
 def more_nodes(trying: Trying) -> Iterator[RankedSuggestion]:
@@ -40,6 +45,69 @@ def more_nodes(trying: Trying) -> Iterator[RankedSuggestion]:
             )
             yield RankedSuggestion(NODE, suggestion)
             return
+    yield from _larger_nodes(trying)
+
+
+def _larger_nodes(trying: Trying) -> Iterator[RankedSuggestion]:
+    """Yield a node of the smallest known instance type that takes the pod.
+
+    It has the labels, taints and other amounts of the commonest nodes. Only types of their cloud
+    are tried, where their labels name a type that is known.
+    """
+    snapshot = trying.inquiry.snapshot
+    shapes = node_shapes(snapshot)
+    if not shapes:
+        return
+    row, _ = shapes[0]
+    example = snapshot.node(row)
+    for each in types_with_room(example, trying.pod)[:SHAPES_MOST]:
+        new = node_of_type(node_like(example, free_node_name(snapshot)), each)
+        with node_added(snapshot, new, row) as row_added:
+            takes = len(trying.rows_of(trying.pod, snapshot.rows([row_added]))) > 0
+        if takes:
+            text = f"one more node of a larger type, such as {type_text(each)}"
+            suggestion = Suggestion(
+                kind="node", text=text, nodes=1, node=new.name, create=(node_to_create(new),)
+            )
+            yield RankedSuggestion(LARGER_NODE, suggestion)
+            return
+
+
+def type_text(type_: InstanceType) -> str:
+    """Return the name of an instance type, with its size."""
+    amounts = ", ".join(f"{canonical(each)} {name}" for name, each in type_.resources.items())
+    return f"{type_.name} ({amounts})"
+
+
+def types_with_room(example: Node, pod: Pod) -> list[InstanceType]:
+    """Return the instance types that have room for a pod, the smallest first."""
+    known = instance_types()
+    own = known.get(example.metadata.labels.get(TYPE_LABEL, ""))
+    wanted = PodInfo(pod).part(RESOURCES).value.filter
+    has = example.status.allocatable
+    fitting: list[tuple[list[int], InstanceType]] = []
+    for each in known.values():
+        if own is not None and each.cloud != own.cloud:
+            continue
+        amounts = {**has, **each.resources}
+        if all(
+            units <= to_units(name, parse_quantity(amounts.get(name, 0))) * _SHARE.get(name, 1.0)
+            for name, units in wanted.items()
+        ):
+            size = [parse_quantity(each.resources.get(name, 0)) for name in (GPU, "cpu", "memory")]
+            fitting.append((size, each))
+    return [each for _, each in sorted(fitting, key=lambda entry: (entry[0], entry[1].name))]
+
+
+def node_of_type(node: Node, type_: InstanceType) -> Node:
+    """Return a node with the amounts of an instance type, and its label where the node has one."""
+    labels = dict(node.metadata.labels)
+    if TYPE_LABEL in labels:
+        labels[TYPE_LABEL] = type_.name
+    metadata = msgspec.structs.replace(node.metadata, labels=labels)
+    has = {**node.status.allocatable, **type_.resources}
+    status = msgspec.structs.replace(node.status, allocatable=has, capacity=has)
+    return msgspec.structs.replace(node, metadata=metadata, status=status)
 
 
 def shape_text(example: Node, pod: Pod, count: int) -> str:

@@ -25,6 +25,7 @@ PRIORITY: Final = 7.0
 AGAINST_BUDGET: Final = 8.5
 """Of an eviction that a disruption budget does not allow now."""
 NODE: Final = 9.0
+LARGER_NODE: Final = 9.5
 
 
 class RankedSuggestion(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.explain.answer import Suggestion
 from moorage.explain.patches import patched
@@ -17,9 +18,12 @@ from moorage.explain.suggestions.nodes import (
     free_node_name,
     node_added,
     node_like,
+    node_of_type,
     node_shapes,
     node_to_create,
     shape_text,
+    type_text,
+    types_with_room,
 )
 from moorage.explain.workloads.answer import ObjectSuggestion
 from moorage.explain.workloads.placing import PLACED_MOST, has_claims, number_placed, place_pods
@@ -91,33 +95,62 @@ def number_helped(of: HelpedPods, suggestion: Suggestion) -> int:
 
 def more_nodes_for(of: HelpedPods) -> Iterator[ObjectSuggestion]:
     """Yield the number of further nodes of one shape on which the pods get a place."""
-    snapshot, count = of.core.snapshot, min(len(of.pods), PLACED_MOST)
+    snapshot = of.core.snapshot
     if has_claims(of.example):
         return
-    for row, alike in node_shapes(snapshot)[:SHAPES_MOST]:
-        helps, created = _with_nodes(of, row, 1)
-        if not helps:
-            continue
-        if helps < count:
-            number = min(-(-count // helps), _NODES_MOST)
-            helps, created = _with_nodes(of, row, number)
-        nodes = "one more node" if len(created) == 1 else f"{len(created)} more nodes"
-        yield ObjectSuggestion(
-            kind="node",
-            text=f"{nodes} {shape_text(snapshot.node(row), of.example, alike)}",
-            helps=helps,
-            tried=count,
-            of=len(of.pods),
-            create=created[:1],
-            copies=len(created),
-        )
-        return
+    shapes = node_shapes(snapshot)[:SHAPES_MOST]
+    for row, alike in shapes:
+        example = snapshot.node(row)
+        suggestion = _further_nodes(of, row, example, shape_text(example, of.example, alike))
+        if suggestion is not None:
+            yield suggestion
+            return
+    for row, _ in shapes[:1]:
+        example = snapshot.node(row)
+        for each in types_with_room(example, of.example)[:SHAPES_MOST]:
+            text = f"of a larger type, such as {type_text(each)}"
+            suggestion = _further_nodes(of, row, node_of_type(example, each), text)
+            if suggestion is not None:
+                yield suggestion
+                return
 
 
-def _with_nodes(of: HelpedPods, row: int, number: int) -> tuple[int, tuple[dict[str, Any], ...]]:
+def _further_nodes(of: HelpedPods, row: int, example: Node, words: str) -> ObjectSuggestion | None:
+    """Return how many nodes like an example place the pods; None where such a node helps none.
+
+    Parameters
+    ----------
+    row
+        The row whose CSI drivers and pods of DaemonSets such a node has.
+    example
+        The node; its name does not count.
+    words
+        What such a node is like.
+    """
+    count = min(len(of.pods), PLACED_MOST)
+    helps, created = _with_nodes(of, row, example, 1)
+    if not helps:
+        return None
+    if helps < count:
+        number = min(-(-count // helps), _NODES_MOST)
+        helps, created = _with_nodes(of, row, example, number)
+    nodes = "one more node" if len(created) == 1 else f"{len(created)} more nodes"
+    return ObjectSuggestion(
+        kind="node",
+        text=f"{nodes} {words}",
+        helps=helps,
+        tried=count,
+        of=len(of.pods),
+        create=created[:1],
+        copies=len(created),
+    )
+
+
+def _with_nodes(
+    of: HelpedPods, row: int, example: Node, number: int
+) -> tuple[int, tuple[dict[str, Any], ...]]:
     """Return how many pods get a place with further nodes like one, and the nodes."""
     snapshot, created = of.core.snapshot, list[dict[str, Any]]()
-    example = snapshot.node(row)
     with ExitStack() as added:
         for _ in range(number):
             node = node_like(example, free_node_name(snapshot))
