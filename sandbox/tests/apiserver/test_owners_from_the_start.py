@@ -12,11 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moorage.api.resources import RESOURCE_CLAIMS
 from moorage.kinds.schema.field_sets import from_fields_v1, to_fields_v1
 from moorage.kinds.schema.field_trees import tree_of, with_paths, without_paths
 from moorage.kinds.schema.layout import DEDUCED
-from moorage.kinds.schema.merging import fields_of
+from moorage.kinds.schema.merging import compare, fields_of
+from moorage.kinds.schema.shape import BuiltinShape
 from moorage_sandbox.apiserver.verbs.applying import updates
+from moorage_sandbox.apiserver.verbs.applying.managers import Writing
+from moorage_sandbox.apiserver.verbs.applying.notes import note
+from moorage_sandbox.apiserver.verbs.applying.versions import Version
 from sandbox.tests.apiserver.crd import CARS, DEFINITIONS, car, definition
 from sandbox.tests.apiserver.harness import (
     CONFIG_MAPS,
@@ -384,3 +389,46 @@ def _by_sets(live: Any, new: Any, write: Any) -> Any:
     odd = [each | {"fieldsV1": dict(reversed(each["fieldsV1"].items()))} for each in entries]
     sent = [*odd, {"manager": "none", "operation": "Update", "apiVersion": "v1", "fieldsV1": {}}]
     return updates.updated(live, new, sent, write) or None
+
+
+CLAIM = Version(
+    "resource.k8s.io/v1", BuiltinShape(RESOURCE_CLAIMS).layout(), lambda obj: obj, lambda obj: obj
+)
+
+
+@pytest.mark.parametrize("old", [{}, {"status": {}}], ids=["no status", "an empty status"])
+@pytest.mark.parametrize(
+    "status",
+    [
+        pytest.param({}, id="empty"),
+        pytest.param({"devices": []}, id="an empty list"),
+        pytest.param({"allocation": {}}, id="an empty object"),
+        pytest.param(
+            {
+                "allocation": {
+                    "devices": {"results": [{"request": "a", "driver": "d"}], "config": []},
+                    "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [{"key": "x"}]}]},
+                },
+                "reservedFor": [{"resource": "pods", "name": "a", "uid": "1"}],
+            },
+            id="an allocation",
+        ),
+    ],
+)
+def test_the_first_status_has_the_owner_that_a_comparison_finds(old, status):
+    """The writer of the first status owns its tree, as if each field had been compared."""
+    creator = note("maker", CLAIM.name, "now") | {"fieldsV1": {"f:spec": {"f:devices": {}}}}
+    live = {"metadata": {"managedFields": [creator]}, "spec": {"devices": {}}, **old}
+    new = {"metadata": {}, "spec": {"devices": {}}, "status": status}
+    write = Writing(
+        manager="scheduler",
+        version=CLAIM,
+        find=lambda name: None,
+        subresource="status",
+        has_status=True,
+        now="now",
+    )
+    changed, _ = compare(live, new, CLAIM.layout)
+    managed = write.managed(changed)
+    fields = [each.get("fieldsV1") for each in updates.updated(live, new, None, write) or []]
+    assert fields == [creator["fieldsV1"], *([to_fields_v1(managed)] if managed else [])]

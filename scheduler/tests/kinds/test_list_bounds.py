@@ -146,11 +146,11 @@ async def test_the_names_of_the_bounds_are_fields_of_their_kinds():
     from moorage_sandbox.apiserver.served_kinds import served_kinds
 
     wrong = []
-    bounded = [kind for kind in served_kinds() if kind.bounds]
+    bounded = [kind for kind in served_kinds() if kind.bounds.bounds]
     for kind in bounded:
-        shared = {json.dumps(each.path) for each in kind.bounds}
-        assert len(shared) == len(kind.bounds)
-        for bound in kind.bounds:
+        shared = {json.dumps(each.path) for each in kind.bounds.bounds}
+        assert len(shared) == len(kind.bounds.bounds)
+        for bound in kind.bounds.bounds:
             here: Any = kind_definition(kind.resource)
             for key in bound.path:
                 field = here.fields.get(key.removesuffix("[]")) if here is not None else None

@@ -31,7 +31,7 @@ from moorage.kinds.kind import (
 from moorage.kinds.metadata import check_metadata
 from moorage.kinds.schema.shape import builtin_shape
 from moorage.kinds.values.canonical import canonical_first
-from moorage.kinds.values.list_bounds import ListBound, list_bounds, list_faults
+from moorage.kinds.values.list_bounds import NO_BOUNDS, ListBounds, list_bounds
 from moorage.kinds.values.name_rules import NameRule
 from moorage.kinds.values.warnings import deprecation_of
 
@@ -195,7 +195,7 @@ class ServedKind:
     deprecation: str = ""
     verbs: frozenset[str] = frozenset()
     acted_on_by: str = ""
-    bounds: tuple[ListBound, ...] = ()
+    bounds: ListBounds = NO_BOUNDS
 
     def __post_init__(self) -> None:
         """Give a built-in kind what the facts say about it, once, because each call needs it."""
@@ -332,7 +332,7 @@ class ServedKind:
     def validate(self, obj: Obj, old: Obj | None, *, subresource: str | None) -> list[FieldError]:
         """Return every error of the object, or of its change; ``old`` is None on create."""
         errors = check_metadata(obj, old, namespaced=self.resource.namespaced, rule=self.name_rule)
-        if self.bounds and (too_long := list_faults(self.bounds, obj)):
+        if too_long := self.bounds.faults(obj):
             return errors + too_long
         if subresource == "status":
             return errors + self.check_status(obj, old)
@@ -345,7 +345,7 @@ class ServedKind:
 
     def warnings(self, obj: Obj, *, new: bool) -> list[str]:
         """Return further warnings for a client that writes the object, or creates it."""
-        if self.bounds and list_faults(self.bounds, obj):
+        if self.bounds.faults(obj):
             return []  # The object is refused, before each element of its lists is looked at.
         return self.warn(obj) + self.warn_of_new(obj) if new else self.warn(obj)
 

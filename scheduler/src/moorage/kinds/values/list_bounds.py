@@ -12,8 +12,8 @@ no bound upstream, besides that of the body.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -145,19 +145,61 @@ _TABLE: Final[dict[str, list[ListBound]]] = {
 }
 
 
-def list_bounds(resource: ResourceType) -> tuple[ListBound, ...]:
+class ListBounds:
+    """The bounds of the lists of one kind.
+
+    Parameters
+    ----------
+    bounds
+        The bounds.
+    """
+
+    def __init__(self, bounds: Iterable[ListBound] = ()) -> None:
+        self.bounds = tuple(bounds)
+        self._tree: _Tree = {}
+        for each in self.bounds:
+            tree = self._tree
+            *leading, last = (key.removesuffix("[]") for key in each.path)
+            for name in leading:
+                tree = tree.setdefault(name, (None, {}))[1]
+            tree[last] = each.most, tree.get(last, (None, {}))[1]
+
+    def faults(self, obj: Obj) -> list[FieldError]:
+        """Return an error for each list of an object that is too long."""
+        if not _may_exceed(obj, self._tree):
+            return []
+        return [
+            each.fault(where, found, each.most)
+            for each in self.bounds
+            for where, found in _lists(obj, each.path, "")
+            if len(found) > each.most
+        ]
+
+
+NO_BOUNDS: Final = ListBounds()
+
+
+def list_bounds(resource: ResourceType) -> ListBounds:
     """Return the bounds of the lists of a kind, in every version of it."""
-    return tuple(_TABLE.get(resource.qualified, ()))
+    return ListBounds(_TABLE.get(resource.qualified, ()))
 
 
-def list_faults(bounds: tuple[ListBound, ...], obj: Obj) -> list[FieldError]:
-    """Return an error for each list of an object that is too long."""
-    return [
-        each.fault(where, found, each.most)
-        for each in bounds
-        for where, found in _lists(obj, each.path, "")
-        if len(found) > each.most
-    ]
+_Tree: TypeAlias = "dict[str, tuple[int | None, _Tree]]"
+"""By the name of a field: the bound of its length, and the bounds below it."""
+
+
+def _may_exceed(value: dict[str, Any], tree: _Tree) -> bool:
+    """Whether a list may be too long: one walk for all bounds, as every write asks."""
+    for name, (most, below) in tree.items():
+        found = value.get(name)
+        if not isinstance(found, list | dict):
+            continue
+        if most is not None and len(found) > most:
+            return True
+        for each in (found,) if isinstance(found, dict) else found:
+            if below and isinstance(each, dict) and _may_exceed(each, below):
+                return True
+    return False
 
 
 def _lists(value: Any, path: tuple[str, ...], where: str) -> Iterator[tuple[str, Any]]:

@@ -80,6 +80,8 @@ def updated(old: Obj, new: Obj, sent: Any, writing: Writing) -> list[Obj] | None
         sent = None if sent == stored else sent
     if sent == [{}]:
         return None
+    if new.get("status") and not sent and _is_first_status(old, stored, writing):
+        return _with_status(new, stored, writing)
     change = Comparison(old, new, writing.version, writing.find)
     if not sent and _is_usual(stored, writing):
         return _updated_trees(stored, change, writing)
@@ -93,6 +95,28 @@ def _with_note(stored: list[Obj], writing: Writing, *, changes: bool) -> list[Ob
     return sorted(
         [*stored, note(writing.manager, writing.api_version, writing.now, STATUS)], key=_order
     )
+
+
+def _is_first_status(old: Obj, stored: Sequence[Obj], writing: Writing) -> bool:
+    """Whether an object has no status yet, and nobody owns a field of one."""
+    if not writing.writes_status or old.get("status"):
+        return False
+    if "status" in old and "status" not in writing.layout.implied:
+        return False
+    return _is_usual(stored, writing) and not any(
+        "f:status" in each["fieldsV1"] or _is_mine(each, writing) for each in stored
+    )
+
+
+def _with_status(new: Obj, stored: list[Obj], writing: Writing) -> list[Obj] | None:
+    """Return managers after the first write of a status, which owns all of it.
+
+    A comparison comes to the same tree, but visits each field of the new status on its own.
+    """
+    if not stored:
+        return None
+    tree = owned_tree(new, writing.layout, status=True)
+    return sorted([*stored, _entry(writing, tree)], key=_order)
 
 
 def _is_usual(stored: Sequence[Obj], writing: Writing) -> bool:
