@@ -1,12 +1,13 @@
 """createPods and deletePods: pods at once, in a steady state, and pods that go again.
 
-Source: kubernetes v1.36 test/integration/scheduler_perf (``createPodsOp``, ``deletePodsOp``),
-test/utils/runners.go (``CreatePodWithPersistentVolume``).
+Source: kubernetes v1.36 test/integration/scheduler_perf (``createPodsOp``, ``createPodsSteadily``,
+``deletePodsOp``), test/utils/runners.go (``CreatePodWithPersistentVolume``).
 """
 
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from moorage.api.meta import ObjectReference
@@ -52,40 +53,45 @@ async def create_pods(scene: Scene, op: CreatePods, namespace: str, pods: list[M
 
 
 async def keep_steady(scene: Scene, op: CreatePods, namespace: str) -> None:
-    """Replace every pod that gets a node by a new pod, for the operation's duration.
+    """Create pods, delete them once all of them have nodes, and start again, for a duration.
 
     Raises
     ------
     MoorageError
         No pod got a node in that time.
     """
-    scheduled: asyncio.Queue[CountedPod] = asyncio.Queue()
-    replaced = 0
+    scheduled: list[CountedPod] = []
+    batch_is_scheduled = asyncio.Event()
+    count = 0
 
     def on_scheduled(pod: CountedPod) -> None:
+        nonlocal count
         if pod.namespace == namespace:
-            scheduled.put_nowait(pod)
-
-    async def replace() -> None:
-        nonlocal replaced
-        while True:
-            pod = await scheduled.get()
-            key = ObjectReference(namespace=namespace, name=pod.name)
-            await scene.objects.client.delete_pod(key, grace_seconds=0)
-            await create_pods(scene, op, namespace, pod_manifests(scene, op, 1))
-            replaced += 1
+            count += 1
+            scheduled.append(pod)
+            if len(scheduled) == op.count:
+                batch_is_scheduled.set()
 
     scene.tallies.on_scheduled.append(on_scheduled)
     try:
         async with asyncio.timeout(parse_duration(op.duration) / 1e9):
-            await create_pods(scene, op, namespace, pod_manifests(scene, op, op.count))
-            await replace()
+            while True:
+                await create_pods(scene, op, namespace, pod_manifests(scene, op, op.count))
+                await batch_is_scheduled.wait()
+                batch_is_scheduled.clear()
+                batch, scheduled[:] = list(scheduled), []
+                await several(batch, partial(_delete_at_once, scene))
     except TimeoutError:
         pass
     finally:
         scene.tallies.on_scheduled.remove(on_scheduled)
-    if not replaced:
+    if not count:
         raise MoorageError(f"namespace {namespace}: no pod got a node within {op.duration}")
+
+
+async def _delete_at_once(scene: Scene, pod: CountedPod) -> None:
+    key = ObjectReference(namespace=pod.namespace, name=pod.name)
+    await scene.objects.client.delete_pod(key, grace_seconds=0)
 
 
 async def delete_pods(scene: Scene, op: DeletePods) -> None:
