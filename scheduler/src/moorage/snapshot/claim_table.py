@@ -59,6 +59,8 @@ class ClaimTable:
         Keys of claims of which a newer version came.
     under_way_log
         Uids of claims whose allocation under way began, ended or changed.
+    followers
+        Objects that follow the claims, by a key of their makers: plugins of one cluster share one.
     """
 
     def __init__(self, lister: Lister[ResourceClaim]) -> None:
@@ -68,6 +70,7 @@ class ClaimTable:
         self._under_way: dict[str, UnderWay] = {}
         self.log: KeyLog[Key] = KeyLog()
         self.under_way_log: KeyLog[str] = KeyLog()
+        self.followers: dict[object, object] = {}
 
     @property
     def shown_log(self) -> KeyLog[Key]:

@@ -19,7 +19,7 @@ from moorage.base.clock import ManualClock
 from moorage.base.rng import Random, Streams
 from moorage.framework.handle import Handle
 from moorage.plugins.claims.attempt import with_allocation
-from moorage.plugins.claims.books import Books
+from moorage.plugins.claims.books import Books, holdings_of
 from moorage.plugins.claims.devices.allocated import AllocatedState
 from moorage.plugins.claims.devices.allocator import INVALID_POOLS, Allocator
 from moorage.plugins.claims.devices.contract import (
@@ -36,7 +36,14 @@ from moorage.plugins.claims.rows import ALLOCATED, INVALID_POOL
 from moorage.snapshot.claim_table import allocation_of
 from moorage.snapshot.snapshot import Snapshot
 from scheduler.tests.plugins.builders import handle, node
-from scheduler.tests.plugins.claims.devices.builders import claim, class_, device, exactly, slice_
+from scheduler.tests.plugins.claims.devices.builders import (
+    allocation,
+    claim,
+    class_,
+    device,
+    exactly,
+    slice_,
+)
 from scheduler.tests.plugins.claims.devices.worlds import ZONE_A, World
 
 NODES = [f"n{i}" for i in range(4)]
@@ -355,3 +362,28 @@ def test_the_time_limit_holds_while_selectors_are_evaluated() -> None:
             books.rows.answers(allocator, demands, rows)
         with pytest.raises(AllocationTimeoutError, match="node n0: timed out"):
             allocator.allocate(cluster.facts(0), wanted)
+
+
+def test_an_allocation_decided_then_written_then_shown_changes_its_pool_once() -> None:
+    cluster = Cluster(1)
+    table, lister = cluster.snapshot.claims, cluster.listers.resource_claims
+    holdings = holdings_of(table, consumable_capacity=True)
+    wanted = claim(exactly(), name="c")
+    lister.put(wanted)
+    state = holdings.now()
+    before = state.log.position
+    decided = with_allocation(wanted, allocation({"device": "a"}))
+    newer = msgspec.structs.replace(decided.metadata, resource_version="9")
+    written = msgspec.structs.replace(decided, metadata=newer)
+    steps = (
+        lambda: table.begin_allocation("c", decided),
+        lambda: table.assume(written),
+        lambda: table.end_allocation("c"),
+        lambda: lister.put(written),
+    )
+    for step in steps:
+        step()
+        assert holdings.now() is state
+        assert state.log.position == before + 1
+    lister.remove(written)
+    assert holdings.now().log.position == before + 2

@@ -5,7 +5,7 @@ The records are built for the first pod with claims, so a cluster without claims
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from moorage.api.devices import AllocationResult, ResourceClaim
@@ -99,41 +99,64 @@ class Holdings:
         else:
             keys = [*changed[0], *changed[1]]
             uids = [*begun, *(uid for key in keys for uid in self._pending_of.get(key, ()))]
+        self._exchange(keys, uids)
+
+    def _exchange(self, keys: Iterable[Key], uids: Iterable[str]) -> None:
+        """Count the allocations of some claims again, and of some allocations under way."""
+        removed: list[AllocationResult | None] = []
+        added: list[AllocationResult | None] = []
         for key in keys:
-            self._count(key)
+            claim = self._claims.get(*key)
+            allocation = None if claim is None else claim.status.allocation
+            removed.append(self._allocations.pop(key, None))
+            added.append(allocation)
+            if allocation is not None:
+                self._allocations[key] = allocation
         for uid in uids:
-            self._count_pending(uid)
+            removed.append(self._end_pending(uid))
+            added.append(self._begin_pending(uid))
+        self._state.exchange(filter(None, removed), filter(None, added))
 
-    def _count(self, key: Key) -> None:
-        claim = self._claims.get(*key)
-        allocation = None if claim is None else claim.status.allocation
-        before = self._allocations.pop(key, None)
-        if before is not None:
-            self._state.remove(before)
-        if allocation is not None:
-            self._state.add(allocation)
-            self._allocations[key] = allocation
+    def _end_pending(self, uid: str) -> AllocationResult | None:
+        """Forget an allocation under way; return it if it was counted."""
+        before = self._pending.pop(uid, None)
+        if before is None:
+            return None
+        same_key = self._pending_of[before.key]
+        del same_key[uid]
+        if not same_key:
+            del self._pending_of[before.key]
+        return before.allocation
 
-    def _count_pending(self, uid: str) -> None:
-        before, now = self._pending.pop(uid, None), self._claims.find_under_way(uid)
-        if before is not None:
-            if before.allocation is not None:
-                self._state.remove(before.allocation)
-            same_key = self._pending_of[before.key]
-            del same_key[uid]
-            if not same_key:
-                del self._pending_of[before.key]
+    def _begin_pending(self, uid: str) -> AllocationResult | None:
+        """Note an allocation that is under way now; return it if it counts."""
+        now = self._claims.find_under_way(uid)
         if now is None:
-            return
+            return None
         key = now.claim.namespace, now.claim.name
         # An allocation that is written, and not yet shown by the watch, counts once.
         written = self._claims.get(*key)
         is_written = written is not None and written.status.allocation is not None
         allocation = None if is_written else allocation_of(now.claim)
-        if allocation is not None:
-            self._state.add(allocation)
         self._pending[uid] = _Pending(key, allocation)
         self._pending_of.setdefault(key, {})[uid] = None
+        return allocation
+
+
+def holdings_of(claims: ClaimTable, *, consumable_capacity: bool) -> Holdings:
+    """Return the devices allocated to claims, followed once for all plugins that ask.
+
+    Parameters
+    ----------
+    claims, consumable_capacity
+        As for `Holdings`.
+    """
+    key = Holdings, consumable_capacity
+    holdings = claims.followers.get(key)
+    if holdings is None:
+        holdings = claims.followers[key] = Holdings(claims, consumable_capacity=consumable_capacity)
+    assert isinstance(holdings, Holdings), "the key names the class"
+    return holdings
 
 
 class Books:
@@ -154,7 +177,7 @@ class Books:
         self._slices = TaintedSlices(handle.snapshot.listers)
         self._inventory = self._offered()
         by_capacity = self._features.consumable_capacity
-        self._holdings = Holdings(handle.snapshot.claims, consumable_capacity=by_capacity)
+        self._holdings = holdings_of(handle.snapshot.claims, consumable_capacity=by_capacity)
         self._rng = handle.streams.stream("shares of devices")
         self.rows = DeviceRows(handle.snapshot.table)
         """The answers for all rows, of allocators for which all devices count."""

@@ -41,6 +41,8 @@ class TaintedSlices:
         The value of a slice that is gone is None.
         """
         slices_at, rules_at = self._positions
+        if (slices_at, rules_at) == (self._slices.log.position, self._rules.log.position):
+            return {}
         slices, rules = self._slices.log.since(slices_at), self._rules.log.since(rules_at)
         if slices is None or rules is None:
             return None

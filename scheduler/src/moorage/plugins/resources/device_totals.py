@@ -74,11 +74,11 @@ class DeviceTotals:
     # Imported when a pod is scored by devices, which few configurations do.
 
     def _allocated_state(self) -> AllocatedState:
-        from moorage.plugins.claims.books import Holdings
+        from moorage.plugins.claims.books import holdings_of
 
         if self._holdings is None:
             by_capacity = self._gates("DRAConsumableCapacity")
-            self._holdings = Holdings(self._snapshot.claims, consumable_capacity=by_capacity)
+            self._holdings = holdings_of(self._snapshot.claims, consumable_capacity=by_capacity)
         return self._holdings.now()
 
     def _offered(self) -> _Slices:

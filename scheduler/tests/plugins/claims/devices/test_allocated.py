@@ -50,3 +50,18 @@ def test_a_share_of_an_amount_that_cannot_be_read_is_the_whole_device():
     assert (books.is_taken(A), books.consumed(A)) == (True, {"memory": GI, "x": NANO})
     books.remove(allocation(unreadable))
     assert (books.is_taken(A), books.consumed(A)) == (False, {"memory": GI, "x": NANO})
+
+
+def test_an_exchange_counts_what_removing_and_adding_would():
+    whole = allocation({"device": "a"}, {"device": "b"})
+    books = AllocatedState([whole, SHARE_1])
+    books.exchange([whole, SHARE_1], [allocation({"device": "b"}), SHARE_2, SHARE_2])
+    plain = AllocatedState([allocation({"device": "b"}), SHARE_2, SHARE_2])
+    assert books.pools == plain.pools
+
+
+def test_an_exchange_of_an_allocation_for_itself_changes_no_pool():
+    books = AllocatedState([SHARE_1, allocation({"device": "b"})])
+    position = books.log.position
+    books.exchange([SHARE_1, allocation({"device": "b"})], [allocation({"device": "b"}), SHARE_1])
+    assert books.log.position == position

@@ -55,6 +55,23 @@ class AllocatedState:
         for result in allocation.devices.results:
             self._book(result, -1)
 
+    def exchange(
+        self, removed: Iterable[AllocationResult], added: Iterable[AllocationResult]
+    ) -> None:
+        """Remove and add allocations; a device on both sides leaves its pool unchanged.
+
+        An allocation is decided, then written, then shown, and is the same one each time.
+        """
+        changes: dict[object, tuple[DeviceRequestAllocationResult, int]] = {}
+        for times, allocations in ((-1, removed), (1, added)):
+            for allocation in allocations:
+                for result in allocation.devices.results:
+                    key = _booked_part(result)
+                    changes[key] = result, changes.get(key, (result, 0))[1] + times
+        for result, times in changes.values():
+            if times:
+                self._book(result, times)
+
     def is_taken(self, device: DeviceID) -> bool:
         """Whether the whole device is allocated."""
         return self._use(device)[0] > 0
@@ -95,6 +112,13 @@ class AllocatedState:
             self.pools[pool] = uses
         else:
             self.pools.pop(pool, None)
+
+
+def _booked_part(result: DeviceRequestAllocationResult) -> object:
+    """Return the part of a result that `AllocatedState` counts."""
+    consumed = tuple(sorted(result.consumed_capacity.items())) if result.consumed_capacity else ()
+    id_ = result.driver, result.pool, result.device
+    return *id_, bool(result.admin_access), result.share_id, consumed
 
 
 def _amounts(result: DeviceRequestAllocationResult) -> Mapping[str, int] | None:
