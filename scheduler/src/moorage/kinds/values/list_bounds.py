@@ -191,12 +191,12 @@ _Tree: TypeAlias = "dict[str, tuple[int | None, _Tree]]"
 def _may_exceed(value: dict[str, Any], tree: _Tree) -> bool:
     """Whether a list may be too long: one walk for all bounds, as every write asks."""
     for name, (most, below) in tree.items():
-        found = value.get(name)
-        if not isinstance(found, list | dict):
+        member = value.get(name)
+        if not isinstance(member, list | dict):
             continue
-        if most is not None and len(found) > most:
+        if most is not None and len(member) > most:
             return True
-        for each in (found,) if isinstance(found, dict) else found:
+        for each in (member,) if isinstance(member, dict) else member:
             if below and isinstance(each, dict) and _may_exceed(each, below):
                 return True
     return False

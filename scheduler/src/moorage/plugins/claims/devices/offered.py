@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
+from moorage.api.codec import encode
 from moorage.api.devices import CounterSet, Device, DeviceAttribute, DeviceTaint, ResourceSlice
 from moorage.api.meta import NodeSelector
 from moorage.api.quantity import parse_quantity
@@ -21,6 +22,9 @@ from moorage.plugins.claims.devices.contract import AllocationError, DeviceID, N
 _KEEPING_OFF = frozenset({"NoSchedule", "NoExecute"})
 _JUDGEMENTS_MAX = 256
 """Number of answers kept for a kind; a guess, because claims may have unique selectors."""
+
+_LISTS_MAX = 64
+"""Number of lists of devices whose reading is kept; a guess: nodes of one type have equal lists."""
 
 AttributeValue = tuple[str, str | int | bool]
 """Type and value: only values of one type can be equal."""
@@ -172,31 +176,32 @@ def offer(
 ) -> OfferedSlice:
     """Read a slice; a slice with an invalid quantity has a fault and no devices."""
     offered = OfferedSlice(slice_)
+    gates = consumable_capacity, fractional_capacity
     try:
         offered.counter_sets = tuple(_counter_set(found) for found in slice_.spec.shared_counters)
-        offered.devices = tuple(
-            _offer_device(
-                offered,
-                device,
-                kinds,
-                consumable_capacity=consumable_capacity,
-                fractional_capacity=fractional_capacity,
-            )
-            for device in slice_.spec.devices
-        )
+        traits = kinds.traits_of(slice_.spec.driver, slice_.spec.devices, gates)
     except ValueError as error:
         offered.fault = f"resource slice {slice_.name}: {error}"
+        return offered
+    offered.devices = tuple(
+        OfferedDevice(DeviceID(*offered.pool, device.name), device, offered, *each)
+        for device, each in zip(slice_.spec.devices, traits, strict=True)
+    )
     return offered
 
 
-def _offer_device(
-    offered: OfferedSlice,
-    device: Device,
-    kinds: KindTable,
-    *,
-    consumable_capacity: bool,
-    fractional_capacity: bool,
-) -> OfferedDevice:
+class _Traits(NamedTuple):
+    """The last fields of `OfferedDevice`, which do not depend on the slice."""
+
+    kind: DeviceKind
+    capacity: Mapping[str, CapacityRule]
+    consumes: Counters
+    taints: tuple[DeviceTaint, ...]
+    shareable: bool
+
+
+def _traits(driver: str, device: Device, kinds: KindTable, gates: _Gates) -> _Traits:
+    consumable_capacity, fractional_capacity = gates
     capacity = {
         name: parse_capacity(amounts, fractions=fractional_capacity)
         for name, amounts in device.capacity.items()
@@ -211,16 +216,12 @@ def _offer_device(
         shareable,
         bool(device.binding_conditions),
     )
-    return OfferedDevice(
-        DeviceID(*offered.pool, device.name),
-        device,
-        offered,
-        kinds.kind(offered.pool.driver, device, profile),
-        capacity,
-        consumes,
-        taints,
-        shareable,
-    )
+    kind = kinds.kind(driver, device, profile)
+    return _Traits(kind, capacity, consumes, taints, shareable)
+
+
+_Gates: TypeAlias = tuple[bool, bool]
+"""Consumable capacity, and fractions of it."""
 
 
 class KindTable:
@@ -228,6 +229,26 @@ class KindTable:
 
     def __init__(self) -> None:
         self._kinds: WeakValueDictionary[tuple[object, ...], DeviceKind] = WeakValueDictionary()
+        self._traits: dict[tuple[str, bytes, _Gates], tuple[_Traits, ...]] = {}
+
+    def traits_of(
+        self, driver: str, devices: Sequence[Device], gates: _Gates
+    ) -> tuple[_Traits, ...]:
+        """Read the devices of a slice; equal lists of devices are read once.
+
+        Raises
+        ------
+        ValueError
+            A quantity is invalid.
+        """
+        key = driver, encode(devices), gates
+        traits = self._traits.get(key)
+        if traits is None:
+            if len(self._traits) >= _LISTS_MAX:
+                self._traits.clear()
+            traits = tuple(_traits(driver, device, self, gates) for device in devices)
+            self._traits[key] = traits
+        return traits
 
     def kind(self, driver: str, device: Device, profile: tuple[object, ...]) -> DeviceKind:
         """Return the kind of a device; create the kind for its first device."""
