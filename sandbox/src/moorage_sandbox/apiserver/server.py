@@ -147,7 +147,8 @@ class ApiServer:
 
     def _new_admission(self, stored: StoredRules) -> Admission:
         admission = Admission(self._world, self._quotas, self._escalation, stored)
-        self._namespaces.calls = ContentCalls(self._world, admission, self.handle)
+        calls = ContentCalls(self._world, lambda: admission.checks_deletes, self.handle)
+        self._namespaces.calls = calls
         return admission
 
     def _new_chain(self, routes: Routes, policies: Policies, *, enforced: bool) -> CallChain:

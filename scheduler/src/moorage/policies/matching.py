@@ -90,7 +90,7 @@ def resource_for(
     rules = objects(webhook, "rules")
     others = () if webhook.get("matchPolicy") == "Exact" else equivalents
     ordered = sorted(others, key=lambda each: (each.group, each.version))
-    found = next(
+    resource = next(
         (
             resource
             for wanted in ([write.resource], ordered)
@@ -100,7 +100,7 @@ def resource_for(
         ),
         None,
     )
-    return found if found and _selected(webhook, write) else None
+    return resource if resource and _selected(webhook, write) else None
 
 
 def _selected(wanted: Json, write: Write) -> bool:

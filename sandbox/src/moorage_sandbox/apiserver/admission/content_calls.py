@@ -16,7 +16,6 @@ import msgspec
 from moorage.api.resources import ResourceType, group_version_path
 from moorage.base.aio import TaskOwner
 from moorage.kinds.users import User
-from moorage_sandbox.apiserver.admission.checks import Admission
 from moorage_sandbox.apiserver.catalog import Served
 from moorage_sandbox.apiserver.rbac.impersonation import account_groups
 from moorage_sandbox.apiserver.wire.negotiate import JSON
@@ -38,24 +37,22 @@ class ContentCalls:
     ----------
     world
         Holds the objects.
-    admission
-        Knows whether deletes are reviewed.
+    are_reviewed
+        Whether webhooks or policies are asked about deletes now.
     handle
         Answers a call.
     """
 
     def __init__(
-        self, world: World, admission: Admission, handle: Callable[[Request], Awaitable[Reply]]
+        self,
+        world: World,
+        are_reviewed: Callable[[], bool],
+        handle: Callable[[Request], Awaitable[Reply]],
     ) -> None:
         self._world = world
-        self._admission = admission
+        self.are_reviewed = are_reviewed
         self._handle = handle
         self._tasks = TaskOwner()
-
-    @property
-    def are_needed(self) -> bool:
-        """Whether webhooks or policies are asked about deletes."""
-        return self._admission.checks_deletes
 
     def spawn(self, work: Callable[[], Any]) -> None:
         """Do work that makes calls, in the loop; it knows nothing of the call that is answered."""

@@ -122,7 +122,7 @@ class Namespaces:
         """
         if namespace not in self._emptying:
             self._emptying.add(namespace)
-            if self.calls is not None and self.calls.are_needed:
+            if self.calls is not None and self.calls.are_reviewed():
                 self.calls.spawn(partial(self._delete_by_calls, self.calls, namespace))
             else:
                 self._world.later(partial(self._delete_contents, namespace))
