@@ -76,8 +76,8 @@ def bench_tails(
     from moorage_lab.bench.tails.report import as_json, as_lines
     from moorage_lab.bench.tails.run import measured
 
-    sizes = {"small": slice(0, 1), "large": slice(1, 2), "both": slice(0, 2)}[which]
-    work = [(name, size) for name in names or CASES for size in CASES[name].sizes[sizes]]
+    places = {"small": (0,), "large": (1,), "both": (0, 1)}[which]
+    work = [(name, CASES[name].sizes[place]) for name in names or CASES for place in places]
     tails = []
     for tail in measured(work, seed):
         counts = CASES[tail.case].counts
