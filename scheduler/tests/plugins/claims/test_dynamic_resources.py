@@ -221,7 +221,12 @@ def test_reserved_devices_are_not_free_until_unreserve():
     assert (one.prepared, one.filtered(), one.reserve("a")) == (SUCCESS, {}, SUCCESS)
     waiting = Asked(snapshot, plugin=plugin)  # of the same claim
     text = "resource claim default/c is in the process of being allocated"
-    assert waiting.prepared == unresolvable(text)
+    assert (waiting.prepared, waiting.filtered()) == (
+        SUCCESS,
+        {"b": "resourceclaim not available on the node"},
+    )
+    snapshot.nominated_everywhere = False  # as upstream
+    assert Asked(snapshot, plugin=plugin).prepared == unresolvable(text)
     other = pod("q", resourceClaims=wanting("d", "e"))
     two = Asked(snapshot, other, plugin=plugin)
     assert two.filtered() == {"a": "cannot allocate all claims"}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from moorage.api.changes import RESERVATION_DELETE, Action, ClusterEvent, Resource
-from moorage.api.devices import ResourceClaim
+from moorage.api.devices import AllocationResult, ResourceClaim
 from moorage.api.pod import Pod
 from moorage.api.schedules.durations import parse_duration
 from moorage.base.clock import NS_PER_SECOND
@@ -56,7 +56,7 @@ from moorage.plugins.claims.pod_claims import (
     devices_given_back,
     is_reserved_for,
 )
-from moorage.plugins.claims.preparing import Preparation
+from moorage.plugins.claims.preparing import Preparation, share_allocations
 from moorage.plugins.resources.device_classes import DeviceClassNames
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -185,6 +185,8 @@ class DynamicResources:
         writes = None if state.find(EXPLAIN) else self._written_by()
         for index in sorted(attempt.unavailable):
             claim = attempt.claims[index].claim
+            if claim.status.allocation is None:
+                continue  # shared with a pod that is nominated, or on trial
             if [each.uid for each in claim.status.reserved_for] in ([], [pod.uid]):
                 if writes is not None:
                     writes[1].deallocate(claim, pod)
@@ -318,23 +320,30 @@ class DynamicResources:
         """Add the devices that pods nominated first would get on their nodes.
 
         Upstream takes no device for nominated pods. Another pod could so get the device that a pod
-        needs once its victims are gone.
+        needs once its victims are gone. A claim that the pod shares with a nominated pod counts as
+        allocated on the node of that pod: evictions on other nodes would be in vain.
         """
-        own, snapshot = {each.uid for each in attempt.claims}, attempt.snapshot
+        allocations: dict[str, AllocationResult] = {}
+        snapshot = attempt.snapshot
         for row, other in snapshot.nominated_before(pod):
             outcome = None
             if self.never_reused(other):
                 outcome = self._preparation.attempt(other, snapshot)
             if outcome is None or isinstance(outcome, Status):
                 continue
-            wanted = [each for each in outcome.unallocated if each.uid not in own]
-            if not wanted or len(wanted) < len(outcome.unallocated):
-                continue  # what the pod shares with it is no matter of devices
+            share_allocations(outcome, allocations)
+            wanted = [each for each in outcome.unallocated if each.shared is None]
+            if not wanted:
+                continue
             state = books.state_without(None) if state is None else state
             search = outcome.search = self._search_beside(outcome, state)
             search.judge(snapshot.rows([row]))
-            for allocation in outcome.results_on(snapshot.names[row]):
-                state.add(allocation)
+            results = outcome.results_on(snapshot.names[row])
+            for each, allocation in zip(outcome.unallocated, results, strict=False):
+                if each.shared is None:
+                    state.add(allocation)
+                    allocations[each.uid] = allocation
+        share_allocations(attempt, allocations)
         return state
 
     def _search_beside(self, attempt: Attempt, state: AllocatedState | None) -> Search:

@@ -5,7 +5,7 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/dynamicresour
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from moorage.api.devices import AllocationResult, DeviceRequest, ResourceClaim
 from moorage.api.selectors import NodeMatcher, compile_node_selector
@@ -65,7 +65,8 @@ class Preparation:
         Notes
         -----
         Upstream lets no pod count on an allocation that is not written yet. A member of a group
-        that waits at Permit for another one would so keep it from its place.
+        that waits at Permit for another one would so keep it from its place, and a pod that waits
+        for its victims would lose its nominated node.
         """
         allocation = one.claim.status.allocation
         if allocation is None:
@@ -103,10 +104,31 @@ class Preparation:
         return None
 
 
+def share_allocations(attempt: Attempt, allocations: Mapping[str, AllocationResult]) -> None:
+    """Let the claims of an attempt count as allocated that other pods are about to allocate.
+
+    Parameters
+    ----------
+    attempt
+        The attempt, before its search is made.
+    allocations
+        The allocations by the uid of their claim.
+    """
+    for each in attempt.unallocated:
+        if each.shared is None and each.uid in allocations:
+            each.shared = allocations[each.uid]
+            each.reachable = _matcher(each.shared)
+
+
 def _is_shared(under_way: UnderWay, pod: PodInfo, snapshot: Snapshot) -> bool:
-    """Whether another member of the pod's group began an allocation, on trial or for good."""
+    """Whether the pod counts on an allocation that another pod began, on trial or for good.
+
+    kube-scheduler's recordings hold that no pod does.
+    """
+    if under_way.on_trial or snapshot.nominated_everywhere:
+        return True
     group = under_way.group
-    return under_way.on_trial or (group is not None and snapshot.groups.key_of(pod.pod) == group)
+    return group is not None and snapshot.groups.key_of(pod.pod) == group
 
 
 def _classes_of(request: DeviceRequest) -> Iterator[tuple[str, str]]:

@@ -158,6 +158,31 @@ class VolumeFinder:
             found = msgspec.structs.replace(found, failed_n=failed_n)
         return found
 
+    def within_reach(
+        self, by_row: VolumesByRow, claim: PersistentVolumeClaim, row: int
+    ) -> VolumesByRow:
+        """Keep the rows that reach the volume which a claim gets on one row.
+
+        Parameters
+        ----------
+        by_row
+            The volumes of a pod.
+        claim, row
+            The claim, and the row of another pod with it.
+        """
+        bindings, _ = self.find((), (claim,)).on_row(row)
+        there = np.zeros(self._snapshot.num_nodes, np.bool_)
+        there[row] = True
+        reached: BoolArray | None = there  # a volume that is still to be made is made there
+        for _, volume in bindings:
+            reached = self.masks.reached(self.masks.reach(volume))
+        if reached is None:
+            return by_row
+        failed_n = (~reached).view(np.uint8) * np.uint8(NOT_FOUND)
+        if by_row.failed_n is not None:
+            failed_n |= by_row.failed_n
+        return msgspec.structs.replace(by_row, failed_n=failed_n)
+
     # -- bound claims --------------------------------------------------------------------------
 
     def _check_bound(self, claims: Claims) -> NDArray[np.uint8] | None:

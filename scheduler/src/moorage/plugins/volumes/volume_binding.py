@@ -90,6 +90,8 @@ class PodVolumes(msgspec.Struct):
         Claims that have a volume, and claims that wait for a pod; in volume order.
     promised
         Claims that wait for pods nominated first, each with the row of its pod.
+    shared
+        Claims of `delayed` that a pod nominated first has as well, each with the row of that pod.
     volumes
         The volumes found on every row; None until Filter runs.
     structure
@@ -101,6 +103,7 @@ class PodVolumes(msgspec.Struct):
     bound: tuple[PersistentVolumeClaim, ...]
     delayed: tuple[PersistentVolumeClaim, ...]
     promised: tuple[tuple[int, PersistentVolumeClaim], ...] = ()
+    shared: tuple[tuple[int, PersistentVolumeClaim], ...] = ()
     volumes: VolumesByRow | None = None
     structure: int = -1
     plan: Plan | None = None
@@ -203,7 +206,8 @@ class VolumeBinding:
         if immediate:
             return None, unresolvable(REASON_IMMEDIATE)
         promised = tuple(self._promised(pod, delayed, snapshot)) if delayed else ()
-        state.write(VOLUMES, PodVolumes(tuple(bound), tuple(delayed), promised))
+        shared = tuple(self._shared(pod, delayed, snapshot)) if delayed else ()
+        state.write(VOLUMES, PodVolumes(tuple(bound), tuple(delayed), promised, shared))
         return None, SUCCESS
 
     def skips_spec(self, pod: PodInfo) -> bool:
@@ -360,6 +364,8 @@ class VolumeBinding:
         if claims.volumes is None or claims.structure != structure:
             with self._without_promised(claims.promised):
                 claims.volumes = self._finder.find(claims.bound, claims.delayed)
+            for row, claim in claims.shared:
+                claims.volumes = self._finder.within_reach(claims.volumes, claim, row)
             claims.structure = structure
         return claims.volumes
 
@@ -376,6 +382,20 @@ class VolumeBinding:
                     continue
                 known.add(key)
                 yield row, claim
+
+    def _shared(
+        self, pod: PodInfo, own: Sequence[PersistentVolumeClaim], snapshot: Snapshot
+    ) -> Iterator[tuple[int, PersistentVolumeClaim]]:
+        """Yield the pod's claims that a pod nominated first has as well, each with its row.
+
+        The claim goes to the node of that pod: evictions on other nodes would be in vain.
+        """
+        claims = {(claim.metadata.namespace, claim.metadata.name): claim for claim in own}
+        for row, other in snapshot.nominated_before(pod):
+            for volume in claims_of(other):
+                claim = claims.pop((other.namespace, volume.name_for(other.name)), None)
+                if claim is not None:
+                    yield row, claim
 
     @contextmanager
     def _without_promised(
