@@ -52,6 +52,7 @@ NO_MESSAGES = {
         (
             "by name among candidates equal by every other rule",
             "fewest victims",
+            "fewest victims, counting those that leave anyway",
             "fewest violations of PodDisruptionBudgets",
             "latest start of the most important victim",
             "lowest priority of the most important victim",

@@ -36,6 +36,34 @@ NOMINATIONS: Final[tuple[Deviation, ...]] = (
         why="nobody is evicted for nothing",
     ),
     Deviation(
+        subject=(
+            "A pod that fits on a node after evictions, but only once pods nominated to other "
+            "nodes are placed (hard spread)"
+        ),
+        upstream="counts none of them: it evicts more pods there or elsewhere, or nobody",
+        here=(
+            "evicts there at once where that costs less than any other node, and waits for these "
+            "pods. Where the spread counts the victims, too, it evicts nobody until these pods "
+            "are placed"
+        ),
+        why="it waited for two graces, and a group gave up its room meanwhile",
+    ),
+    Deviation(
+        subject=(
+            "A claim of devices or of a volume, not allocated or bound yet, that a pod shares with "
+            "a pod nominated first"
+        ),
+        upstream="may still go to any node",
+        here="counts as allocated or bound where that pod is nominated",
+        why="pods evicted others on several nodes, though the claim goes to one",
+    ),
+    Deviation(
+        subject="A ResourceClaim whose allocation is decided and not written yet",
+        upstream="rejects every other pod with it",
+        here="other pods count on the allocation",
+        why="they lost their nominated nodes, and evicted again",
+    ),
+    Deviation(
         subject="A pod that waits until nominated pods are placed, one of which waits at Permit",
         upstream="is woken when that pod is bound",
         here="is woken at once",
@@ -116,6 +144,21 @@ NOMINATIONS: Final[tuple[Deviation, ...]] = (
         upstream="spares these victims like others, and may evict pods that stay in their place",
         here="spares these victims last of all",
         why="nobody is evicted for nothing",
+    ),
+    Deviation(
+        subject=("Victims of earlier preemptors, when a node is chosen for another preemptor"),
+        upstream="cost as much as other victims, and count against disruption budgets",
+        here="cost nothing. Among nodes of equal cost, the one with fewer of them is taken",
+        why="a pod was evicted elsewhere although room was being made",
+    ),
+    Deviation(
+        subject=(
+            "A terminating pod that PodTopologySpread does not count, when preemption tries its "
+            "node without the pod"
+        ),
+        upstream="lowers the count of its domain",
+        here="makes no difference",
+        why="nodes passed that the pod could not go to, and others needed more victims",
     ),
     Deviation(
         subject="A member of a pod group that is tried after a member with victims",

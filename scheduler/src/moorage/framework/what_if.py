@@ -83,6 +83,17 @@ class RowTrial(Protocol):
         ...
 
 
+class CountingTrial(RowTrial, Protocol):
+    """A trial that also tells which pods of the row count next to nominated pods elsewhere."""
+
+    def is_counted(self, other: PodInfo) -> bool:
+        """Whether a Filter that counts nominated pods everywhere counts a pod of the row, too.
+
+        Such a Filter may reject nominated pods on other nodes once this pod leaves.
+        """
+        ...
+
+
 class RowsResult(Protocol):
     """The filter results on many rows."""
 
@@ -250,8 +261,20 @@ class WhatIf(Protocol):
         """Open a trial on one row by its sums; None where arrays are needed."""
         ...
 
-    def on_row(self, row: int) -> AbstractContextManager[RowTrial]:
-        """Open a trial on a row; one trial is open at a time."""
+    def on_row(
+        self, row: int, *, nominated_placed: bool = False
+    ) -> AbstractContextManager[CountingTrial]:
+        """Open a trial on a row; one trial is open at a time.
+
+        Parameters
+        ----------
+        row
+            Which.
+        nominated_placed
+            Whether the row passes if it takes the pod once the pods nominated first are placed: the
+            Filters that count these pods everywhere are then not asked about the cluster without
+            them.
+        """
         ...
 
 

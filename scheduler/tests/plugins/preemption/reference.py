@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 
 @dataclass
@@ -103,7 +104,7 @@ def victims(
             if budget.label in each.labels and each.name not in budget.disrupted:
                 left[index] -= 1
                 broken = broken or left[index] < 0
-        (violating if broken else others).append(each)
+        (violating if broken and not each.leaves else others).append(each)
     gone: list[Resident] = []
     # Unlike upstream: no pod is evicted in place of a pod that leaves anyway.
     for each in sorted([*violating, *others], key=lambda each: each.leaves):
@@ -118,16 +119,20 @@ def victims(
 
 
 def choose(candidates: Mapping[str, tuple[list[Resident], int]], now: int) -> list[str]:
-    """Return the names of the nodes that lose least, sorted."""
+    """Return the names of the nodes that lose least, sorted.
 
-    def earliest(gone: list[Resident]) -> int:
-        top = max(each.priority for each in gone)
-        return min(start(each, now) for each in gone if each.priority == top)
+    Unlike upstream, a pod that leaves anyway costs nothing.
+    """
 
-    def cost(name: str) -> tuple[int, ...]:
+    def cost(name: str) -> tuple[float, ...]:
         gone, count = candidates[name]
-        total = sum(each.priority + 2**31 for each in gone)
-        return (count, gone[0].priority, total, len(gone), -earliest(gone))
+        staying = [each for each in gone if not each.leaves]
+        if not staying:
+            return (count, -inf, 0, 0, len(gone), -now)
+        total = sum(each.priority + 2**31 for each in staying)
+        top = staying[0].priority
+        earliest = min(start(each, now) for each in staying if each.priority == top)
+        return (count, top, total, len(staying), len(gone), -earliest)
 
     least = min(map(cost, candidates))
     return sorted(name for name in candidates if cost(name) == least)
@@ -140,7 +145,9 @@ def take(
 
     Asked in this order, each later one seems to have started later.
     """
-    gone, _ = candidates[ties[0]]
+    gone = [each for each in candidates[ties[0]][0] if not each.leaves]
+    if not gone:
+        return ties[-1]
     started = [each.started for each in gone if each.priority == gone[0].priority]
     early = any(each is not None and each <= now for each in started)
     return ties[-1] if None in started and not early else ties[0]

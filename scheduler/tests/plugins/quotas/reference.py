@@ -23,6 +23,7 @@ class Resident:
     priority: int
     asks: Amounts
     started: int
+    leaves: bool = False
 
 
 @dataclass

@@ -157,16 +157,25 @@ def test_taints(policy, expected):
     assert rejections(NAME, cluster(*nodes, pods=webs(n1=1)), asked) == expected
 
 
-def test_terminating_pods_are_not_counted_but_their_removal_is():
+@pytest.mark.parametrize(
+    ("as_upstream", "codes"),
+    [
+        pytest.param(True, [0, 2], id="upstream: zone z1 has -1"),
+        pytest.param(False, None, id="a pod that was not counted makes no difference"),
+    ],
+)
+def test_the_removal_of_a_terminating_pod(as_upstream, codes):
     leaving = a_pod("leaving", WEB, metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
     snapshot = cluster(a_node("n1", "z1"), a_node("n2", "z2"), pods={"n1": [leaving]})
     asked = PodInfo(a_pod("p", WEB, rule()))
+    snapshot.nominated_everywhere = not as_upstream
     plugin, _ = make(NAME, snapshot)
     state = CycleState()
     plugin.pre_filter(state, asked, snapshot)
     assert plugin.filter(state, asked, snapshot.all()) is None
     plugin.remove_pod(state, asked, PodInfo(leaving), row=0)
-    assert plugin.filter(state, asked, snapshot.all()).code_n.tolist() == [0, 2]  # z1 has -1
+    answer = plugin.filter(state, asked, snapshot.all())
+    assert (answer.code_n.tolist() if answer is not None else None) == codes
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.base.no_names import NO_NAMES
 from moorage.engine.search import Search
 from moorage.engine.trials.row import TriedRow
 from moorage.engine.trials.rows import TriedRows
@@ -196,9 +197,10 @@ class SearchWhatIf:
         return found if len(found[0]) else None
 
     @contextmanager
-    def on_row(self, row: int) -> Iterator[TriedRow]:
+    def on_row(self, row: int, *, nominated_placed: bool = False) -> Iterator[TriedRow]:
         """Open a trial on one row; every change is undone at the end."""
+        counting = self._attempt.profile.count_nominated if nominated_placed else NO_NAMES
         by_node = None if self._known is None else self._known.by_node
         known = None if by_node is None else by_node.result_at(row)
         with self._attempt.snapshot.trial() as trial:
-            yield TriedRow(self._attempt.branch(), trial, row, by_node=known)
+            yield TriedRow(self._attempt.branch(), trial, row, by_node=known, counting=counting)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.kinds.built_in import resource_type
-from moorage.kinds.cells import AGE, NAME, column, since, timed
+from moorage.kinds.cells import AGE, NAME
 from moorage.kinds.devices.shared_rules import (
     check_changed_spec,
     check_taint,
@@ -38,11 +38,6 @@ def _complete(new: Obj, old: Obj, ctx: Context) -> None:
     set_time_added(taint, ctx)
 
 
-def _time_added(obj: Obj, now_ns: int) -> str:
-    added = text(obj, "spec", "taint", "timeAdded")
-    return since(added, now_ns) if added else ""
-
-
 _selector = rules(
     ("driver", if_present(driver_name)),
     ("pool", if_present(pool_name)),
@@ -52,14 +47,7 @@ _selector = rules(
 DEVICE_TAINT_RULE = ServedKind(
     resource=resource_type("resource.k8s.io/v1beta2", "devicetaintrules"),
     acted_on_by="the scheduler",
-    columns=(
-        NAME,
-        column("Key", "spec.taint.key", "Key of the taint"),
-        column("Value", "spec.taint.value", "Value of the taint"),
-        column("Effect", "spec.taint.effect", "What the taint does to pods"),
-        timed("TimeAdded", _time_added, "Time since the taint was added"),
-        AGE,
-    ),
+    columns=(NAME, AGE),
     on_create=_prepare,
     on_update=_complete,
     counts_generations=True,

@@ -300,7 +300,8 @@ class InterPodAffinity:
         beside = counts.beside
         if beside is not None:
             beside = after(self._snapshot, beside, pod, moves, step=step)
-        state.write(_PRE_FILTER, Counts(placed, beside))
+        if placed is not counts.placed or beside is not counts.beside:
+            state.write(_PRE_FILTER, Counts(placed, beside))
 
     def _add_own_wishes(self, sums: dict[str, DomainArray], incoming: IncomingAffinity) -> None:
         for wish in incoming.wishes:

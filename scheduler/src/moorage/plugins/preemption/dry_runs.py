@@ -8,7 +8,7 @@ Rules mirrored: the rules of `victims`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
@@ -36,6 +36,7 @@ from moorage.plugins.preemption.victim_gangs import VictimGangs
 from moorage.plugins.preemption.victim_groups import LowerGroupPriority, VictimGroups
 from moorage.plugins.preemption.victims import (
     LowerPriority,
+    NotedTrial,
     Unit,
     VictimRules,
     dry_run,
@@ -114,9 +115,17 @@ class DryRuns:
         Wall-clock time, nanoseconds.
     rules
         Which pods may be evicted; every pod of lower priority when None.
+    nominated_placed
+        Whether the pods nominated first count as placed. No outcome is then kept.
 
     Attributes
     ----------
+    awaiting
+        Rows where a trial found that only nominated pods are missing, in the order tried, with the
+        plugin that said so.
+    counted_rows
+        Candidates of whose victims a Filter counts some for nominated pods, too. Found out only
+        where nominated pods count as placed.
     independent
         Whether many rows are tried at once; False before `begin_rows`.
     known
@@ -129,9 +138,12 @@ class DryRuns:
         "_around",
         "_by_priority",
         "_gangs",
+        "_nominated_placed",
         "_now_ns",
         "_pod",
         "_what_if",
+        "awaiting",
+        "counted_rows",
         "independent",
         "known",
         "rules",
@@ -146,12 +158,16 @@ class DryRuns:
         *,
         now_ns: int,
         rules: VictimRules | None = None,
+        nominated_placed: bool = False,
     ) -> None:
         self._around = around
+        self._nominated_placed = nominated_placed
         self._what_if = what_if
         self._pod = pod
         self._now_ns = now_ns
         self.independent = False
+        self.awaiting: dict[int, str] = {}
+        self.counted_rows: set[int] = set()
         self._by_priority = rules is None
         of_groups = around.groups_of_1_37 and rules is None
         lower = LowerGroupPriority(pod, around.snapshot) if of_groups else LowerPriority(pod)
@@ -163,13 +179,15 @@ class DryRuns:
             self._gangs = VictimGangs(
                 around.snapshot, pod, self.rules, now_ns=now_ns, leaves=around.leaves
             )
-        known = around.replicas.known_rows(what_if, pod) if rules is None else None
+        known = None
+        if rules is None and not nominated_placed:
+            known = around.replicas.known_rows(what_if, pod)
         self.known = known or KnownRows(around.snapshot)
         self.single: dict[int, Candidate | Status] = {}
 
     def begin_rows(self, rows: IntArray) -> None:
         """Begin the dry runs of potential rows."""
-        self.independent = self._what_if.independent(rows)
+        self.independent = not self._nominated_placed and self._what_if.independent(rows)
 
     def tried(self, rows: IntArray, states: bytes) -> StateArray:
         """Return uint8: the states of rows; try the rows whose state is `UNKNOWN`."""
@@ -249,12 +267,14 @@ class DryRuns:
         if budgets.protect_any():
             violating = budgets.violating_ranks(row, pods, first)
         leaving = self._around.leaving_ranks(pods, first)
+        violating = tuple(rank for rank in violating if rank not in leaving)
         victims = put_back_on_row(
             trial, pods, range(first, len(pods)), violating=violating, leaving=leaving
         )
         costs = None
         if victims.ranks:
-            costs = (victims.violations, *costs_of_row(pods, victims.ranks))
+            staying = [pods[rank] for rank in victims.ranks if rank not in leaving]
+            costs = (victims.violations, *costs_of_row(staying, len(victims.ranks)))
         self.known.put_row(row, victims, costs, latest=latest)
         return True
 
@@ -265,25 +285,27 @@ class DryRuns:
             return None
         lower = ranked.priority < self._pod.priority
         order = np.tile(np.arange(lower.shape[1]), (len(rows), 1))
-        violating = np.zeros_like(lower)
+        violating, leaves = np.zeros_like(lower), np.zeros_like(lower)
         lower_pods = lower.sum(axis=1).tolist()
         reordered = False
         for position, row in enumerate(rows.tolist()):
             pods = self._around.importance.pods_by_rank(row)
             # Ranks are ordered by priority: the pods of lower priority are last.
             first = len(pods) - lower_pods[position]
-            broken = budgets.violating_ranks(row, pods, first) if protects else ()
+            broken: Sequence[int] = budgets.violating_ranks(row, pods, first) if protects else ()
             leaving = self._around.leaving_ranks(pods, first)
+            broken = [rank for rank in broken if rank not in leaving]
             if broken or leaving:
                 reordered = True
-                violating[position, list(broken)] = True
+                violating[position, broken] = True
+                leaves[position, leaving] = True
                 order[position] = put_back_ranks(range(lower.shape[1]), broken, leaving)
-        return Protection(order, violating) if reordered else None
+        return Protection(order, violating, leaves) if reordered else None
 
     def _one_by_one(self, rows: IntArray) -> None:
         for row in rows.tolist():
             found = self.single[row] = self._try_one(row)
-            costs = costs_of_one(found, self._now_ns) if isinstance(found, Candidate) else None
+            costs = self._costs_of_one(found) if isinstance(found, Candidate) else None
             self.known.note_costs(row, costs)
 
     def _try_one(self, row: int) -> Candidate | Status:
@@ -295,9 +317,18 @@ class DryRuns:
         around, now_ns = self._around, self._now_ns
         ranked = ranked_units if self._gangs is None else self._gangs.ranked
         order = put_back_order(ranked(units, now_ns), around.budgets, leaves=around.leaves)
-        with self._what_if.on_row(row) as trial:
-            tried = self.rules.trial_of(trial)
-            return dry_run(tried, units, order, node_name=name, now_ns=now_ns)
+        with self._what_if.on_row(row, nominated_placed=self._nominated_placed) as trial:
+            tried = NotedTrial(self.rules.trial_of(trial))
+            outcome = dry_run(tried, units, order, node_name=name, now_ns=now_ns)
+            if tried.awaited_by:
+                self.awaiting[row] = tried.awaited_by
+            victims = outcome.victims if isinstance(outcome, Candidate) else ()
+            if self._nominated_placed and any(map(trial.is_counted, victims)):
+                self.counted_rows.add(row)
+        return outcome
+
+    def _costs_of_one(self, candidate: Candidate) -> tuple[int, ...]:
+        return costs_of_one(candidate, self._now_ns, leaves=self._around.leaves)
 
     def _units(self, row: int) -> Sequence[Unit] | Status:
         """Return what may be evicted from a row, in the row's order."""
@@ -318,15 +349,23 @@ class DryRuns:
         return self.rules.within_bounds(units)
 
 
-def costs_of_one(candidate: Candidate, now_ns: int) -> tuple[int, ...]:
-    """Return the costs of a candidate by criterion, most important first; less is better."""
-    victims = candidate.victims
+def costs_of_one(
+    candidate: Candidate, now_ns: int, *, leaves: Callable[[PodInfo], bool]
+) -> tuple[int, ...]:
+    """Return the costs of a candidate by criterion, most important first; less is better.
+
+    Victims that leave their node anyway cost nothing.
+    """
+    victims = [pod for pod in candidate.victims if not leaves(pod)]
+    if not victims:
+        return candidate.violations, *costs_of_row((), len(candidate.victims))
     top = max(pod.priority for pod in victims)
     return (
         candidate.violations,
         top,
         sum(pod.priority + PRIORITY_SHIFT for pod in victims),
         len(victims),
+        len(candidate.victims),
         -min(started_ns(pod, now_ns) for pod in victims if pod.priority == top),
     )
 

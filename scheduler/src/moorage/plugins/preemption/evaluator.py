@@ -130,11 +130,18 @@ class Evaluator:
     def _choose_narrowed(self, narrowing: Narrowing) -> Answer:
         if narrowing.failure:
             return None, error(self._prefix + narrowing.failure)
-        kept = [each for each in narrowing.remaining if each.victims]
-        if not kept:
+        candidates = [each for each in narrowing.remaining if each.victims]
+        if not candidates:
             return self.refused(NO_CANDIDATE)
         now_ns = self._clock.now_ns()
-        best = min(kept, key=lambda each: (costs_of_one(each, now_ns), each.node_name.encode()))
+        leaves = self.around.leaves
+        best = min(
+            candidates,
+            key=lambda each: (
+                costs_of_one(each, now_ns, leaves=leaves),
+                each.node_name.encode(),
+            ),
+        )
         self._count_victims(best)
         victims = tuple(victim.pod for victim in best.victims)
         return PostFilterResult(best.node_name, victims), SUCCESS
@@ -184,13 +191,20 @@ class Evaluator:
             return None, error(self._prefix + NO_NODES)
         if what_if.awaits_nominated():
             return self._waits(what_if, pod)
-        search = Search(self.around, what_if, pod, now_ns=self._clock.now_ns(), rules=rules)
         rows = what_if.rows_with(_UNSCHEDULABLE)
+        search = Search(self.around, what_if, pod, now_ns=self._clock.now_ns(), rules=rules)
         if len(rows):
             first, enough = where(len(rows))
             search.run(rows, first, enough)
             state.write(TRIED, search.tried)
         ties = search.best()
+        if len(search.rows_awaiting):
+            later = self._with_nominated_placed(search, what_if, pod, rules)
+            if later is not None:
+                search, ties = later, later.without_counted(later.best())
+                if not len(ties):
+                    result = PostFilterResult(nominated_node="", rejectors=search.awaited_by)
+                    return result, unschedulable(self._prefix + NOMINATED_FIRST)
         if state.find(EXPLAIN):
             state.write(PREEMPTION, self._report(rows, search, ties))
         if not len(ties):
@@ -205,6 +219,22 @@ class Evaluator:
             self._count_victims(search.candidate(row))
         victims = tuple([victim.pod for victim in search.victims(row)])
         return PostFilterResult(self._snapshot.names[row], victims), SUCCESS
+
+    def _with_nominated_placed(
+        self, search: Search, what_if: WhatIf, pod: PodInfo, rules: VictimRules | None
+    ) -> Search | None:
+        """Search again as if nominated pods were placed; return a search that costs less, or None.
+
+        Some row may take the pod, after evictions, only next to pods that are nominated and not
+        placed yet. If the pod waited for them before it evicts, it would wait twice as long, and a
+        group would lose the room of its other members meanwhile. Another row may need more victims
+        as long as these pods are not placed.
+        """
+        rows = search.rows_awaiting
+        now_ns = self._clock.now_ns()
+        again = Search(self.around, what_if, pod, now_ns=now_ns, rules=rules, nominated_placed=True)
+        again.run(rows, 0, len(rows))
+        return again if again.is_cheaper(search) else None
 
     def nominated_row(self, what_if: WhatIf, pod: PodInfo) -> int | None:
         """Return the row that a pod is nominated to; None where the pod may preempt elsewhere.

@@ -36,11 +36,15 @@ _LOOKED_AT = 2
 # Rows tried beyond the missing ones: a guess between one more batch and wasted dry runs.
 _MORE_ROWS = 16
 
+# The criteria about the pods that would stay otherwise: all but the last two.
+_OF_PODS: Final = CRITERIA - 2
+
 RULES: Final = (
     "fewest violations of PodDisruptionBudgets",
     "lowest priority of the most important victim",
     "lowest sum of the victims' priorities",
     "fewest victims",
+    "fewest victims, counting those that leave anyway",
     "latest start of the most important victim",
 )
 """The rules of the choice among candidates, in the order of the criteria of costs."""
@@ -65,6 +69,8 @@ class Search:
         Wall-clock time, nanoseconds.
     rules
         Which pods may be evicted; every pod of lower priority when None.
+    nominated_placed
+        Whether the pods nominated first count as placed.
 
     Attributes
     ----------
@@ -80,10 +86,13 @@ class Search:
         *,
         now_ns: int,
         rules: VictimRules | None = None,
+        nominated_placed: bool = False,
     ) -> None:
         self._around = around
         self._now_ns = now_ns
-        self._runs = DryRuns(around, what_if, pod, now_ns=now_ns, rules=rules)
+        self._runs = DryRuns(
+            around, what_if, pod, now_ns=now_ns, rules=rules, nominated_placed=nominated_placed
+        )
         self.tried = 0
         self._tried: list[IntArray] = []
         self._candidate_rows: list[IntArray] = []
@@ -156,6 +165,21 @@ class Search:
             return max(missing * rows // candidates, tried) * 9 // 8 + _MORE_ROWS
         return missing * tried // count * 9 // 8 + _MORE_ROWS
 
+    @property
+    def rows_awaiting(self) -> IntArray:
+        """int64: the rows that take the pod with fewer victims once nominated pods are placed."""
+        return np.array(list(self._runs.awaiting), np.int64)
+
+    @property
+    def awaited_by(self) -> frozenset[str]:
+        """Names of the plugins that said so."""
+        return frozenset(self._runs.awaiting.values())
+
+    def is_cheaper(self, other: Search) -> bool:
+        """Whether the best candidate costs less than that of another search."""
+        mine, others = self._least_costs(), other._least_costs()
+        return bool(mine) and (not others or mine < others)
+
     # -- the outcome ---------------------------------------------------------------------------
 
     def best(self) -> IntArray:
@@ -179,6 +203,10 @@ class Search:
                 self._narrowed_by = RULES[criterion]
         return rows
 
+    def without_counted(self, rows: IntArray) -> IntArray:
+        """Leave out candidates with victims that a Filter counts together with nominated pods."""
+        return rows[~np.isin(rows, list(self._runs.counted_rows))]
+
     def rule(self, ties: IntArray) -> str:
         """Return the rule that chose among the candidates, for people."""
         if len(ties) > 1:
@@ -196,7 +224,8 @@ class Search:
         earliest_ns = self._runs.known.earliest_ns(first)
         waits = earliest_ns == NOT_STARTED
         if earliest_ns == self._now_ns:  # started now, or not started and tried alone
-            victims = self.victims(first)
+            leaves = self._around.leaves
+            victims = [each for each in self.victims(first) if not leaves(each)]
             starts = [start_ns(each) for each in victims if each.priority == victims[0].priority]
             waits = NOT_STARTED in starts and min(starts) > self._now_ns
         return ties.item(ranks.argmax()) if waits else first
@@ -254,6 +283,12 @@ class Search:
         broken = np.flatnonzero(costs[:, 0] != 0)[: self._wanted]
         order = np.concatenate([clean, broken])
         return rows[order], costs[order]
+
+    def _least_costs(self) -> list[int]:
+        """Return the costs of the best candidate by `_OF_PODS`; empty without a candidate."""
+        _, costs = self._candidates()
+        of_pods: list[list[int]] = costs[:, :_OF_PODS].tolist()
+        return min(of_pods, default=[])
 
     def _status(self, row: int) -> Status:
         found = self._runs.single.get(row)

@@ -22,7 +22,7 @@ from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
 
 _LOWEST = np.iinfo(np.int64).min
-CRITERIA = 5
+CRITERIA = 6
 """Number of criteria by which candidates are compared."""
 PRIORITY_SHIFT = 2**31
 """Offset that makes every priority positive, so that more victims never cost less."""
@@ -40,10 +40,13 @@ class Protection(msgspec.Struct, frozen=True):
         int64, (rows, ranks): the ranks in the order in which they are put back.
     violating
         bool, (rows, ranks): the ranks whose eviction violates a budget.
+    leaves
+        bool, (rows, ranks): the ranks whose pods leave their row anyway.
     """
 
     order: IntArray
     violating: Mask
+    leaves: Mask
 
 
 class Victims(msgspec.Struct, frozen=True):
@@ -169,13 +172,18 @@ def dry_run_many(
 
 
 def costs_of(ranked: RankedPods, victims: Victims) -> IntArray:
-    """Return int64, (rows, 5): the costs of each row by criterion; less is better.
+    """Return int64, (rows, 6): the costs of each row by criterion; less is better.
 
-    The criteria in order: number of budget violations, greatest priority, sum of priorities, number
-    of pods, and minus the earliest start among the victims of greatest priority. The last criterion
-    is minus `NOT_STARTED` where none of them has started. Rows without victims have no meaning.
+    Victims that leave their node anyway cost nothing. The criteria in order: number of budget
+    violations, greatest priority, sum of priorities, number of pods, number of pods with those that
+    leave anyway, and minus the earliest start among the victims of greatest priority. The last
+    criterion is minus `NOT_STARTED` where none of them has started. Rows without victims have no
+    meaning.
     """
     victim = victims.victim
+    everyone = victim.sum(axis=1)
+    if victims.protection is not None:
+        victim = victim & ~victims.protection.leaves
     top = np.where(victim, ranked.priority, _LOWEST).max(axis=1, initial=_LOWEST)
     total = np.where(victim, ranked.priority + PRIORITY_SHIFT, 0).sum(axis=1)
     of_top = victim & (ranked.priority == top[:, None])
@@ -184,7 +192,7 @@ def costs_of(ranked: RankedPods, victims: Victims) -> IntArray:
     broken = np.zeros_like(top)
     if victims.protection is not None:
         broken = (victim & victims.protection.violating).sum(axis=1)
-    return np.stack([broken, top, total, count, -earliest], axis=1)
+    return np.stack([broken, top, total, count, everyone, -earliest], axis=1)
 
 
 def judged_without(trial: SumsTrial, pods: Sequence[PodInfo]) -> Status:
@@ -255,13 +263,21 @@ def put_back_ranks(lower: range, violating: Sequence[int], leaving: Sequence[int
     return sorted(order, key=leaving.__contains__) if leaving else order
 
 
-def costs_of_row(pods: Sequence[PodInfo], ranks: Sequence[int]) -> tuple[int, int, int, int]:
-    """Return the costs of one row as `costs_of` does, without the number of violations."""
-    victims = [pods[rank] for rank in ranks]
-    top = max([pod.priority for pod in victims])
+def costs_of_row(victims: Sequence[PodInfo], everyone: int) -> tuple[int, int, int, int, int]:
+    """Return the costs of one row as `costs_of` does, without the number of violations.
+
+    Parameters
+    ----------
+    victims
+        The victims that would stay otherwise.
+    everyone
+        Number of victims with those that leave anyway.
+    """
+    top = max([pod.priority for pod in victims], default=_LOWEST)
     total = sum([pod.priority + PRIORITY_SHIFT for pod in victims])
-    earliest = min([start_ns(pod) for pod in victims if pod.priority == top])
-    return top, total, len(victims), -earliest
+    starts = [start_ns(pod) for pod in victims if pod.priority == top]
+    earliest = min(starts, default=NOT_STARTED)
+    return top, total, len(victims), everyone, -earliest
 
 
 def _sums(requests: Mapping[str, IntArray], which: Mask) -> dict[str, IntArray]:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.framework.preemption import Candidate
-from moorage.framework.status import SUCCESS, Status, error, unresolvable
+from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable
 from moorage.framework.what_if import RowTrial
 from moorage.plugins.preemption.budgets import Budgets
 from moorage.snapshot.importance import NOT_STARTED, start_ns
@@ -130,6 +130,42 @@ def by_importance(pods: Iterable[PodInfo], now_ns: int) -> list[PodInfo]:
     return [started[index][0] for index in sorted(range(len(started)), key=ranked.__getitem__)]
 
 
+class NotedTrial:
+    """`RowTrial` that notes whether only nominated pods were missing at any time.
+
+    Parameters
+    ----------
+    trial
+        The trial.
+
+    Attributes
+    ----------
+    awaited_by
+        The plugin that said that the row takes the pod once nominated pods are placed; "" if none.
+    """
+
+    __slots__ = ("_trial", "awaited_by")
+
+    def __init__(self, trial: RowTrial) -> None:
+        self._trial = trial
+        self.awaited_by = ""
+
+    def take_off(self, other: PodInfo) -> Status:
+        """Take a pod off its row."""
+        return self._trial.take_off(other)
+
+    def put_on(self, other: PodInfo) -> Status:
+        """Put a pod back that was taken off."""
+        return self._trial.put_on(other)
+
+    def judge(self) -> Status:
+        """Run every Filter on the row as it is now."""
+        status = self._trial.judge()
+        if status.code is Code.PENDING:
+            self.awaited_by = status.plugin
+        return status
+
+
 class PutBackOrder(msgspec.Struct, frozen=True):
     """The order in which units are put back on a node.
 
@@ -141,7 +177,7 @@ class PutBackOrder(msgspec.Struct, frozen=True):
         The same units: first those whose eviction violates a budget, last those that leave anyway.
         Upstream looks at budgets only, and evicts pods that stay in place of pods that leave.
     protected
-        Uids of the pods whose eviction violates a budget.
+        Uids of the pods whose eviction violates a budget, without those that leave anyway.
     """
 
     ranked: Sequence[Unit]
@@ -162,7 +198,7 @@ def put_back_order(
 ) -> PutBackOrder:
     """Return the order in which units of a node, the most important first, are put back."""
     violating, _ = budgets.split([pod for unit in ranked for pod in unit.pods])
-    protected = frozenset(pod.uid for pod in violating)
+    protected = frozenset(pod.uid for pod in violating if not leaves(pod))
     order = sorted(
         ranked,
         key=lambda unit: (

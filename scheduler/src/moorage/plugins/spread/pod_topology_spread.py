@@ -232,6 +232,10 @@ class PodTopologySpread:
         self, state: CycleState, pod: PodInfo, other: PodInfo, *, row: int, step: int
     ) -> None:
         skews = state.read(_PRE_FILTER)
+        if self._snapshot.nominated_everywhere and other.pod.metadata.deletion_timestamp:
+            # A terminating pod is not counted. Upstream lowers the count all the same when it tries
+            # a node without the pod, so it evicts others next to pods that leave anyway.
+            return
         placed = skews.placed.moving(pod, other, row, step)
         if placed is not None:
             beside = skews.beside and skews.beside.moving(pod, other, row, step)

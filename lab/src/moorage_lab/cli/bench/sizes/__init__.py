@@ -1,1 +1,0 @@
-"""Benchmarks that compare sizes: `growth` of a pod's time, and `tails` of slow decisions."""

@@ -1,0 +1,110 @@
+"""Preemptors count on what other preemptors have begun: their places, and the room they make.
+
+Small clusters with the real controllers in virtual time; the victims stop slowly.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.config.load import parse_config
+from moorage_sandbox.testing.builders import node_manifest
+from tests.scenarios.company import Company, made, play, replicas
+from tests.scenarios.gangs import coscheduling
+from tests.scenarios.test_groups_preempt import LATE_SECONDS
+from tests.scenarios.test_nominees import HOST, PREEMPTING, T, spread
+
+
+@pytest.mark.parametrize("stops", [0.5, 5, 12])
+def test_a_pod_evicts_next_to_pods_that_wait_for_their_victims(stops: float) -> None:
+    """The third pod fits by the spread once the others are placed, and waits for one grace only."""
+
+    async def scenario(company: Company) -> None:
+        placed = made("z", high=True, labels=T, node_selector={HOST: "n1"}, cpu="1")
+        await company.create(placed)
+        await company.run("z")
+        await company.create(replicas(20, made("l", stops=stops, cpu="1")))
+        await company.run("l", 7)
+        for index in range(3):
+            high = made(f"h{index}", cpu="1", high=True, labels=T)
+            high["spec"]["topologySpreadConstraints"] = spread(T)
+            await company.create(high)
+        await company.run("h", 3, seconds=stops + LATE_SECONDS)
+        await company.sleep(10)
+        assert len(company.evicted) == 3
+
+    play(scenario, nodes=[node_manifest(f"n{i}", cpu="4") for i in (1, 2)])
+
+
+@pytest.mark.parametrize("mode", ["permit", "trial"])
+@pytest.mark.parametrize(("nodes", "sizes"), [(2, (2, 3)), (3, (6, 4)), (4, (5, 5)), (4, (6, 4))])
+@pytest.mark.parametrize("alike", [False, True])
+def test_two_groups_with_one_spread_evict_one_pod_for_each_member(
+    mode: str, nodes: int, sizes: tuple[int, int], alike: bool
+) -> None:
+    """Where the spread counts the victims, the second group on trial may wait for the first."""
+    stops = 5
+
+    async def scenario(company: Company) -> None:
+        labels = T if alike else {}
+        await company.create(
+            replicas(4 * nodes + 6, made("t", stops=stops, cpu="1", labels=labels))
+        )
+        await company.run("t-", 4 * nodes)
+        prefix = "pod-group.scheduling.sigs.k8s.io"
+        for group, size in zip("ab", sizes, strict=True):
+            of_group = {f"{prefix}/name": group, f"{prefix}/min-available": str(size), **T}
+            for index in range(size):
+                high = made(f"{group}{index}", cpu="1", high=True, labels=of_group)
+                high["spec"]["topologySpreadConstraints"] = spread(T)
+                await company.create(high)
+        await company.run("a", sizes[0], seconds=stops + LATE_SECONDS)
+        waits = stops if alike and mode == "trial" else 1
+        await company.run("b", sizes[1], seconds=waits + 1)
+        await company.sleep(20)
+        assert len(company.evicted) == sum(sizes)
+
+    cluster = [node_manifest(f"n{index}", cpu="4") for index in range(nodes)]
+    play(scenario, nodes=cluster, config=coscheduling(mode))
+
+
+@pytest.mark.parametrize("plugin", PREEMPTING)
+@pytest.mark.parametrize("others", [1, 12])
+@pytest.mark.parametrize("constraint", [False, True])
+def test_room_that_others_have_made_is_cheaper_than_an_eviction(
+    plugin: str, others: int, constraint: bool
+) -> None:
+    """The victim of the first pod leaves room for the second, though younger pods are elsewhere."""
+    spread_over: dict[str, Any] = {}
+    if constraint:  # each node is tried alone
+        (hard,) = spread(T)
+        spread_over = {"topologySpreadConstraints": [{**hard, "maxSkew": 9}]}
+
+    async def scenario(company: Company) -> None:
+        first = {HOST: "n0"}
+        await company.create(made("old", stops=8, cpu="2", node_selector=first))
+        await company.run("old")
+        await company.sleep(3)
+        for index in range(1, others + 1):
+            place = {HOST: f"n{index}"}
+            await company.create(made(f"young{index}", stops=8, cpu="2", node_selector=place))
+        await company.run("young", others)
+        await company.create(made("h1", high=True, cpu="1", node_selector=first))
+        await company.nominate("h1", "n0")
+        await company.create(made("h2", high=True, cpu="1", labels=T, **spread_over))
+        await company.run("h", 2)
+        assert company.evicted == ["old"]
+
+    enabled = PREEMPTING[plugin]
+    disabled = "[{name: DefaultPreemption}]" if enabled else "[]"
+    text = f"""
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+  plugins: {{multiPoint: {{enabled: [{enabled}], disabled: {disabled}}}}}
+"""
+    cluster = [node_manifest(f"n{index}", cpu="2") for index in range(others + 1)]
+    play(scenario, nodes=cluster, config=parse_config(text, source=plugin))
