@@ -276,6 +276,17 @@ def test_a_workload_says_what_keeps_its_pods_and_what_would_help(page: Any, up: 
     typed(up, "delete", "replicaset", "huge")
 
 
+def test_what_if_names_the_flags_that_a_drain_needs(page: Any, up: Up) -> None:
+    """The page does not send the pods of a node, and a scheduler drops volumes of kind emptyDir."""
+    scratch = json.loads(pod("scratch", cpu="1m"))
+    scratch["spec"] |= {"nodeName": "node-07", "volumes": [{"name": "v", "emptyDir": {}}]}
+    typed(up, "apply", "-f", "-", stdin=json.dumps(scratch))
+    page.goto(f"{page.moorage_url}/what-if?change=drain&node=node-07")
+    page.get_by_role("form", name="What if").get_by_role("button").click()
+    needed = page.get_by_text("kubectl drain needs --delete-emptydir-data")
+    needed.get_by_text("default/scratch").wait_for()
+
+
 def test_three_nodes_are_tried_and_then_what_was_told_happens(page: Any, up: Up) -> None:
     for name in ("wide-1", "wide-2"):
         typed(up, "apply", "-f", "-", stdin=pod(name, cpu="12"))

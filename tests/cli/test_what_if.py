@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from moorage.api.resources import ResourceType
-from moorage.base.clock import ManualClock
 from moorage.base.running_sandboxes import find
-from moorage.cli.question_target import QuestionTarget
-from moorage.cli.what_if import source
 from moorage.cli.what_if.source import drop_ended_jobs
-from moorage.client.requests import Selection
 from moorage.what_if.lists import read_objects
 from moorage_sandbox.testing.builders import Manifest, node_manifest
-from moorage_sandbox.testing.virtual_loop import run_virtual
 from sandbox.tests.sandbox.process import Up
 from scheduler.tests.what_if.cluster import bare as bare_pod
 from scheduler.tests.what_if.cluster import pod_of, replica_set
@@ -227,24 +220,6 @@ def test_jobs_that_have_ended_are_not_sent_along() -> None:
     drop_ended_jobs(objects)
     names = [name for _namespace, name in objects.manifests["batch", "Job"]]
     assert names == ["suspended", "failuretarget"]
-
-
-def test_the_pods_whose_data_a_drain_deletes_are_sent_along(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A list has items without kind; a scheduler does not keep volumes of kind emptyDir."""
-    scratch = {"metadata": {"name": "a"}, "spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}
-    plain = {"metadata": {"name": "b"}, "spec": {"volumes": [{"name": "v", "configMap": {}}]}}
-
-    async def listed(_resource: ResourceType, selection: Selection) -> dict[str, Any]:
-        return {"items": [scratch, plain] if selection.field_selector == "spec.nodeName=n1" else []}
-
-    session = SimpleNamespace(client=SimpleNamespace(list=listed))
-    monkeypatch.setattr(
-        source, "run_session", lambda work, **_: run_virtual(work(session), ManualClock())
-    )
-    pods = source.pods_with_local_data(QuestionTarget(), ["n1", "n2"])
-    assert pods == ({"apiVersion": "v1", "kind": "Pod", **scratch},)
 
 
 @pytest.mark.slow

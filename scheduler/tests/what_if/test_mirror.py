@@ -5,7 +5,7 @@ Left out: the process and its pipes (`test_process.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -18,10 +18,12 @@ from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.config.own import LoadedConfiguration
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.what_if.change import Apply, Cordon, Drain
+from moorage.what_if.consequences import FlagNeed
 from moorage.what_if.course import try_steps
-from moorage.what_if.messages import First, Moment, Update
+from moorage.what_if.messages import First, Moment, QuestionFrame, Reply, Update
 from moorage.what_if.mirror import Mirror
 from moorage.what_if.mirrored_state import MirroredState
+from moorage.what_if.question import tried_questions
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from moorage_sandbox.testing.virtual_loop import run_virtual
@@ -262,3 +264,42 @@ def test_placements_are_the_same_with_and_without_a_mirror() -> None:
         return run_virtual(main(), clock)
 
     assert course(told=True) == course(told=False)
+
+
+class _LastFrame:
+    """Answers every question with nothing, and keeps its frame."""
+
+    frame: QuestionFrame
+
+    async def ask(self, question: Callable[[], bytes]) -> bytes:
+        self.frame = msgspec.msgpack.decode(question(), type=QuestionFrame)
+        return msgspec.msgpack.encode(Reply(200, b"{}"))
+
+
+def test_a_drain_that_is_asked_for_without_objects_names_pods_that_lose_local_data() -> None:
+    """As the page asks: a scheduler drops volumes of kind emptyDir, so it lists the node's pods."""
+    clock = ManualClock()
+
+    async def main() -> tuple[FlagNeed, ...]:
+        async with VirtualCluster(clock, nodes=_NODES[:2], seed=3) as cluster:
+            for name, node, source in (
+                ("scratch", "n0", "emptyDir"),
+                ("plain", "n0", "downwardAPI"),
+                ("other", "n1", "emptyDir"),
+            ):
+                volumes = [{"name": "v", source: {}}]
+                await cluster.create_objects(pod_manifest(name, node_name=node, volumes=volumes))
+            await cluster.until(lambda: len(cluster.scheduler.core.store.all_pods()) == 3)
+            state, answering = _state(cluster, clock), _LastFrame()
+            question = tried_questions(cluster.scheduler, clock, state, answering)[0]
+            await question.ask(b'{"changes": [{"change": "drain", "name": "n0"}]}')
+            mirror = _new_mirror(state)
+            _tell(state, mirror)
+            frame = answering.frame
+            rehearsal = mirror.begin_rehearsal(frame.moment, with_local_data=frame.with_local_data)
+            return try_steps(rehearsal, [Drain("n0")]).drain_flags
+
+    assert run_virtual(main(), clock) == (
+        FlagNeed("--delete-emptydir-data", ("default/scratch",)),
+        FlagNeed("--force", ("default/plain", "default/scratch")),
+    )

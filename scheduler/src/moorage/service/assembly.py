@@ -161,6 +161,7 @@ def assemble(  # noqa: PLR0913 - one keyword for each part it is given
             facts=edge.facts,
             elector=elector,
             waits_to_watch=config.scheduler.delay_cache_until_active,
+            client=edge.client,
             recorder=edge.recorder,
             writes=edge.writes,
             catch_up=CatchUp(edge.transport, others[0]),

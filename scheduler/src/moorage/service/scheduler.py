@@ -22,6 +22,7 @@ from moorage.base.errors import TaskEndedError
 from moorage.base.memory import settle_memory
 from moorage.client.events import EventRecorder
 from moorage.client.reflector import Reflector
+from moorage.client.writes import Client
 from moorage.service.catching_up import CatchUp
 from moorage.service.core import Core
 from moorage.service.disabled_groups.objects import GroupObjects
@@ -63,6 +64,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         Holds the lease that allows to write; None without leader election.
     waits_to_watch
         Whether the watches begin only when the lease is held (delayCacheUntilActive).
+    client
+        Sends calls to the API server.
     recorder, writes
         Send Events, and status patches about pods.
     catch_up
@@ -94,6 +97,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     facts: Facts
     elector: Elector | None
     waits_to_watch: bool
+    client: Client
     recorder: EventRecorder
     writes: PodWrites
     catch_up: CatchUp

@@ -226,9 +226,12 @@ def _in_default_namespace(item: bytes) -> bytes:
 
 def has_local_data(item: bytes) -> bool:
     """Whether the JSON of a pod has a volume of kind emptyDir, which `Pod` leaves out."""
-    if b'"emptyDir"' not in item:
-        return False
-    volumes = (decode_untyped(item).get("spec") or {}).get("volumes") or ()
+    return b'"emptyDir"' in item and any_empty_dir(decode_untyped(item))
+
+
+def any_empty_dir(manifest: Mapping[str, Any]) -> bool:
+    """Whether the manifest of a pod has a volume of kind emptyDir."""
+    volumes = (manifest.get("spec") or {}).get("volumes") or ()
     return any(each.get("emptyDir") is not None for each in volumes)
 
 

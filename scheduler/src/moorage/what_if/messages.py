@@ -92,6 +92,8 @@ class QuestionFrame(msgspec.Struct, frozen=True, kw_only=True):
         Fields of the answer.
     seconds_most
         After so long the question is given up.
+    with_local_data
+        The pods with a volume of kind emptyDir on the nodes that the body drains.
     """
 
     path: str
@@ -101,6 +103,7 @@ class QuestionFrame(msgspec.Struct, frozen=True, kw_only=True):
     scheduling: bool
     seconds_most: int
     only_names: bool = False
+    with_local_data: tuple[Key, ...] = ()
 
 
 class Reply(msgspec.Struct, frozen=True):

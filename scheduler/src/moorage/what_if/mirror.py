@@ -21,7 +21,7 @@ from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.what_if.fullness import Fullness
 from moorage.what_if.kinds import check_manifest, readable
-from moorage.what_if.lists import KINDS, Objects, has_local_data
+from moorage.what_if.lists import KINDS, Key, Objects, any_empty_dir
 from moorage.what_if.messages import Moment, Update
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.world import World
@@ -85,7 +85,11 @@ class Mirror:
                 self._put_other(lister, decode(item))
 
     def begin_rehearsal(
-        self, moment: Moment, manifests: Iterable[Mapping[str, Any]] = ()
+        self,
+        moment: Moment,
+        manifests: Iterable[Mapping[str, Any]] = (),
+        *,
+        with_local_data: Iterable[Key] = (),
     ) -> Rehearsal:
         """Return a rehearsal at a moment of the scheduler; the mirror is used up.
 
@@ -93,8 +97,11 @@ class Mirror:
         ----------
         manifests
             Owners of pods and other objects that the scheduler does not have in full.
+        with_local_data
+            Pods with a volume of kind emptyDir, which the scheduler does not keep.
         """
         objects = self._rehearsal.objects
+        objects.with_local_data.update(with_local_data)
         for each in manifests:
             _keep(objects, each)
         rank = {uid: number for number, uid in enumerate(moment.order)}
@@ -134,7 +141,7 @@ def _keep(objects: Objects, manifest: Mapping[str, Any]) -> None:
     group, meta = obj["apiVersion"].rpartition("/")[0], obj["metadata"]
     key = (str(meta.get("namespace") or ""), meta["name"])
     if obj["kind"] == "Pod" and not group:
-        if has_local_data(encode(obj)):
+        if any_empty_dir(obj):
             objects.with_local_data.add(key)
         return
     text = encode(obj)

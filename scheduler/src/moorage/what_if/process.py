@@ -120,7 +120,11 @@ def _answered(mirror: Mirror, frame: QuestionFrame) -> bytes:
     def branch(work: Callable[[Rehearsal], bytes]) -> bytes:
         """Do a part of the question in a fork, from the scheduler's state on."""
         reply = forked(
-            lambda: work(mirror.begin_rehearsal(frame.moment, body.objects)),
+            lambda: work(
+                mirror.begin_rehearsal(
+                    frame.moment, body.objects, with_local_data=frame.with_local_data
+                )
+            ),
             seconds_most=frame.seconds_most,
         )
         return result_of(reply)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Protocol
 
 import msgspec
 
+from moorage.api.resources import PODS
 from moorage.base.clock import Clock, rfc3339_micro
 from moorage.base.errors import ApiError, UsageError
+from moorage.client.requests import Selection
+from moorage.client.writes import Client
 from moorage.service.questions.question import BodyQuestion, Readable
 from moorage.service.scheduler import Scheduler
+from moorage.what_if.lists import Key, any_empty_dir
 from moorage.what_if.messages import LIMIT_REACHED, QuestionFrame, Reply
 from moorage.what_if.mirrored_state import MirroredState
 from moorage.what_if.wire import (
@@ -51,6 +55,9 @@ def tried_questions(
 
     def asker(path: str, *, only_names: bool = False) -> Callable[[bytes], Awaitable[bytes]]:
         async def ask(body: bytes) -> bytes:
+            drained = _drained(body) if path == WHAT_IF and not only_names else ()
+            local = await _with_local_data(scheduler.parts.client, drained)
+
             def question() -> bytes:
                 frame = QuestionFrame(
                     path=path,
@@ -60,6 +67,7 @@ def tried_questions(
                     scheduling=scheduler.schedules,
                     seconds_most=SECONDS_MOST,
                     only_names=only_names,
+                    with_local_data=local,
                 )
                 return msgspec.msgpack.encode(frame)
 
@@ -95,6 +103,35 @@ def tried_questions(
             names=names(CAPACITY),
         ),
     ]
+
+
+class _AnyChange(msgspec.Struct, frozen=True):
+    change: str = ""
+    name: str = ""
+
+
+class _Changes(msgspec.Struct, frozen=True):
+    changes: tuple[_AnyChange, ...] = ()
+
+
+def _drained(body: bytes) -> tuple[str, ...]:
+    """Return the nodes that a body drains; none of a body that the process will refuse."""
+    try:
+        changes = msgspec.json.decode(body, type=_Changes).changes
+    except msgspec.MsgspecError:
+        return ()
+    return tuple(dict.fromkeys(each.name for each in changes if each.change == "drain"))
+
+
+async def _with_local_data(client: Client, nodes: Iterable[str]) -> tuple[Key, ...]:
+    """Read which pods on nodes have a volume of kind emptyDir: a scheduler drops such volumes."""
+    keys: list[Key] = []
+    for name in nodes:
+        on_node = Selection(field_selector=f"spec.nodeName={name}")
+        listed: Any = await client.list(PODS, on_node)
+        metadata = (each["metadata"] for each in listed["items"] if any_empty_dir(each))
+        keys += [(each["namespace"], each["name"]) for each in metadata]
+    return tuple(keys)
 
 
 def _body_of(reply: Reply) -> bytes:

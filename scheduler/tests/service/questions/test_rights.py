@@ -115,7 +115,11 @@ class Beside:
         body: Any = msgspec.json.decode(asked.body, type=kind)
 
         def branch(work: Callable[[Any], bytes]) -> bytes:
-            return work(mirror.begin_rehearsal(asked.moment, body.objects))
+            return work(
+                mirror.begin_rehearsal(
+                    asked.moment, body.objects, with_local_data=asked.with_local_data
+                )
+            )
 
         answer: Any
         if asked.only_names:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from moorage.api import resources
-from moorage.api.codec import decode, decode_untyped, encode
+from moorage.api.codec import decode, decode_untyped
 from moorage.api.resources import ResourceType
 from moorage.base.errors import ApiError, MoorageError, UsageError
 from moorage.cli.ask import SchedulerLink, has_scheduler, read_answer, run_asking
@@ -32,10 +32,9 @@ from moorage.cli.served_configuration import (
     served_configuration,
 )
 from moorage.cli.session import Session, run_session
-from moorage.client.requests import Selection
 from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration
-from moorage.what_if.lists import Objects, has_local_data
+from moorage.what_if.lists import Objects
 from moorage.what_if.policies import not_evaluated
 from moorage.what_if.remaking import JOB
 from moorage.what_if.wire import LIMIT_REASON, Manifest
@@ -228,25 +227,6 @@ def _manifests(source: Source, owners: Iterable[str]) -> tuple[Manifest, ...]:
         show_note(sentence)
     manifests = (each for known in objects.manifests.values() for each in known.values())
     return tuple(_slim(decode_untyped(each)) for each in manifests)
-
-
-def pods_with_local_data(to: QuestionTarget, nodes: Sequence[str]) -> tuple[Manifest, ...]:
-    """Read the pods on nodes with a volume of kind emptyDir, which a scheduler does not keep."""
-
-    async def work(session: Session) -> list[Manifest]:
-        pods: list[Manifest] = []
-        for name in nodes:
-            on_node = Selection(field_selector=f"spec.nodeName={name}")
-            listed: Any = await session.client.list(resources.PODS, on_node)
-            pods += [_slim({"apiVersion": "v1", "kind": "Pod", **each}) for each in listed["items"]]
-        return pods
-
-    try:
-        pods = run_session(work, kubeconfig=to.kubeconfig, context=to.context) if nodes else []
-    except MoorageError as error:
-        show_note(f"volumes of kind emptyDir are not looked at: {error}")
-        return ()
-    return tuple(each for each in pods if has_local_data(encode(each)))
 
 
 def drop_ended_jobs(objects: Objects) -> None:

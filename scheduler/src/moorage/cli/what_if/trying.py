@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from moorage.base.clock import SystemClock
-from moorage.cli.what_if.source import Source, ask_scheduler, load, pods_with_local_data
-from moorage.what_if.change import Apply, Change, Delete, Drain, Scale
+from moorage.cli.what_if.source import Source, ask_scheduler, load
+from moorage.what_if.change import Apply, Change, Delete, Scale
 from moorage.what_if.consequences import ChangeComparison
 from moorage.what_if.course import Reconfigure, Step, try_steps
 from moorage.what_if.limits import Limits
@@ -42,13 +42,10 @@ def tried(source: Source, steps: Sequence[Step]) -> Tried:
         A change cannot be made, or there is nobody to ask and nothing to compute from.
     """
     changes: list[Change] = [each for each in steps if not isinstance(each, Reconfigure)]
-    drained = tuple(each.name for each in changes if isinstance(each, Drain))
     answered = ask_scheduler(
         source,
         WHAT_IF,
-        lambda manifests: WhatIfBody(
-            tuple(changes), (*manifests, *pods_with_local_data(source.to, drained))
-        ),
+        lambda manifests: WhatIfBody(tuple(changes), manifests),
         answer=WhatIfAnswer,
         owners=_owners(changes),
         computed_by=() if len(changes) == len(steps) else ("another configuration or plugin",),

@@ -15,11 +15,14 @@ import { byNumber } from "./tiles.js";
  * @typedef {{pod: string, fromNode: string, successor: string, toNode: string}} Move
  * @typedef {{pod: string, reason: string}} Waiting
  * @typedef {{pod: string, node: string}} Loss
+ * @typedef {{pod: string, node: string, reason: string}} NotEvicted
+ * @typedef {{flag: string, pods: string[]}} FlagNeed
  * @typedef {{pods: number, used: Record<string, number>, allocatable: Record<string, number>}} Use
  *   cpu in cores, memory in bytes
  * @typedef {{name: string, before: Use | null, after: Use | null}} UseChange
  * @typedef {{starts: Start[], moves: Move[], lost: Loss[], newlyPending: Waiting[],
- *   stillPending: Waiting[], nodes: UseChange[]}} Course
+ *   stillPending: Waiting[], nodes: UseChange[], notEvicted: NotEvicted[], drainFlags: FlagNeed[],
+ *   orderMatters: boolean}} Course
  */
 
 const CHANGES = {
@@ -33,6 +36,7 @@ const CHANGES = {
 const GPU = "nvidia.com/gpu";
 
 const LISTED = 200;
+const NAMED = 5;
 
 let busy = false;
 let trouble = "";
@@ -185,6 +189,7 @@ function outcome({ course, worse }) {
     ...course.starts.map((each) => [each.pod, "", each.node, "starts"]),
     ...course.moves.map((each) => [each.pod, each.fromNode, each.toNode, `moves, as ${each.successor}`]),
     ...course.lost.map((each) => [each.pod, each.node, "", "is lost"]),
+    ...course.notEvicted.map((each) => [each.pod, each.node, each.node, `is not evicted: ${each.reason}`]),
     ...course.newlyPending.map((each) => [each.pod, "", "", each.reason]),
     ...course.stillPending.map((each) => [each.pod, "", "", `still waits: ${each.reason}`]),
   ];
@@ -195,6 +200,8 @@ function outcome({ course, worse }) {
       ${count(course.starts.length, "pod")} would start, ${course.moves.length} move, ${course.lost.length} be lost,
       ${course.newlyPending.length} begin to wait${course.stillPending.length ? `; ${course.stillPending.length} wait as before` : ""}.
     </p>
+    ${course.drainFlags.map(flagNeed)}
+    ${course.orderMatters ? html`<p>Which pods get a node depends on the order in which their owners make them again.</p>` : nothing}
     ${fills(course.nodes)}
     ${
       rows.length
@@ -221,6 +228,12 @@ function outcome({ course, worse }) {
         : html`<p class="empty">No pod would start, move or wait.</p>`
     }
   `;
+}
+
+/** A flag that `kubectl drain` needs. @param {FlagNeed} need */
+function flagNeed({ flag, pods }) {
+  const more = pods.length > NAMED ? ` and ${pods.length - NAMED} more` : "";
+  return html`<p>kubectl drain needs <code>${flag}</code> for ${pods.slice(0, NAMED).join(", ")}${more}.</p>`;
 }
 
 /** The nodes that would be filled otherwise. @param {UseChange[]} nodes */
