@@ -205,6 +205,15 @@ def test_nothing_waits(bare: Type) -> None:
     assert _type(bare, "capacity") == (0, "No pod waits.\n", "")
 
 
+def test_pods_wait_in_a_cluster_without_nodes(bare: Type) -> None:
+    Path("dump.json").write_text(json.dumps([bare_pod("a", "", cpu="1"), bare_pod("b", "")]))
+    code, out, _err = _type(bare, "capacity")
+    assert (code, out.splitlines()[0]) == (0, "Pods that wait: 2")
+    assert "There is no node whose shape could be tried; --shape gives one." in out
+    out = _type(bare, "capacity", "--shape", "cpu=4")[1]
+    assert "1 more node like cpu=4 (cpu=4, memory=32Gi) places all of them" in out
+
+
 def test_jobs_that_have_ended_are_not_sent_along() -> None:
     """A cluster may keep thousands of them, and they make no pods any more."""
     jobs = [

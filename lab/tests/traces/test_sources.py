@@ -12,6 +12,7 @@ import pytest
 from lab.tests.traces.scenes import column, nodes, once
 from moorage.base.errors import ConfigError, UsageError
 from moorage_lab.traces.in_python import simulate
+from moorage_lab.traces.sources import manifests_of
 from moorage_sandbox.testing.builders import node_manifest
 from sandbox.tests.apiserver.harness import pod
 
@@ -289,6 +290,13 @@ def test_a_trace_of_another_encoding_with_spaces_in_its_heading(
     source = {"trace": str(path), "columns": {"name": "name", "cpu": "cores"}}
     run = once({"nodes": [nodes()], "pods": [source]})
     assert column(run, "name") == [("a",)]
+
+
+def test_an_object_whose_metadata_is_a_text_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "pods.yaml"
+    file.write_text("{apiVersion: v1, kind: Pod, metadata: x}")
+    with pytest.raises(UsageError, match="Pod: metadata is no object"):
+        manifests_of(str(file))
 
 
 def test_a_file_without_objects_is_refused(tmp_path: Path) -> None:

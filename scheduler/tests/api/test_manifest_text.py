@@ -83,7 +83,11 @@ def test_big_endian_is_read() -> None:
             [{"apiVersion": "v1", "kind": "Pod"}, {"kind": 4}],
             id="a kind that is no text is left to the reader",
         ),
-        pytest.param(b'{"kind":"List","items":{}}', [{"kind": "List", "items": {}}], id="no list"),
+        pytest.param(
+            b'{"kind":"AllowList","items":{}}',
+            [{"kind": "AllowList", "items": {}}],
+            id="an object of a kind that ends like a list",
+        ),
     ],
 )
 def test_odd_texts(content: bytes, expected: list[object]) -> None:
@@ -96,6 +100,7 @@ def test_odd_texts(content: bytes, expected: list[object]) -> None:
         pytest.param(b"{", id="half an object"),
         pytest.param(b"5", id="a number"),
         pytest.param(b"[1]", id="a number in an array"),
+        pytest.param(b'{"kind": "List", "items": {"a": 1}}', id="a List with a mapping of items"),
         pytest.param(b"- just\n- words\n", id="words"),
         pytest.param(b'{"a": 1} x: [', id="an object and something else"),
         pytest.param(b"\xff\xfeabc", id="a mark of another encoding"),

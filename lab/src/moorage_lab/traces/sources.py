@@ -290,6 +290,8 @@ def manifests_of(file: str, *, text: bytes | None = None) -> list[Manifest]:
         value = decode_untyped(bytes(item))
         if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
             raise UsageError(f"{file}: an object without a kind")
+        if not isinstance(value.get("metadata") or {}, dict):
+            raise UsageError(f"{file}: {value['kind']}: metadata is no object")
         manifests.append(copy.copy(value))
     return manifests
 

@@ -145,7 +145,9 @@ def _flat(text: ObjectText, where: str) -> Iterator[tuple[str, ObjectText]]:
         raise DecodeError(f"{where}: not a Kubernetes object but {_what(text)}")
     try:
         listed = _list(text)
-    except msgspec.ValidationError:
+    except msgspec.ValidationError as error:
+        if _kind_of(text) == "List":
+            raise DecodeError(f"{where}: items of a List are an array: {error}") from error
         yield where, text  # no list, and perhaps no object either
         return
     if listed.items is msgspec.UNSET or not listed.kind.endswith("List"):
@@ -180,10 +182,16 @@ def _what(text: ObjectText) -> str:
 
 
 def _names_kind(text: bytes) -> bool:
+    kind = _kind_of(text)
+    return kind is None or bool(kind)  # a kind that is no text is not replaced
+
+
+def _kind_of(text: ObjectText) -> str | None:
+    """Return the kind that the JSON of an object names, None for one that is no text."""
     try:
-        return bool(_kind(text).kind)
+        return _kind(text).kind
     except msgspec.ValidationError:
-        return True  # a kind that is no text is not replaced
+        return None
 
 
 def parse_manifests(text: bytes, source: str) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ _INDENT: Final = "  "
 _SIZE: Final = ("cpu", "memory")
 _NO_END: Final = 10_000
 """A width, characters, at which no message is cut."""
+NO_SHAPE: Final = "There is no node whose shape could be tried; --shape gives one."
 # Names of nodes in one line.
 _NAMES_MOST: Final = 5
 
@@ -52,7 +53,7 @@ def report(answer: CapacityReport, shown: Shown | None) -> str:
     parts: list[str] = []
     if answer.room is not None:
         parts += _sentences(room_sentences(answer.question, answer.room), shown)
-    if answer.needs:
+    if answer.needs or answer.waiting:
         parts += [""] * bool(parts) + _needs(answer.needs, answer.waiting, shown)
     parts = parts or ["No pod waits."] * (not answer.left_out)
     if answer.left_out:
@@ -95,8 +96,10 @@ def room_sentences(question: str, room: Room) -> list[str]:
 
 
 def _needs(needs: Sequence[Need], waiting: Sequence[Fold], shown: Shown | None) -> list[str]:
-    parts = [waiting_text(needs)]
+    parts = [waiting_text(needs, waiting)]
     parts += _rows(waiting, shown)
+    if not needs:
+        parts += ["", *wrapped(NO_SHAPE, shown)]
     for text, rows in need_answers(needs, waiting):
         parts += ["", *wrapped(f"{text}{':' * bool(rows)}", shown), *_rows(rows, shown)]
     return parts
@@ -126,9 +129,10 @@ def _causes(rows: Sequence[Fold]) -> set[tuple[str, ...]]:
     }
 
 
-def waiting_text(needs: Sequence[Need]) -> str:
+def waiting_text(needs: Sequence[Need], waiting: Sequence[Fold]) -> str:
     """Return how many pods wait."""
-    return f"Pods that wait: {needs[0].placed + needs[0].left}"
+    pods = needs[0].placed + needs[0].left if needs else sum(each.pods for each in waiting)
+    return f"Pods that wait: {pods}"
 
 
 def _need_text(need: Need) -> str:

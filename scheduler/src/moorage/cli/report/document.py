@@ -10,6 +10,7 @@ import msgspec
 from moorage.base.clock import parse_rfc3339
 from moorage.base.errors import UsageError
 from moorage.cli.capacity.text import (
+    NO_SHAPE,
     CapacityReport,
     left_out_sentences,
     need_answers,
@@ -211,8 +212,9 @@ def _capacity(answer: Mapping[str, Any]) -> Document:
     report = msgspec.convert(answer, CapacityReport)
     sentences = [] if report.room is None else room_sentences(report.question, report.room)
     parts = []
-    if report.needs:
-        sentences.append(waiting_text(report.needs))
+    if report.needs or report.waiting:
+        sentences.append(waiting_text(report.needs, report.waiting))
+        sentences += [NO_SHAPE] * (not report.needs)
         parts.append(_pods("Pods that wait", report.waiting))
         parts += [
             _pods("", rows, sentence=text)
