@@ -312,6 +312,15 @@ def consumer(**fields: str) -> Obj:
 
 
 A = "status.allocation.devices"
+D = "status.devices[0]"
+REPORT = {"driver": "d.com", "pool": "p", "device": "a"}
+CONDITION = {
+    "type": "Ready",
+    "status": "True",
+    "reason": "Up",
+    "message": "",
+    "lastTransitionTime": "2026-01-01T00:00:00Z",
+}
 
 
 @pytest.mark.parametrize(
@@ -386,6 +395,57 @@ A = "status.allocation.devices"
                 "the claim"
             ],
             id="a report about a device that is not allocated",
+        ),
+        pytest.param(
+            {"allocation": allocation()},
+            {
+                "devices": [
+                    REPORT
+                    | {
+                        "conditions": [CONDITION, CONDITION | {"status": "Maybe", "reason": "1"}],
+                        "data": [1],
+                        "networkData": {
+                            "interfaceName": "i" * 257,
+                            "hardwareAddress": "h" * 129,
+                            "ips": ["10.9.8.7/24", "10.9.8.7", "10.9.8.07/24", "10.9.8.7/24"],
+                        },
+                    }
+                ]
+            },
+            [
+                f'{D}.conditions[1].type: Duplicate value: "Ready"',
+                f'{D}.conditions[1].status: Unsupported value: "Maybe": supported values: '
+                '"False", "True", "Unknown"',
+                f'{D}.conditions[1].reason: Invalid value: "1": a condition reason must start with '
+                "alphabetic character, optionally followed by a string of alphanumeric characters "
+                "or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or "
+                "'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used "
+                "for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')",
+                f'{D}.data: Invalid value: "<value omitted>": must be a valid JSON object',
+                f"{D}.networkData.interfaceName: Too long: may not be more than 256 bytes",
+                f"{D}.networkData.hardwareAddress: Too long: may not be more than 128 bytes",
+                f'{D}.networkData.ips[1]: Invalid value: "10.9.8.7": must be a valid address in '
+                "CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)",
+                f'{D}.networkData.ips[2]: Invalid value: "10.9.8.07/24": must be in canonical form '
+                '("10.9.8.7/24")',
+                f'{D}.networkData.ips[3]: Duplicate value: "10.9.8.7/24"',
+            ],
+            id="a report with odd conditions, data and addresses",
+        ),
+        pytest.param(
+            {"allocation": allocation()},
+            {
+                "devices": [
+                    REPORT
+                    | {
+                        "conditions": [CONDITION | {"type": f"t{n}"} for n in range(8)],
+                        "data": {"a": 1},
+                        "networkData": {"ips": ["10.9.8.7/24", "2001:db8::1/64"]},
+                    }
+                ]
+            },
+            [],
+            id="a report with conditions, data and addresses",
         ),
     ],
 )

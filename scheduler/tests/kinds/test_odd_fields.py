@@ -54,19 +54,22 @@ def test_a_workload_keeps_its_controller():
     assert [error.partition(":")[0] for error in errors] == ["spec.controllerRef"]
 
 
+CLAIM = {"name": "a", "resourceClaimName": "x"}
+
+
 @pytest.mark.parametrize(
     ("plural", "spec", "status", "path"),
     [
         pytest.param(
             "podgroups",
-            {"schedulingPolicy": {"basic": {}}},
+            {"schedulingPolicy": {"basic": {}}, "resourceClaims": [CLAIM]},
             {"resourceClaimStatuses": [{"name": "a"}, {"name": "a"}]},
             "status.resourceClaimStatuses[1].name",
             id="two claims of one name",
         ),
         pytest.param(
             "podgroups",
-            {"schedulingPolicy": {"basic": {}}},
+            {"schedulingPolicy": {"basic": {}}, "resourceClaims": [CLAIM]},
             {"resourceClaimStatuses": [{"name": "a", "resourceClaimName": "B c"}]},
             "status.resourceClaimStatuses[0].resourceClaimName",
             id="a claim whose name is none",

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import re
 
-from moorage.kinds.devices.claims import check_configuration, names_of, request_reference
+from moorage.kinds.devices.claims import (
+    check_configuration,
+    check_parameters,
+    names_of,
+    request_reference,
+)
 from moorage.kinds.devices.shared_rules import (
     check_binding_conditions,
     check_toleration,
@@ -17,14 +22,20 @@ from moorage.kinds.devices.shared_rules import (
     pool_name,
 )
 from moorage.kinds.fields import Rule, driver_name, if_present, needed, one_of, rules
-from moorage.kinds.kind import FieldError, Obj, forbidden, invalid
+from moorage.kinds.kind import FieldError, Obj, forbidden, invalid, too_long
 from moorage.kinds.metadata import immutable
 from moorage.kinds.tree import Json, child, objects, text
+from moorage.kinds.values.addresses import check_interface_address
+from moorage.kinds.values.conditions import conditions
 from moorage.kinds.values.selectors import node_selector
 
 _CONSUMERS_MAX = 256
 _RESULTS_MAX = 32
 _CONFIGURATIONS_MAX = 64
+_CONDITIONS_MAX = 8
+_ADDRESSES_MAX = 16
+_INTERFACE_LENGTH_MAX = 256
+_HARDWARE_LENGTH_MAX = 128
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NO_UUID = (
     "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with "
@@ -49,6 +60,25 @@ _device = rules(
     ("pool", pool_name),
     ("device", device_name),
     ("shareID", if_present(_share)),
+)
+
+
+def _length(most: int) -> Rule:
+    return lambda value, where: (
+        [too_long(where, most)] if len((value or "").encode()) > most else []
+    )
+
+
+_network = rules(
+    ("interfaceName", _length(_INTERFACE_LENGTH_MAX)),
+    ("hardwareAddress", _length(_HARDWARE_LENGTH_MAX)),
+    ("ips", members(check_interface_address, _ADDRESSES_MAX, lambda address: address)),
+)
+_report = rules(
+    _device,
+    ("conditions", conditions(_CONDITIONS_MAX)),
+    ("data", if_present(check_parameters)),
+    ("networkData", if_present(_network)),
 )
 
 
@@ -86,7 +116,7 @@ def _reports(status: Json) -> Rule:
     allocated = {_device_id(each) for each in objects(status, "allocation", "devices", "results")}
 
     def check(report: Json, where: str) -> list[FieldError]:
-        errors, name = _device(report, where), _device_id(report)
+        errors, name = _report(report, where), _device_id(report)
         if name not in allocated:
             errors.append(invalid(where, name, "must be an allocated device in the claim"))
         return errors

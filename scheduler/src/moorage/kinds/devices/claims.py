@@ -68,7 +68,8 @@ def check_constraints(devices: Json, where: str) -> list[FieldError]:
     return members(rule, LIST_MAX)(devices.get("constraints"), f"{where}.constraints")
 
 
-def _parameters(value: Any, where: str) -> list[FieldError]:
+def check_parameters(value: Any, where: str) -> list[FieldError]:
+    """Check data of a driver: an object of at most 10 KiB."""
     if value is None:
         return [required(where)]
     if len(json.dumps(value, separators=(",", ":"), ensure_ascii=False)) > _PARAMETERS_SIZE_MAX:
@@ -78,7 +79,7 @@ def _parameters(value: Any, where: str) -> list[FieldError]:
     return []
 
 
-_opaque = rules(("driver", driver_name), ("parameters", _parameters))
+_opaque = rules(("driver", driver_name), ("parameters", check_parameters))
 
 
 def _driver_configuration(configuration: Json, where: str) -> list[FieldError]:

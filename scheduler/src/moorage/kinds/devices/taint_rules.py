@@ -22,6 +22,9 @@ from moorage.kinds.fields import driver_name, if_present, rules
 from moorage.kinds.kind import Context, Obj
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import child, text
+from moorage.kinds.values.conditions import conditions
+
+_CONDITIONS_MAX = 8
 
 
 def _prepare(obj: Obj, ctx: Context, resource: Any) -> None:
@@ -38,6 +41,7 @@ def _complete(new: Obj, old: Obj, ctx: Context) -> None:
     set_time_added(taint, ctx)
 
 
+_status = rules(("status.conditions", conditions(_CONDITIONS_MAX)))
 _selector = rules(
     ("driver", if_present(driver_name)),
     ("pool", if_present(pool_name)),
@@ -52,6 +56,7 @@ DEVICE_TAINT_RULE = ServedKind(
     on_update=_complete,
     counts_generations=True,
     open_status=(),
+    check_status=lambda new, old: _status(new, ""),
     check=check_changed_spec(
         rules(
             ("spec.deviceSelector", if_present(_selector)),

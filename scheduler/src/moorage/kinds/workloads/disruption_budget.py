@@ -8,6 +8,7 @@ from moorage.kinds.fields import amount, defaults, one_of, rules, within
 from moorage.kinds.kind import FieldError, Obj, invalid
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, child
+from moorage.kinds.values.conditions import conditions
 from moorage.kinds.values.selectors import check_label_selector
 
 
@@ -17,7 +18,10 @@ def _only_one(spec: Json, where: str) -> list[FieldError]:
     return [invalid(where, spec, "minAvailable and maxUnavailable cannot be both set")]
 
 
-_counts = rules(("disruptionsAllowed currentHealthy desiredHealthy expectedPods", within(0)))
+_status = rules(
+    ("conditions", conditions()),
+    ("disruptionsAllowed currentHealthy desiredHealthy expectedPods", within(0)),
+)
 
 
 def _limit(obj: Obj, name: str) -> str:
@@ -66,6 +70,6 @@ KINDS = (
             ),
             ("spec.selector", check_label_selector),
         ),
-        check_status=lambda new, old: _counts(child(new, "status"), "status"),
+        check_status=lambda new, old: _status(child(new, "status"), "status"),
     ),
 )

@@ -27,6 +27,7 @@ from moorage.kinds.fields import (
 from moorage.kinds.kind import Context, FieldError, Obj, invalid, required
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, attach, child, condition, name_or_prefix, number, objects, text
+from moorage.kinds.values.conditions import conditions
 from moorage.kinds.values.name_rules import path_segment_name
 
 TEMPLATES_MAX = 8
@@ -120,8 +121,14 @@ _claim_statuses = each(rules(("resourceClaimName", _long_name)), unique="name", 
 
 
 def _status(new: Obj, old: Obj | None) -> list[FieldError]:
-    field = "status.resourceClaimStatuses"
-    return _claim_statuses(child(new, "status").get("resourceClaimStatuses"), field)
+    status, field = child(new, "status"), "status.resourceClaimStatuses"
+    errors = conditions()(status.get("conditions"), "status.conditions")
+    claims = {text(each, "name") for each in objects(new, "spec", "resourceClaims")}
+    for place, claim in enumerate(objects(status, "resourceClaimStatuses")):
+        if text(claim, "name") not in claims:
+            detail = "must match the name of an entry in `spec.resourceClaims`"
+            errors.append(invalid(f"{field}[{place}].name", text(claim, "name"), detail))
+    return errors + _claim_statuses(status.get("resourceClaimStatuses"), field)
 
 
 def _templates(templates: list[Json] | None, where: str) -> list[FieldError]:
