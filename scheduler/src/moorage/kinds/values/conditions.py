@@ -58,7 +58,7 @@ def conditions(most: int = 0) -> Rule:
     """
 
     def check(listed: list[Json] | None, where: str) -> list[FieldError]:
-        entries = [each for each in listed or () if each is not None]
+        entries = listed or []
         errors = [too_many(where, len(entries), most)] if most and len(entries) > most else []
         types = [text(each, "type") for each in entries]
         errors += duplicates(types, lambda place: f"{where}[{place}].type")
