@@ -142,6 +142,15 @@ async def test_a_bounded_resource_has_to_be_named_by_every_container():
     )
 
 
+async def test_no_container_has_to_name_a_resource_where_the_pod_has_amounts_as_a_whole():
+    cluster = Cluster()
+    await cluster.ok("POST", QUOTAS, quota(requests__cpu="70m"))
+    whole = pod("a")
+    whole["spec"]["resources"] = {"requests": {"cpu": "30m"}}
+    await cluster.ok("POST", PODS, whole)
+    assert await used(cluster) == {"requests.cpu": "30m"}
+
+
 async def test_a_dry_run_is_held_to_the_quota_and_not_counted():
     cluster = Cluster()
     await cluster.ok("POST", QUOTAS, quota(pods="1"))

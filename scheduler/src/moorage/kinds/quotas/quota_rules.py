@@ -67,7 +67,12 @@ def _excess(quota: Json, used: Mapping[str, int], wanted: Amounts) -> str:
 
 
 def _unnamed(pod: Json, quota: Json) -> str:
-    """Return the fault of a pod with a container that does not state a bounded resource."""
+    """Return the fault of a pod with a container that does not state a bounded resource.
+
+    With resources of the pod as a whole no container has to state any.
+    """
+    if any(child(pod, "spec", "resources", part) for part in ("requests", "limits")):
+        return ""
     bounded = [name for name in sorted(child(quota, "spec", "hard")) if name in _TO_BE_NAMED]
     missing: dict[str, set[str]] = {}
     for container in _all_containers(pod):
