@@ -273,6 +273,13 @@ def test_a_workload_says_what_keeps_its_pods_and_what_would_help(page: Any, up: 
     page.wait_for_url("**/workloads/default/replicaset/huge")
     page.locator(".object .sentence").get_by_text("2 are pending").wait_for()
     page.locator(".object .suggestions").get_by_text("request").first.wait_for()
+    page.goto(f"{page.moorage_url}/workloads")
+    page.get_by_label("Label").fill("app in (huge)")
+    page.get_by_label("Label").press("Enter")
+    page.locator(".object .sentence").get_by_text("2 are pending").wait_for()
+    page.get_by_label("Label").fill("app in (")
+    page.get_by_label("Label").press("Enter")
+    page.locator(".object .empty").wait_for()
     typed(up, "delete", "replicaset", "huge")
 
 

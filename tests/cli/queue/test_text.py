@@ -135,7 +135,8 @@ def test_the_wide_table_has_every_pod_with_all_columns() -> None:
 def test_rows_and_pods_that_are_not_shown_are_counted() -> None:
     shown = first_folds(fold(rows_of(ANSWER.pods)), 2)
     assert list(folded_remarks(ANSWER, shown, "")) == [
-        "4 more rows with 4 pods are not shown; --limit shows more"
+        "4 more rows with 4 pods are not shown; --limit shows more",
+        "`moorage explain podgroup/g -n default` says what would help the group",
     ]
 
 

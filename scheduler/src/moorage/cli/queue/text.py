@@ -102,12 +102,22 @@ def folded_remarks(answer: QueueAnswer, shown: Folded, namespace: str) -> Iterat
     rows, pods = shown.rows_left + answer.rows_left, shown.pods_left + answer.pods_left
     if rows:
         yield rows_left(rows, "--limit shows more", pods=pods)
+    yield from _group_hint(answer.groups)
     if namespace:
         return
     size = sum(msgspec.to_builtins(answer.sizes).values())
     seen = sum(each.pods for each in shown.folds) + pods
     if seen < size:
         yield f"{seen} of {size} pods are counted, the first of each queue"
+
+
+def _group_hint(groups: Sequence[QueuedGroup]) -> Iterator[str]:
+    """Yield the command that says what the first of the groups that wait needs."""
+    for each in groups:
+        if each.waiting and each.minimum is not None:
+            command = f"moorage explain podgroup/{each.name} -n {each.namespace}"
+            yield f"`{command}` says what would help the group"
+            return
 
 
 def remarks(answer: QueueAnswer, namespace: str) -> Iterator[str]:

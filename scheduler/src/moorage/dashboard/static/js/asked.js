@@ -22,13 +22,9 @@ export function asked(path, stamp = "") {
   return newest(path, stamp, () => get(path));
 }
 
-/**
- * The newest answer of a question about an object, as `asked` gives it.
- * @param {import("./types.js").ObjectQuery} query
- * @param {string} stamp
- */
-export function askedAbout(query, stamp) {
-  return newest(JSON.stringify(query), stamp, () => tryOut("explain-object", query));
+/** The newest answer of a question about an object, as `asked` gives it. @param {import("./types.js").ObjectQuery} query */
+export function askedAbout(query) {
+  return newest(JSON.stringify(query), "", () => tryOut("explain-object", query));
 }
 
 /** @param {string} path @param {string} stamp @param {() => Promise<any>} read @returns {Asked} */

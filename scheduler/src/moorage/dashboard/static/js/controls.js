@@ -14,6 +14,16 @@ export function finder(value, placeholder) {
   /></label>`;
 }
 
+/** A box for a label selector; it counts when it is left. @param {string} value */
+export function labelBox(value) {
+  return html`<label
+    >Label
+    <input .value=${value} placeholder="app=web" @change=${(/** @type {Event} */ event) => {
+      if (event.target instanceof HTMLInputElement) choose({ label: event.target.value.trim() });
+    }}
+  /></label>`;
+}
+
 /**
  * A list to choose from.
  * @param {string} name of the choice in the address

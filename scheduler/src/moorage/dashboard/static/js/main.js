@@ -5,7 +5,6 @@ import { html, nothing, render } from "../vendor/lit-html/lit-html.js";
 import { clusterView } from "./cluster.js";
 import { decisionsView } from "./decisions.js";
 import { clock, count } from "./format.js";
-import { groupsView } from "./groups.js";
 import { podView } from "./pod.js";
 import { queueView } from "./queue.js";
 import { onRoute, parts } from "./route.js";
@@ -22,7 +21,7 @@ const VIEWS = {
   queue: { title: "Queue", view: queueView },
   pod: { title: "Pod", view: podView },
   decisions: { title: "Decisions", view: decisionsView },
-  groups: { title: "Groups and quotas", view: groupsView },
+  groups: { title: "Groups and quotas", view: later(async () => (await import("./groups.js")).groupsView) },
   "what-if": { title: "What if", view: later(async () => (await import("./what_if.js")).whatIfView) },
   plugins: { title: "Plugins", view: later(async () => (await import("./plugins.js")).pluginsView) },
   time: { title: "Time", view: timeView },

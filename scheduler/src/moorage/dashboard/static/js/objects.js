@@ -4,7 +4,6 @@
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { askedAbout } from "./asked.js";
 import { count, podLink } from "./format.js";
-import { store } from "./store.js";
 
 /** @typedef {import("./types.js").ObjectExplanation} ObjectExplanation */
 /** @typedef {import("./types.js").PodCount} PodCount */
@@ -18,9 +17,24 @@ const STAGES = { notCreated: "not created", permit: "at Permit", binding: "being
  * @param {string} name
  */
 export function objectPanel(type, namespace, name) {
-  const { body, trouble } = askedAbout({ type, namespace, name }, `${store.version}`);
+  return panel({ type, namespace, name }, `${type} ${namespace}/${name}`);
+}
+
+/**
+ * Pods by their labels.
+ * @param {string} selector as kubectl takes it
+ * @param {string} namespace "" for all
+ */
+export function selectionPanel(selector, namespace) {
+  const where = namespace ? { namespace } : { allNamespaces: true };
+  return panel({ selector, ...where }, `pods ${selector}`);
+}
+
+/** @param {import("./types.js").ObjectQuery} query @param {string} title */
+function panel(query, title) {
+  const { body, trouble } = askedAbout(query);
   return html`<section class="object" aria-labelledby="object">
-    <h2 id="object" class="name">${type} ${namespace}/${name}</h2>
+    <h2 id="object" class="name">${title}</h2>
     ${body ? explained(body.explanation) : nothing}
     ${trouble ? html`<p class="empty" role="status">${trouble}</p>` : nothing}
     ${body || trouble ? nothing : html`<p class="empty busy" role="status">Asking the scheduler ...</p>`}

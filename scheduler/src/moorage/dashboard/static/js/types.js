@@ -16,7 +16,7 @@
  * @typedef {{namespace: string, name: string, source: string, minimum: number | null,
  *   succeeded: number, members: number, placed: number, waiting: number, gated: number, atPermit: number,
  *   message: string, reason: string}} Group
- * @typedef {{type: string, namespace: string, name: string}} ObjectQuery
+ * @typedef {{type?: string, namespace?: string, name?: string, selector?: string, allNamespaces?: boolean}} ObjectQuery
  * @typedef {{stage: string, pods: number, cause: string, plugins: string[], example: string}} PodCount
  * @typedef {{kind: string, text: string, helps: number, tried: number, of: number, command: string}} ObjectSuggestion
  * @typedef {{sentence: string, counts: PodCount[], suggestions: ObjectSuggestion[], notes: string[]}} ObjectExplanation

@@ -2,10 +2,10 @@
 /** The workloads and every pod of the cluster, with a search over all that is known of them. */
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
-import { finder, select } from "./controls.js";
+import { finder, labelBox, select } from "./controls.js";
 import { foldName } from "./folding.js";
 import { amount, count, nodeLink, podLink, workloadLink } from "./format.js";
-import { objectPanel } from "./objects.js";
+import { objectPanel, selectionPanel } from "./objects.js";
 import { choice, parts } from "./route.js";
 import { store, waitingPods } from "./store.js";
 
@@ -29,6 +29,7 @@ export function workloadsView() {
   const rows = everyPod();
   const find = choice("find", "");
   const namespace = choice("namespace", "");
+  const label = choice("label", "");
   const one = choice("as", "workloads") === "pods";
   const found = rows.filter(
     (each) => (!namespace || each.namespace === namespace) && (!find || text(each).includes(find)),
@@ -38,8 +39,9 @@ export function workloadsView() {
       ${finder(find, "name, owner, node or reason")}
       ${select("namespace", "Namespace", namespace || EVERY, [EVERY, ...new Set(rows.map((each) => each.namespace).sort())], EVERY)}
       ${select("as", "Shown as", one ? "pods" : "workloads", ["workloads", "pods"])}
+      ${labelBox(label)}
     </div>
-    ${unlisted()} ${one ? pods(found) : workloads(found)}
+    ${label ? selectionPanel(label, namespace) : nothing} ${unlisted()} ${one ? pods(found) : workloads(found)}
   `;
 }
 
