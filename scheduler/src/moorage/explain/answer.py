@@ -131,7 +131,7 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     create
         Objects to create: a node, further pods.
     evicted
-        ``namespace/name`` of the pods that preemption would evict.
+        ``namespace/name`` of the pods that preemption would evict, or that leave by the changes.
     uncordon
         The node to uncordon; "" for none.
     changes

@@ -22,7 +22,8 @@ from moorage.snapshot.shape import RESOURCES
 Rows = NDArray[np.int64]
 
 _ROWS_MOST: Final = 256
-_SEARCHED_MOST: Final = 32
+SEARCHED_MOST: Final = 32
+"""Rows whose pods are looked at; a guess."""
 _TRIALS_MOST: Final = 32
 _LOOKED_AT_MOST: Final = 128
 """Pods of which the first are tried, those whose budgets allow it first; a guess."""
@@ -37,13 +38,13 @@ def leaving_pods(trying: Trying) -> Iterator[RankedSuggestion]:
     if inquiry.pre_filter.status.rejected:
         return
     rows = lacking_least(trying)
-    for row, pod in _enough(trying, _leaving(inquiry, rows)):
+    for row, pod in leaving_helps(trying, _leaving(inquiry, rows)):
         name = inquiry.snapshot.names[row]
         text = f"wait for pod {pod.key} to leave {name}: it is terminating"
         yield RankedSuggestion(WAIT, _suggestion(trying, "wait", text, row, pod))
         break
-    staying = _staying(inquiry, rows[:_SEARCHED_MOST])
-    found = next(_enough(trying, staying), None)
+    staying = pods_to_evict(inquiry, rows[:SEARCHED_MOST])
+    found = next(leaving_helps(trying, staying), None)
     if found is not None:
         row, pod = found
         owner = _owner(pod)
@@ -102,7 +103,7 @@ def _leaving(inquiry: Inquiry, rows: Rows) -> list[Placed]:
     ]
 
 
-def _staying(inquiry: Inquiry, rows: Rows) -> list[Placed]:
+def pods_to_evict(inquiry: Inquiry, rows: Rows) -> list[Placed]:
     """Return pods that may be evicted, the least important of each row first.
 
     A pod of the same group is none of them, whether the group is scheduled as one: the group needs
@@ -118,7 +119,7 @@ def _staying(inquiry: Inquiry, rows: Rows) -> list[Placed]:
             if _may_be_evicted(pod, inquiry.attempt.pod.priority)
             and (group is None or named_group(pod.pod) != group)
             and not have_one_controller(pod.pod, inquiry.attempt.pod.pod)
-            and _frees_enough(inquiry, row, pod)
+            and _freesleaving_helps(inquiry, row, pod)
         ]
         if len(staying) >= _LOOKED_AT_MOST:
             break
@@ -158,7 +159,7 @@ def _owner(pod: PodInfo) -> str:
     return "" if controller is None else controller.kind
 
 
-def _frees_enough(inquiry: Inquiry, row: int, pod: PodInfo) -> bool:
+def _freesleaving_helps(inquiry: Inquiry, row: int, pod: PodInfo) -> bool:
     """Whether a pod's requests cover what the row lacks; only to choose what is worth a trial."""
     snapshot, frees = inquiry.snapshot, pod.part(RESOURCES).value.balanced
     for name, wanted in inquiry.attempt.pod.part(RESOURCES).value.filter.items():
@@ -168,7 +169,7 @@ def _frees_enough(inquiry: Inquiry, row: int, pod: PodInfo) -> bool:
     return True
 
 
-def _enough(trying: Trying, placed: list[Placed]) -> Iterator[Placed]:
+def leaving_helps(trying: Trying, placed: list[Placed]) -> Iterator[Placed]:
     """Yield the pods whose leaving lets every Filter pass their row."""
     if not placed:
         return

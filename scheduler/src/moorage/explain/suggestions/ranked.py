@@ -20,6 +20,7 @@ LABEL: Final = 5.2
 UNTAINT: Final = 5.4
 MINIMUM: Final = 5.6
 EVICT: Final = 6.0
+SCALE: Final = 6.5
 PRIORITY: Final = 7.0
 """Plus a tenth for each victim, to 8 at most."""
 AGAINST_BUDGET: Final = 8.5

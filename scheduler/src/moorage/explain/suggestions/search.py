@@ -19,6 +19,7 @@ from moorage.explain.suggestions.plugin_offers import offered
 from moorage.explain.suggestions.priorities import priorities
 from moorage.explain.suggestions.ranked import RankedSuggestion
 from moorage.explain.suggestions.requests import smaller_requests
+from moorage.explain.suggestions.scaling import smaller_workloads
 from moorage.explain.trying import Trying
 
 SUGGESTIONS_MOST: Final = 5
@@ -33,6 +34,7 @@ _KINDS: Final[tuple[Callable[[Trying], Iterator[RankedSuggestion]], ...]] = (
     users_of_data,
     users_of_devices,
     leaving_pods,
+    smaller_workloads,
     priorities,
     more_nodes,
 )

@@ -10,6 +10,7 @@ import msgspec
 
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.api.resources import NODES
 from moorage.explain.answer import Suggestion
 from moorage.explain.patches import patched
 from moorage.explain.suggestions.node_changes import node_changed
@@ -83,6 +84,8 @@ def number_helped(of: HelpedPods, suggestion: Suggestion) -> int:
         pods = [patched(each, suggestion.patch) for each in pods]
     with ExitStack() as changed:
         for each in suggestion.changes:
+            if each.kind != NODES.kind:
+                continue
             changed.enter_context(node_changed(snapshot, each.name, each.patch))
         trial = changed.enter_context(snapshot.trial())
         for name in {suggestion.delete, *suggestion.evicted} - {""}:
