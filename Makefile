@@ -93,7 +93,7 @@ worlds: $(STAMP)  ## play the worlds that docs/how-to/worlds.md tells of; 10 min
 	$(BIN)/moorage fault-sim company --worlds 500 --jobs 2 $(ARGS) -o json >docs/worlds.json || test $$? = 1
 	$(BIN)/python -m tools.pages.generate
 
-performance: $(STAMP)  ## measure what docs/performance.md tells, on an idle machine; 10 minutes
+performance: $(STAMP)  ## measure what docs/performance.md tells, on an idle machine; 15 minutes
 	$(BIN)/python -m tools.pages.performance_run && $(BIN)/python -m tools.pages.generate
 
 licences: $(STAMP)  ## record the licences of all locked packages, after make lock

@@ -42,6 +42,15 @@ def test_every_node_is_on_the_first_picture(page: Any) -> None:
     page.get_by_text("20 nodes").first.wait_for()
 
 
+def test_only_the_nodes_of_one_domain_are_shown(page: Any) -> None:
+    page.goto(f"{page.moorage_url}/cluster")
+    page.wait_for_selector("#tiles[data-painted='20']")
+    page.get_by_label("Only").select_option("b")
+    page.wait_for_selector("#tiles[data-painted='7']")
+    page.get_by_text("on 7 nodes").wait_for()
+    assert page.url.endswith("/cluster?within=b")
+
+
 def test_a_node_is_chosen_by_keys_and_told_in_full(page: Any) -> None:
     page.goto(f"{page.moorage_url}/cluster")
     page.wait_for_selector("#tiles[data-painted]")

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from moorage_lab.bench.tails.cases import CASES
 from tools.pages.performance_run import COMMANDS, RECORD, Record
 
 _HEAD: Final = """# Performance
@@ -18,7 +19,7 @@ Measured on {day}, with nothing else running.
 
 - Machine: {machine}, Python {python}. Machines of this kind differ by a factor of two and more, so
   only figures of one day can be compared.
-- Revision: {commit}. `make performance` measures all of it again, in ten minutes.
+- Revision: {commit}. `make performance` measures all of it again, in a quarter of an hour.
   `make bench-compare REF=main ARGS=basic` compares two revisions in turn.
 - A figure is the median of {rounds} runs, with the least and the greatest in brackets.
 - All nodes are scored. The same digest means the same placements.
@@ -66,6 +67,17 @@ the largest size takes at most 1.5 times as long as the smallest. Two axes are n
 """
 _GROWTH_TABLE: Final = """| Size | Decision, us | Pod, us | Peak memory, MiB | Digest |
 |---:|---:|---:|---:|---|
+"""
+_TAILS: Final = """
+## Slow decisions
+
+`moorage bench tails`, one run of {day}, revision {commit}. Nothing else is decided during a
+decision. `moorage bench tails --help` describes the cases; `python -m tools.pages.performance_run
+tails` measures them alone. *Max* of the cases with claims is the first decision, which reads all
+devices. A preemptor has two decisions: one that finds its victims, and one that follows.
+
+| Case | Size | Decisions | A second | p50, ms | p99, ms | Max, ms | Digest |
+|---|---:|---:|---:|---:|---:|---:|---|
 """
 _BESIDE: Final = """
 ## Next to kube-scheduler
@@ -117,7 +129,11 @@ def performance_page() -> str:
     text += _SERVER + _served(record.results[_SERVED])
     text += _PATH.format(parts=_parts(record.results["path"]))
     text += "".join(_way(name, record.results[name]) for name in paths)
-    return text + _GROWTH + "".join(_grown(record.growth)) + _BESIDE
+    text += _GROWTH + "".join(_grown(record.growth))
+    if record.tails:
+        day, commit = record.tails_from
+        text += _TAILS.format(day=day, commit=commit) + "".join(_slow(record.tails))
+    return text + _BESIDE
 
 
 def _spread(
@@ -195,5 +211,20 @@ def _grown(growth: list[dict[str, Any]]) -> Iterator[str]:
                 f"{point['pod_us']:.0f}",
                 f"{point['memory_mib']:,.0f}",
                 f"`{point['digest'][:12]}`",
+            )
+            yield f"| {' | '.join(cells)} |\n"
+
+
+def _slow(tails: dict[str, Any]) -> Iterator[str]:
+    for name, sizes in tails["cases"].items():
+        for size, tail in sizes.items():
+            decision = tail["decision"]
+            cells = (
+                f"`{name}`",
+                f"{int(size):,} {CASES[name].counts}",
+                f"{tail['decisions']:,}",
+                f"{tail['per_second']:,.0f}",
+                *(f"{decision[key] / 1000:.2f}" for key in ("p50_us", "p99_us", "max_us")),
+                f"`{tail['digest'][:12]}`",
             )
             yield f"| {' | '.join(cells)} |\n"

@@ -1,7 +1,8 @@
 """Measures what ``docs/performance.md`` tells: ``make performance``, on an idle machine.
 
 The results are kept in ``docs/performance.json``, and `tools.pages.performance_page` makes the page
-of them. Each command is run several times, one after another; the growth once, with its picture.
+of them. Each command is run several times, one after another; the growth once, with its picture,
+and the slow decisions once. With the argument ``tails``, only the slow decisions are measured anew.
 """
 
 from __future__ import annotations
@@ -60,6 +61,10 @@ class Record(msgspec.Struct, frozen=True):
         The JSON of each run, by what was measured.
     growth
         The JSON of ``moorage bench growth``.
+    tails
+        The JSON of ``moorage bench tails``; empty until it was measured.
+    tails_from
+        Day and revision of the tails.
     """
 
     day: str
@@ -68,14 +73,18 @@ class Record(msgspec.Struct, frozen=True):
     commit: str
     results: dict[str, list[dict[str, Any]]]
     growth: list[dict[str, Any]]
+    tails: dict[str, Any] = {}
+    tails_from: tuple[str, str] = ("", "")
 
 
 def main() -> int:
-    """Measure everything and write the record and the picture."""
+    """Measure everything and write the record and the picture; or the tails alone."""
     load = os.getloadavg()[0]
     if load > _LOAD_MOST:
         print(f"the load is {load:.2f}: measure on an idle machine", file=sys.stderr)
         return 1
+    if sys.argv[1:] == ["tails"]:
+        return _write(_with_tails(msgspec.json.decode(RECORD.read_bytes(), type=Record)))
     results: dict[str, list[dict[str, Any]]] = {name: [] for name in COMMANDS}
     for number in range(1, _ROUNDS + 1):
         for name, arguments in COMMANDS.items():
@@ -84,13 +93,28 @@ def main() -> int:
     print("growth", file=sys.stderr)
     growth = _bench("growth", "--plot", str(PICTURE))
     record = Record(
-        day=rfc3339(SystemClock().now_ns())[:10],
+        day=_day(),
         machine=f"{_processor()}, {os.cpu_count()} cores",
         python=platform.python_version(),
         commit=_commit(),
         results=results,
         growth=growth,
     )
+    return _write(_with_tails(record))
+
+
+def _with_tails(record: Record) -> Record:
+    """Return a record with the slow decisions measured anew."""
+    print("slow decisions", file=sys.stderr)
+    tails = _bench("tails")
+    return msgspec.structs.replace(record, tails=tails, tails_from=(_day(), _commit()))
+
+
+def _day() -> str:
+    return rfc3339(SystemClock().now_ns())[:10]
+
+
+def _write(record: Record) -> int:
     text = msgspec.json.format(msgspec.json.encode(record), indent=1)
     RECORD.write_bytes(text + b"\n")
     return 0

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from moorage_sandbox.apiserver.documents.openapi_frame import OPENAPI_PROTOBUF_V1
 from moorage_sandbox.apiserver.kubelet.metrics import METRICS
 from moorage_sandbox.apiserver.rbac.reviews import REVIEWS
 from moorage_sandbox.apiserver.served_kinds import served_kinds
 from moorage_sandbox.apiserver.subresources.binding import BINDINGS
+from moorage_sandbox.apiserver.wire.negotiate import OPENAPI_PROTOBUF
 from sandbox.tests.apiserver.crd import DEFINITIONS, definition
 from sandbox.tests.apiserver.harness import Cluster, failure
 
@@ -207,32 +207,16 @@ async def test_every_openapi_document_of_the_index_is_there():
     assert (await cluster.ok("GET", "/openapi/v2"))["swagger"] == "2.0"
 
 
-@pytest.mark.parametrize("mark", ["@", "."])
-async def test_openapi_as_protobuf_is_a_frame_without_paths(mark):
-    accept = f"application/com.github.proto-openapi.spec.v2{mark}v1.0+protobuf"
-    reply = await Cluster().reply("GET", "/openapi/v2", accept=accept)
-    info = b"\n\nKubernetes\x12\x0fv1.36.0+moorage"
-    info += b"\x1a=Paths and definitions are served as JSON, and by /openapi/v3."
-    assert (reply.status, reply.content_type) == (200, OPENAPI_PROTOBUF_V1)
-    assert reply.body == b"\n\x032.0" + b"\x12" + bytes([len(info)]) + info
-
-
 @pytest.mark.parametrize(
     ("path", "accept"),
     [
-        pytest.param("/openapi/v3", OPENAPI_PROTOBUF_V1, id="version 3 has another type"),
-        pytest.param("/openapi/v2", f"{OPENAPI_PROTOBUF_V1}, image/png", id="mixed with another"),
-        pytest.param("/api", OPENAPI_PROTOBUF_V1, id="not OpenAPI"),
+        pytest.param("/openapi/v3", OPENAPI_PROTOBUF[2], id="version 3 has another type"),
+        pytest.param("/api", OPENAPI_PROTOBUF[2], id="not OpenAPI"),
     ],
 )
 async def test_other_protobuf_is_refused_clearly(path, accept):
     status, found = await Cluster().call("GET", path, accept=accept)
     assert (status, found["reason"]) == (406, "NotAcceptable")
-
-
-async def test_openapi_is_served_in_json_where_the_client_accepts_both():
-    accept = f"application/json, {OPENAPI_PROTOBUF_V1}"
-    assert (await Cluster().ok("GET", "/openapi/v2", accept=accept))["swagger"] == "2.0"
 
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

@@ -228,3 +228,60 @@ async def test_discovery_names_the_group_of_a_scale():
         "kind": "Scale",
         "verbs": ["get", "patch", "update"],
     }
+
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+
+
+async def test_a_scale_is_shown_as_a_table():
+    cluster = await with_deployment()
+    table = await cluster.ok("GET", f"{WEB}/scale", accept=TABLE)
+    scale = await cluster.ok("GET", f"{WEB}/scale")
+    columns = [(each["name"], each["type"], each["format"]) for each in table["columnDefinitions"]]
+    assert columns == [
+        ("Name", "string", ""),
+        ("Desired", "integer", ""),
+        ("Available", "integer", ""),
+        ("Age", "string", ""),
+    ]
+    (row,) = table["rows"]
+    assert row["cells"] == ["web", 3, 0, "0s"]
+    assert row["object"]["metadata"] == scale["metadata"]
+    assert table["metadata"] == {"resourceVersion": scale["metadata"]["resourceVersion"]}
+
+
+async def test_a_changed_scale_is_shown_as_a_table():
+    cluster = await with_deployment()
+    table = await cluster.ok("PUT", f"{WEB}/scale", SCALE, accept=TABLE)
+    assert table["rows"][0]["cells"] == ["web", 5, 0, "0s"]
+
+
+async def test_the_table_of_the_scale_of_a_custom_resource_has_the_columns_of_its_definition():
+    cluster = Cluster()
+    paths = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+    await cluster.ok("POST", DEFINITIONS, definition(subresources={"status": {}, "scale": paths}))
+    await cluster.ok("POST", CARS, car("beetle"))
+    table = await cluster.ok("GET", f"{CARS}/beetle/scale", accept=TABLE)
+    columns = [(each["name"], each["type"], each["format"]) for each in table["columnDefinitions"]]
+    assert columns == [
+        ("Name", "string", "name"),
+        ("Desired", "integer", ""),
+        ("Available", "integer", ""),
+        ("Age", "date", ""),
+    ]
+    assert table["rows"][0]["cells"] == ["beetle", 0, 0, "0s"]
+
+
+async def test_a_client_may_ask_for_the_metadata_of_a_scale_alone():
+    cluster = await with_deployment()
+    form = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+    partial = await cluster.ok("GET", f"{WEB}/scale", accept=form)
+    assert (partial["kind"], partial["metadata"]["name"]) == ("PartialObjectMetadata", "web")
+    assert "spec" not in partial
+
+
+async def test_a_binding_has_no_form_of_a_table():
+    cluster = await with_deployment()
+    path = "/api/v1/namespaces/default/pods/a/binding"
+    reply = await cluster.reply("POST", path, {"target": {"name": "n"}}, accept=TABLE)
+    assert reply.status == 406

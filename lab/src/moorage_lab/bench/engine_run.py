@@ -27,6 +27,7 @@ from moorage.service.core import Core, CoreInputs, build_core
 from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler
 from moorage.service.ingest import NodeIngest, PodIngest
+from moorage_lab.bench.claims.writes import ClaimWrites
 from moorage_lab.bench.objects import put_objects
 from moorage_lab.bench.preempting import Preempting
 from moorage_lab.bench.report import Result, make_result, peak_memory_mib
@@ -70,6 +71,11 @@ class EngineRun:
         The scheduler's configuration; None for the default.
     records
         Whether each attempt leaves a record, as in a running scheduler.
+
+    Attributes
+    ----------
+    decisions_ns
+        The time of each measured decision, nanoseconds.
     """
 
     def __init__(
@@ -91,6 +97,8 @@ class EngineRun:
         self._core: Core = build_core(
             loaded, registry, clock=clock, streams=streams, surroundings=around
         )
+        self.decisions_ns: list[int] = []
+        self._claims = ClaimWrites(self._core.snapshot, self._core.profiles[_PROFILE])
         self._histories = self._core.queue.lifecycle.histories
         facts, core = Facts(clock), self._core
         self._nodes = NodeIngest(core.cache, core.queue, facts)
@@ -124,6 +132,7 @@ class EngineRun:
             made = self._schedule(op)
             if op.measured:
                 placements, times, seconds = made
+                self.decisions_ns = times.decisions_ns
         return make_result(
             self._workload,
             "engine",
@@ -183,7 +192,7 @@ class EngineRun:
         wave = Preempting(self._core, self._pods, _PROFILE, clock=self._clock)
         watch = Stopwatch(self._clock.monotonic_ns)
         placements = wave.run(pods)
-        seconds = watch.seconds
+        seconds, self.decisions_ns = watch.seconds, wave.decisions_ns
         result = make_result(
             self._workload,
             "engine",
@@ -241,7 +250,16 @@ class EngineRun:
     def _schedule(self, op: CreatePods) -> tuple[list[tuple[str, str]], _Times, float]:
         pods = [self._pod(op.template(index)) for index in range(op.count)]
         times, watch = _Times(self._clock), Stopwatch(self._clock.monotonic_ns)
-        placements = [(pod.full_name, self._one(pod, times)) for pod in pods]
+        placements = []
+        there: deque[Pod] = deque()
+        for pod in pods:
+            node_name = self._one(pod, times)
+            placements.append((pod.full_name, node_name))
+            there.append(_on_node(pod, node_name))
+            if op.present and len(there) > op.present:
+                gone = there.popleft()
+                self._pods.on_delete(gone, missed=False)
+                self._claims.free_devices(gone)
         return placements, times, watch.seconds
 
     def _one(self, pod: Pod, times: _Times) -> str:
@@ -259,9 +277,12 @@ class EngineRun:
             recorder.decided(queued, decision, self._histories, took_ns=took_ns)
         if not decision.node_name:
             raise UsageError(f"the workload does not fit: {pod.full_name}: {decision.message}")
+        if self._core.snapshot.listers.device_classes.generation:
+            self._claims.reserve_devices(decision)
         core.cache.assume_pod(queued.pod, decision.node_name)
         core.queue.end_in_flight(queued.uid)
         laps.end_lap("assume")
+        self._claims.show_allocations(pod)
         self._pods.on_update(pod, _on_node(pod, decision.node_name))
         if recorder is not None:
             recorder.ended(queued.uid, "bound")

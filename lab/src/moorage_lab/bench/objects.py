@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from moorage.api.codec import decode, encode
+from moorage.api.devices import DeviceClass, ResourceClaim, ResourceSlice
+from moorage.api.elastic_quota import ElasticQuota
 from moorage.api.volume import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from moorage.api.workloads import Namespace
 from moorage.base.errors import UsageError
@@ -32,5 +34,13 @@ def put_objects(listers: Listers, op: CreateObjects) -> None:
                 listers.storage_classes.put(decode(StorageClass, raw))
             case "CSINode":
                 listers.csi_nodes.put(decode(CSINode, raw))
+            case "DeviceClass":
+                listers.device_classes.put(decode(DeviceClass, raw))
+            case "ResourceSlice":
+                listers.resource_slices.put(decode(ResourceSlice, raw))
+            case "ResourceClaim":
+                listers.resource_claims.put(decode(ResourceClaim, raw))
+            case "ElasticQuota":
+                listers.elastic_quotas.put(decode(ElasticQuota, raw))
             case kind:
                 raise UsageError(f"a workload cannot create a {kind}")

@@ -37,6 +37,8 @@ class CreatePods(msgspec.Struct, frozen=True):
         comes.
     waiting
         Whether no pod fits, so that all of them wait from then on.
+    present
+        Number of these pods that stay: the oldest goes when there are more. 0 for all of them.
     """
 
     count: int
@@ -44,6 +46,7 @@ class CreatePods(msgspec.Struct, frozen=True):
     measured: bool = False
     preempting: bool = False
     waiting: bool = False
+    present: int = 0
 
 
 class PlacePods(msgspec.Struct, frozen=True):

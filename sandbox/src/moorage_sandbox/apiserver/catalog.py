@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from moorage.api.resources import ResourceType
 from moorage.kinds.built_in import version_rank
 from moorage.kinds.kind import Obj, Translation
 from moorage.kinds.served import ServedKind
@@ -317,6 +318,10 @@ class Catalog:
     def get(self, api_version: str, plural: str) -> Served | None:
         """Return a served resource; None when there is no such resource."""
         return self._served.get((api_version, plural))
+
+    def equivalents(self, served: Served) -> list[ResourceType]:
+        """Return the types of all served resources with the same stored objects."""
+        return [each.kind.resource for each in self._served.values() if each.shelf == served.shelf]
 
     def by_kind(self, api_version: Any, kind: Any) -> Served | None:
         """Return the resource of an object by its apiVersion and kind; None for an unknown one."""

@@ -23,7 +23,7 @@ from moorage_sandbox.apiserver.kubelet.streams import STREAMS, refuse_stream
 from moorage_sandbox.apiserver.protobuf.calls import has_message
 from moorage_sandbox.apiserver.subresources.binding import admit_binding, bind
 from moorage_sandbox.apiserver.subresources.eviction import evict
-from moorage_sandbox.apiserver.subresources.scale import Scaler
+from moorage_sandbox.apiserver.subresources.scale import Scaler, scale_kind
 from moorage_sandbox.apiserver.verbs.applying.notes import NOTED, whole_record
 from moorage_sandbox.apiserver.verbs.deleting import DeleteOptions, Deleter, read_options
 from moorage_sandbox.apiserver.verbs.reading import Lister, get_record
@@ -46,6 +46,8 @@ from moorage_sandbox.apiserver.world import World
 
 # The answer to a successful binding or eviction, always the same.
 _BOUND = encode(success(201)) + b"\n"
+# Subresources whose bodies upstream never shows as tables.
+_WITHOUT_TABLES = frozenset({"binding", "eviction", "token"})
 
 
 class ResourceCalls:
@@ -125,14 +127,19 @@ class ResourceCalls:
         accept = request.headers.get("accept", "")
         # Few clients ask for protobuf, and the facts of its messages are large.
         protobuf = PROTOBUF in accept and has_message(kind_addressed(target))
-        accepted = negotiate(accept, streamed=query.flag("watch"), protobuf=protobuf)
+        accepted = negotiate(
+            accept,
+            streamed=query.flag("watch"),
+            protobuf=protobuf,
+            tables=target.subresource not in _WITHOUT_TABLES,
+        )
         renderer = make_renderer(target.served, accepted, query, self._world.clock.now_ns())
         if target.subresource == "binding":
             return self._bind(target, request, query)
         if target.subresource == "eviction":
             return self._evict(target, request, query)
         if target.subresource == "scale":
-            return self._scale(target, request, query)
+            return self._scale(target, request, query, renderer)
         if target.subresource == "token":
             if request.method != "POST":
                 raise method_not_allowed()
@@ -180,12 +187,14 @@ class ResourceCalls:
         status = 201 if written.created else 200
         return written_reply(status, renderer, written.record, written.warnings)
 
-    def _scale(self, target: Target, request: Request, query: Query) -> Reply:
+    def _scale(self, target: Target, request: Request, query: Query, renderer: Renderer) -> Reply:
         if request.method == "GET":
-            return Reply(status=200, body=encode(self._scaler.show(target)) + b"\n")
-        if request.method not in ("PUT", "PATCH"):
+            scale = self._scaler.show(target)
+        elif request.method in ("PUT", "PATCH"):
+            scale = self._scaler.change(target, request, query)
+        else:
             raise method_not_allowed()
-        return Reply(status=200, body=encode(self._scaler.change(target, request, query)) + b"\n")
+        return Reply(status=200, body=renderer.subresource(scale_kind(target), scale) + b"\n")
 
     def _bind(self, target: Target, request: Request, query: Query) -> Reply:
         if request.method != "POST":

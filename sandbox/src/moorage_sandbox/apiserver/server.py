@@ -24,6 +24,7 @@ from moorage.kinds.status import unknown_path
 from moorage.kinds.values.packed_fields import packed
 from moorage_sandbox.apiserver.admission.addresses import ServiceAddresses
 from moorage_sandbox.apiserver.admission.checks import Admission, StoredRules
+from moorage_sandbox.apiserver.admission.content_calls import ContentCalls
 from moorage_sandbox.apiserver.admission.namespaces import Namespaces
 from moorage_sandbox.apiserver.admission.quota import QUOTAS, Quotas
 from moorage_sandbox.apiserver.audit import AuditLog
@@ -120,12 +121,7 @@ class ApiServer:
         policies, mutations = Policies(self._world, authorize), Mutations(self._world, authorize)
         self._namespaces = Namespaces(self._world, self._deleter)
         self._webhooks = Webhooks(self._world, policies.notes, self._hook_addresses, authorize)
-        admission = Admission(
-            self._world,
-            self._quotas,
-            self._escalation,
-            StoredRules(policies, mutations, self._webhooks),
-        )
+        admission = self._new_admission(StoredRules(policies, mutations, self._webhooks))
         self._writer = Writer(
             self._world,
             deleter=self._deleter,
@@ -148,6 +144,12 @@ class ApiServer:
         routes = Routes(self._catalog)
         self._chain = self._new_chain(routes, policies, enforced=rbac)
         self._lanes = self._new_lanes(routes, (policies.stored, mutations.stored), streams)
+
+    def _new_admission(self, stored: StoredRules) -> Admission:
+        admission = Admission(self._world, self._quotas, self._escalation, stored)
+        calls = ContentCalls(self._world, lambda: admission.checks_deletes, self.handle)
+        self._namespaces.calls = calls
+        return admission
 
     def _new_chain(self, routes: Routes, policies: Policies, *, enforced: bool) -> CallChain:
         return CallChain(

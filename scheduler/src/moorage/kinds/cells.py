@@ -123,16 +123,16 @@ def wide(name: str, source: Source, description: str, *, empty: str = "") -> Col
     return Column(name, "string", "", description, 1, shown.cell)
 
 
-def count(name: str, source: Source, description: str) -> Column:
-    """Return a column of integers."""
+def count(name: str, source: Source, description: str, *, type_: str = "integer") -> Column:
+    """Return a column of integers; upstream declares some of them with another type."""
     read = _reader(source)
-    return Column(name, "integer", "", description, 0, lambda obj, _: read(obj) or 0)
+    return Column(name, type_, "", description, 0, lambda obj, _: read(obj) or 0)
 
 
-def flag(name: str, source: Source, description: str) -> Column:
-    """Return a column of booleans."""
+def flag(name: str, source: Source, description: str, *, type_: str = "boolean") -> Column:
+    """Return a column of booleans; upstream declares some of them with another type."""
     read = _reader(source)
-    return Column(name, "boolean", "", description, 0, lambda obj, _: read(obj) is True)
+    return Column(name, type_, "", description, 0, lambda obj, _: read(obj) is True)
 
 
 def timed(name: str, cell: Callable[[Obj, int], Any], description: str) -> Column:
@@ -190,7 +190,13 @@ NAME = Column(
     cell=lambda obj, _: name_of(obj),
 )
 AGE = Column("Age", "string", "", "Time since the object was created", cell=age)
-CREATED = "metadata.creationTimestamp"
+CREATED_AT = Column(
+    "Created At",
+    "date",
+    "",
+    "When the object was created",
+    cell=lambda obj, _: text(obj, "metadata", "creationTimestamp"),
+)
 CONTAINERS = wide("Containers", _listed("name"), "Names of the template's containers")
 IMAGES = wide("Images", _listed("image"), "Images of the template's containers")
 SELECTOR = wide(

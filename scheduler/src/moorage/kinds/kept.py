@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import msgspec
+
 from moorage.api.resources import ResourceType
 from moorage.kinds.cells import AGE, NAME, UNSET, column, first_few
 from moorage.kinds.facts import kind_definition
@@ -54,8 +56,14 @@ def _stored_versions(obj: Obj) -> str:
 
 
 def _migrated(obj: Obj) -> str:
-    parts = (text(obj, "spec", "resource", key) for key in ("resource", "group"))
-    return ".".join(part for part in parts if part)
+    # The core group is an empty text, and upstream writes the point all the same.
+    return ".".join(text(obj, "spec", "resource", key) for key in ("resource", "group"))
+
+
+def _request_state(obj: Obj) -> str:
+    types = [text(each, "type") for each in objects(obj, "status", "conditions")]
+    ended = [each for each in types if each in ("Issued", "Denied", "Failed")]
+    return ended[-1] if ended else "Pending"
 
 
 _COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = {
@@ -75,7 +83,18 @@ _COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = {
         column("EmulationVersion", "spec.emulationVersion", "Version that the program plays"),
         AGE,
     ),
-    "storageversionmigrations": (NAME, column("Resource", _migrated, "The resource to migrate")),
+    "podcertificaterequests": (
+        NAME,
+        *(
+            column(f"{kind[0].upper()}{kind[1:]}Name", f"spec.{kind}Name", "Name of that object")
+            for kind in ("pod", "serviceAccount", "node", "signer")
+        ),
+        column("State", _request_state, "Pending, Issued, Denied or Failed"),
+    ),
+    "storageversionmigrations": (
+        msgspec.structs.replace(NAME, format=""),
+        column("Resource", _migrated, "The resource to migrate"),
+    ),
     "storageversions": (
         NAME,
         column("CommonEncodingVersion", "status.commonEncodingVersion", "Of all", empty=UNSET),

@@ -7,6 +7,7 @@ pkg/admission/plugin/webhook/predicates.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -61,33 +62,45 @@ def matches(wanted: Json, write: Write) -> bool:
     rules, excluded = objects(wanted, "resourceRules"), objects(wanted, "excludeResourceRules")
     exact = wanted.get("matchPolicy") == "Exact"
     versions = {write.resource.version} if exact else write.versions
-    if rules and not any(_covers(rule, write, versions) for rule in rules):
+    group = write.resource.group
+    if rules and not any(_covers(rule, write, group, versions) for rule in rules):
         return False
-    if any(_covers(rule, write, versions) for rule in excluded):
+    if any(_covers(rule, write, group, versions) for rule in excluded):
         return False
     return _selected(wanted, write)
 
 
-def version_for(webhook: Json, write: Write) -> str | None:
-    """Return the version in which a webhook sees a write; None for a write it is not called for.
+def resource_for(
+    webhook: Json, write: Write, equivalents: Iterable[ResourceType]
+) -> ResourceType | None:
+    """Return the resource as which a webhook sees a write; None for a write it is not called for.
 
-    A rule for the version of the call comes first. By the match policy ``Equivalent``, the first
-    rule for another served version counts, too: the object is converted to that version.
+    A rule for the resource of the call comes first. By the match policy ``Equivalent``, the first
+    rule for another name of the same objects counts, too: the object is converted to its version.
+
+    Parameters
+    ----------
+    webhook
+        The webhook as it is stored.
+    write
+        The write.
+    equivalents
+        The resources with the same objects: other versions, and the Events of the other group.
     """
     rules = objects(webhook, "rules")
-    own = write.resource.version
-    others = [] if webhook.get("matchPolicy") == "Exact" else sorted(write.versions - {own})
-    version = next(
+    others = () if webhook.get("matchPolicy") == "Exact" else equivalents
+    ordered = sorted(others, key=lambda each: (each.group, each.version))
+    resource = next(
         (
-            version
-            for wanted in ([own], others)
+            resource
+            for wanted in ([write.resource], ordered)
             for rule in rules
-            for version in wanted
-            if _covers(rule, write, {version})
+            for resource in wanted
+            if _covers(rule, write, resource.group, {resource.version})
         ),
         None,
     )
-    return version if version and _selected(webhook, write) else None
+    return resource if resource and _selected(webhook, write) else None
 
 
 def _selected(wanted: Json, write: Write) -> bool:
@@ -97,13 +110,13 @@ def _selected(wanted: Json, write: Write) -> bool:
     )
 
 
-def _covers(rule: Json, write: Write, versions: AbstractSet[str]) -> bool:
+def _covers(rule: Json, write: Write, group: str, versions: AbstractSet[str]) -> bool:
     resource = write.resource
     called = resource.plural + (f"/{write.subresource}" if write.subresource else "")
     names = strings(rule, "resourceNames")
     return (
         _has(rule, "operations", {write.operation})
-        and _has(rule, "apiGroups", {resource.group})
+        and _has(rule, "apiGroups", {group})
         and _has(rule, "apiVersions", versions)
         and any(_same_resource(each, called) for each in strings(rule, "resources"))
         and text(rule, "scope") in ("", "*", "Namespaced" if resource.namespaced else "Cluster")

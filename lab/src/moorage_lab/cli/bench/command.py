@@ -7,7 +7,6 @@ from moorage_lab.cli.bench.churn import bench_churn
 from moorage_lab.cli.bench.explain import explain
 from moorage_lab.cli.bench.extender import bench_extender
 from moorage_lab.cli.bench.groups import bench_gang_arrivals, bench_groups_complete
-from moorage_lab.cli.bench.growth import bench_growth
 from moorage_lab.cli.bench.handover import handover
 from moorage_lab.cli.bench.page import bench_page
 from moorage_lab.cli.bench.path import bench_path
@@ -15,6 +14,8 @@ from moorage_lab.cli.bench.published.fgd import bench_fgd
 from moorage_lab.cli.bench.published.queues import bench_queues
 from moorage_lab.cli.bench.questions import bench_questions
 from moorage_lab.cli.bench.scheduler_perf import bench_scheduler_perf
+from moorage_lab.cli.bench.sizes.growth import bench_growth
+from moorage_lab.cli.bench.sizes.tails import bench_tails
 from moorage_lab.cli.bench.soak import soak
 from moorage_lab.cli.bench.start import bench_start
 from moorage_lab.cli.bench.workloads import bench
@@ -37,6 +38,7 @@ for _benchmark in (
     bench_queues,
     bench_scheduler_perf,
     bench_start,
+    bench_tails,
     bench_fgd,
 ):
     bench.add_command(_benchmark)

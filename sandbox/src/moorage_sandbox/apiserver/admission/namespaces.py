@@ -2,20 +2,24 @@
 
 Upstream, a controller empties a terminating namespace. Here the server does, at once and in order,
 so namespaces also go in a cluster without controllers. Pods on nodes end by their grace period
-first. The namespace waits for them, and its conditions give the reason.
+first. The namespace waits for them, and its conditions give the reason. While webhooks or policies
+review deletes, the server makes the calls of that controller (`content_calls`).
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import chain, islice
+from typing import NamedTuple
 
 from moorage.api.resources import ResourceType
 from moorage.base.clock import NS_PER_SECOND, rfc3339
 from moorage.kinds.kind import Obj
 from moorage.kinds.status import forbidden, not_found
+from moorage_sandbox.apiserver.admission.content_calls import ContentCalls
 from moorage_sandbox.apiserver.catalog import Served
 from moorage_sandbox.apiserver.verbs.deleting import NAMESPACES, PODS, DeleteOptions, Deleter
 from moorage_sandbox.apiserver.verbs.metadata import stamp_new
@@ -29,9 +33,21 @@ _BACKGROUND = DeleteOptions(propagation_policy="Background")
 _LITTLE = 10
 _TOLD_EVERY_NS = NS_PER_SECOND
 
+# Seconds until a refused deletion is tried again; they double each time (kubernetes v1.36
+# pkg/controller/namespace/namespace_controller.go, nsControllerRateLimiter).
+_RETRY_SECONDS, _RETRY_SECONDS_MAX = 5.0, 60.0
+
 FINALIZER = "kubernetes"
 """The finalizer of a namespace until its contents are deleted."""
 INITIAL = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+
+class _Failure(NamedTuple):
+    """Why objects of a namespace could not be deleted, and when that is tried again."""
+
+    messages: list[str]
+    seconds: float
+    retry: asyncio.TimerHandle
 
 
 class Namespaces:
@@ -43,6 +59,11 @@ class Namespaces:
         Holds the namespaces.
     deleter
         Deletes their contents; reports deletions to this object.
+
+    Attributes
+    ----------
+    calls
+        Deletes contents where deletes are reviewed; None while the server is put together.
     """
 
     def __init__(self, world: World, deleter: Deleter) -> None:
@@ -56,6 +77,8 @@ class Namespaces:
         self._without_pods: set[str] = set()
         # Namespace -> time of the last write of its conditions.
         self._told_ns: dict[str, int] = {}
+        self._failures: dict[str, _Failure] = {}
+        self.calls: ContentCalls | None = None
         deleter.on_gone = self.remove_if_empty
         deleter.on_terminating = self._empty
 
@@ -99,7 +122,10 @@ class Namespaces:
         """
         if namespace not in self._emptying:
             self._emptying.add(namespace)
-            self._world.later(partial(self._delete_contents, namespace))
+            if self.calls is not None and self.calls.are_reviewed():
+                self.calls.spawn(partial(self._delete_by_calls, self.calls, namespace))
+            else:
+                self._world.later(partial(self._delete_contents, namespace))
 
     def _delete_contents(self, namespace: str) -> None:
         world = self._world
@@ -112,6 +138,31 @@ class Namespaces:
         finally:
             self._emptying.discard(namespace)
         world.one_by_one(lambda: world.run_in_one_step(partial(self.remove_if_empty, namespace)))
+
+    async def _delete_by_calls(self, calls: ContentCalls, namespace: str) -> None:
+        """Do as `_delete_contents`, by calls; try again later where a call fails."""
+        try:
+            failures = await calls.delete_objects(self._pods, namespace)
+            if not failures and not self._any(self._pods, namespace):
+                self._without_pods.add(namespace)
+                for served in self._namespaced():
+                    failures += await calls.delete_objects(served, namespace)
+        finally:
+            self._emptying.discard(namespace)
+        last = self._failures.pop(namespace, None)
+        if last is not None:
+            last.retry.cancel()
+        if failures:
+            seconds = _RETRY_SECONDS if last is None else min(2 * last.seconds, _RETRY_SECONDS_MAX)
+            retry = asyncio.get_running_loop().call_later(seconds, self._try_again, namespace)
+            self._failures[namespace] = _Failure(failures, seconds, retry)
+        self._world.run_in_one_step(partial(self.remove_if_empty, namespace))
+
+    def _try_again(self, namespace: str) -> None:
+        """Delete the contents of a namespace once more, if it still terminates."""
+        stored = self._world.lookup(NAMESPACES, None, namespace)
+        if stored and stored["metadata"].get("deletionTimestamp"):
+            self._empty(namespace)
 
     def _delete_all(self, served: Served, namespace: str) -> None:
         records = self._world.store.shelf(served.shelf).listed(namespace)
@@ -140,6 +191,8 @@ class Namespaces:
             self._finalized(namespace, waits)
             return
         self._told_ns.pop(namespace, None)
+        if (failure := self._failures.pop(namespace, None)) is not None:
+            failure.retry.cancel()
         self._without_pods.discard(namespace)
         self._world.remove(self._served, ("", namespace))
         if namespace in INITIAL:
@@ -186,7 +239,10 @@ class Namespaces:
         """Set the conditions for the remaining objects, in place; False for no change."""
         status = obj.setdefault("status", {})
         before = status.get("conditions") or []
-        status["conditions"] = _conditions(records, before, rfc3339(self._world.clock.now_ns()))
+        failure = self._failures.get(obj["metadata"]["name"])
+        failures = [] if failure is None else failure.messages
+        now = rfc3339(self._world.clock.now_ns())
+        status["conditions"] = _conditions(records, failures, before, now)
         return bool(status["conditions"] != before)
 
     def _stored(self, namespace: str) -> Obj:
@@ -200,7 +256,10 @@ class Namespaces:
 
 
 def _conditions(
-    records: dict[ResourceType, list[Record]], before: Iterable[Obj], now: str
+    records: dict[ResourceType, list[Record]],
+    failures: Sequence[str],
+    before: Iterable[Obj],
+    now: str,
 ) -> list[Obj]:
     """Return the conditions for the remaining objects, as the namespace controller does.
 
@@ -222,7 +281,15 @@ def _conditions(
     conditions = [
         ("DeletionDiscoveryFailure", *_GOOD["DeletionDiscoveryFailure"]),
         ("DeletionGroupVersionParsingFailure", *_GOOD["DeletionGroupVersionParsingFailure"]),
-        ("DeletionContentFailure", *_GOOD["DeletionContentFailure"]),
+        (
+            "DeletionContentFailure",
+            "True",
+            "ContentDeletionFailed",
+            f"Failed to delete all resource types, {len(failures)} remaining: "
+            f"{', '.join(sorted(failures))}",
+        )
+        if failures
+        else ("DeletionContentFailure", *_GOOD["DeletionContentFailure"]),
         (
             "ContentRemaining",
             "True",

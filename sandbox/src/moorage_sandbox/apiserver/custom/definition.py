@@ -16,7 +16,7 @@ from moorage.api.names import dns_label_faults, dns_subdomain_faults
 from moorage.api.resources import ResourceType
 from moorage.base.clock import rfc3339
 from moorage.cel.runtime import is_installed
-from moorage.kinds.cells import CREATED, is_true
+from moorage.kinds.cells import CREATED_AT, is_true
 from moorage.kinds.custom.json_path import compile_path, simple_path
 from moorage.kinds.fields import (
     Rule,
@@ -276,13 +276,7 @@ KINDS = (
                 "Name of the definition, plural and group",
                 cell=lambda obj, _: text(obj, "metadata", "name"),
             ),
-            Column(
-                "Created At",
-                "date",
-                "",
-                "When the definition was created",
-                cell=lambda obj, _: text(obj, *CREATED.split(".")),
-            ),
+            CREATED_AT,
         ),
         defaults=defaults(
             _default_names,

@@ -25,7 +25,7 @@ from moorage_sandbox.apiserver.documents.openapi import (
     openapi_v3_index,
 )
 from moorage_sandbox.apiserver.documents.openapi_protobuf import in_protobuf
-from moorage_sandbox.apiserver.documents.tagged_documents import OPENAPI_V3, Document
+from moorage_sandbox.apiserver.documents.tagged_documents import OPENAPI_V2, OPENAPI_V3, Document
 from moorage_sandbox.apiserver.wire.negotiate import (
     AGGREGATED,
     JSON,
@@ -85,7 +85,7 @@ class Discovery:
                 "serverAddressByClientCIDRs": [],
             },
             "/apis": self._groups,
-            "/openapi/v2": lambda: openapi_v2(self._all_kinds(), self._git_version),
+            OPENAPI_V2: lambda: openapi_v2(self._all_kinds(), self._git_version),
             "/openapi/v3": lambda: openapi_v3_index(self._all_kinds(), self._openapi_v3),
         }
         for api_version in self._api_versions():
@@ -113,9 +113,10 @@ class Discovery:
             aggregated = partial(self._aggregated, path)
             return Document(self._keep_document(f"{path} aggregated", aggregated), AGGREGATED)
         body = self._keep_document(path, self._makers[path])
-        if path.startswith(OPENAPI_V3) and accepts_openapi_protobuf(accept):
-            form = self._keep_document(f"{path} protobuf", partial(in_protobuf, body))
-            return Document(form, OPENAPI_PROTOBUF, tagged=body)
+        version = 2 if path == OPENAPI_V2 else 3 if path.startswith(OPENAPI_V3) else 0
+        if version and accepts_openapi_protobuf(accept, version):
+            form = self._keep_document(f"{path} protobuf", partial(in_protobuf, body, version))
+            return Document(form, OPENAPI_PROTOBUF[version], tagged=body)
         return Document(body, JSON)
 
     def _keep_document(self, path: str, make: Callable[[], Any]) -> bytes:

@@ -12,11 +12,6 @@ from moorage.kinds.kept import kept_kind
 from moorage.kinds.status import method_not_allowed
 from moorage_sandbox.apiserver.authentication.account_tokens import AccountTokens
 from moorage_sandbox.apiserver.documents.discovery import Discovery
-from moorage_sandbox.apiserver.documents.openapi_frame import (
-    OPENAPI_PROTOBUF_V1,
-    openapi_frame,
-    takes_only_openapi_protobuf,
-)
 from moorage_sandbox.apiserver.documents.own_metrics import PATH as METRICS_PATH
 from moorage_sandbox.apiserver.documents.own_metrics import OwnMetrics
 from moorage_sandbox.apiserver.documents.tagged_documents import document_reply
@@ -94,12 +89,6 @@ class OwnPaths:
             return None
         if request.method != "GET":
             raise method_not_allowed()
-        if takes_only_openapi_protobuf(request.path, accept):
-            return Reply(
-                status=200,
-                body=openapi_frame(self._world.git_version),
-                content_type=OPENAPI_PROTOBUF_V1,
-            )
         if document.media_type == JSON:
             negotiate(accept)
         return document_reply(request, document)

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from moorage.api.patch_operations import merge_patch
 from moorage.api.resources import DEPLOYMENTS
 from moorage.kinds.built_in import subresource_body
-from moorage.kinds.cells import NONE, format_selector
+from moorage.kinds.cells import AGE, NAME, NONE, count, format_selector
+from moorage.kinds.facts import is_built_in
 from moorage.kinds.json_patch import json_patch
 from moorage.kinds.kind import Obj, ScalePaths, invalid
+from moorage.kinds.served import ServedKind
 from moorage.kinds.status import bad_request, unsupported_media_type
 from moorage.kinds.status import invalid as invalid_object
 from moorage.kinds.tree import number
@@ -36,8 +40,30 @@ from moorage_sandbox.apiserver.wire.requests import Query, Request
 from moorage_sandbox.apiserver.world import World
 
 _SCALE, _ = subresource_body(DEPLOYMENTS, "scale")
+_DESIRED = count("Desired", "spec.replicas", "Number of desired replicas")
+_AVAILABLE = count("Available", "status.replicas", "Number of actual replicas")
+# The columns of a scale are declared in two places upstream, which differ a little.
+_BUILT_IN = ServedKind(
+    resource=_SCALE,
+    columns=(msgspec.structs.replace(NAME, format=""), _DESIRED, _AVAILABLE, AGE),
+)
+_CUSTOM = ServedKind(
+    resource=_SCALE,
+    columns=(NAME, _DESIRED, _AVAILABLE, msgspec.structs.replace(AGE, type="date")),
+)
 _NOT_NEGATIVE = "must be greater than or equal to 0"
 _METADATA_FIELDS = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+def scale_kind(target: Target) -> ServedKind:
+    """Return the columns of the scale of an object, as a kind.
+
+    Notes
+    -----
+    kubernetes v1.36 pkg/printers/internalversion/printers.go, and apiextensions-apiserver
+    pkg/apiserver/helpers.go (getScaleColumnsForVersion).
+    """
+    return _BUILT_IN if is_built_in(target.served.kind.resource) else _CUSTOM
 
 
 class Scaler:

@@ -25,7 +25,7 @@ from moorage.kinds.status import StatusError, forbidden, internal
 from moorage.kinds.tree import number, strings, text
 from moorage.policies.bound import GROUP
 from moorage.policies.expressions import Failed, applies, evaluate_with_rights, missing
-from moorage.policies.matching import Write, version_for
+from moorage.policies.matching import Write, resource_for
 from moorage.policies.mutating_chain import ClientStep, Invocations
 from moorage_sandbox.apiserver.catalog import Served
 from moorage_sandbox.apiserver.policies.noting import Notes
@@ -219,14 +219,11 @@ class Webhooks:
 
     def _called(self, served: Served, hook: Hook, subject: Subject) -> Served | None:
         """Return the resource that a webhook is called with; None where it is not called."""
-        resource = subject.write.resource
-        version = version_for(hook.fields, subject.write)
-        if version is None:
+        equivalents = self._world.catalog.equivalents(served)
+        resource = resource_for(hook.fields, subject.write, equivalents)
+        if resource is None:
             return None
-        called = served
-        if version != resource.version:
-            api_version = f"{resource.group}/{version}" if resource.group else version
-            called = self._world.catalog.get(api_version, resource.plural) or served
+        called = self._world.catalog.find(resource.api_version, resource.plural)
         if hook.conditions.match_conditions:
             seen = _as_called(subject, served, called)
             if not self._meets_conditions(hook, seen, called.kind.resource):

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from moorage.base.aio import sleep
 from moorage.base.ids import new_uid
 from moorage.base.rng import Random
 from moorage.kinds.status import StatusError, timed_out
@@ -68,6 +69,7 @@ class Gathering:
         self._world = world
         self._rng = rng
         self.sender: Sender | None = None
+        self._turns = asyncio.Lock()
 
     async def reply_to(self, request: Request, answer: Callable[[], Awaitable[Reply]]) -> Reply:
         """Have a call answered, as often as it takes to have all answers of webhooks."""
@@ -76,6 +78,9 @@ class Gathering:
         answers = Answers(request, self._world.clock, self._rng.getrandbits(63), self.ask_all)
         with answering_with(answers):
             while True:
+                # One call in each turn of the loop: many webhooks may answer, or fail, at once.
+                async with self._turns:
+                    await sleep(0)
                 try:
                     return await answer()
                 except AnswersNeeded as needed:

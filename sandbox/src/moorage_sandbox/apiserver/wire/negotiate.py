@@ -29,9 +29,11 @@ _TABLE_VERSIONS = ("v1", "v1beta1")
 _AGGREGATED_FORM = ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
 AGGREGATED = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 """Content type of aggregated discovery."""
-OPENAPI_PROTOBUF = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
-"""Content type of OpenAPI version 3 in protobuf."""
-_OPENAPI_PROTOBUF_OLD = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
+OPENAPI_PROTOBUF = {
+    version: f"application/com.github.proto-openapi.spec.v{version}.v1.0+protobuf"
+    for version in (2, 3)
+}
+"""Content types of OpenAPI in protobuf, by version."""
 
 
 class Form(Enum):
@@ -156,19 +158,28 @@ def accepts_aggregated(accept: str) -> bool:
     return False
 
 
-def accepts_openapi_protobuf(accept: str) -> bool:
-    """Whether a client of OpenAPI version 3 prefers protobuf to JSON.
+def accepts_openapi_protobuf(accept: str, version: int) -> bool:
+    """Whether a client of a version of OpenAPI prefers protobuf to JSON.
 
     Notes
     -----
-    kube-openapi pkg/handler3: either name of the type is answered with the newer one.
+    kube-openapi pkg/handler and pkg/handler3: the older name of the type, with an @, is answered
+    with the newer one.
     """
     for media_type, _ in _preferences(accept):
-        if media_type in (OPENAPI_PROTOBUF, _OPENAPI_PROTOBUF_OLD):
+        if media_type.replace("@", ".") == OPENAPI_PROTOBUF[version]:
             return True
         if media_type in (JSON, "application/*", "*/*"):
             return False
     return False
+
+
+def accepts_gzip(accept_encoding: str) -> bool:
+    """Whether a client takes an answer that is compressed with gzip."""
+    return any(
+        name == "gzip" and quality > 0
+        for name, _, quality in map(_media_range, accept_encoding.split(","))
+    )
 
 
 def content_type(header: str) -> str:

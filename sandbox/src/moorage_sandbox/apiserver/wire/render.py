@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from moorage.kinds.kind import Obj
+from moorage.kinds.served import ServedKind
 from moorage.kinds.status import StatusError, bad_request, success
 from moorage_sandbox.apiserver.catalog import Served
 from moorage_sandbox.apiserver.protobuf.calls import prepare
@@ -93,6 +94,16 @@ class Renderer:
         table = self._table([record])
         table["metadata"] = {"resourceVersion": str(record.version)}
         return encode(table)
+
+    def subresource(self, kind: ServedKind, obj: Obj) -> bytes:
+        """Render the body of a subresource, which is no stored object."""
+        if self.form is Form.METADATA:
+            return encode(partial_metadata(obj))
+        if self.form is Form.OBJECT:
+            return encode(obj)
+        table = to_table(kind, [obj], self.now_ns, self._include_object, self._meta)
+        version = obj["metadata"].get("resourceVersion", "")
+        return encode(table | {"metadata": {"resourceVersion": version}})
 
     def many(self, records: Sequence[Record], list_meta: Obj) -> Body:
         """Render a list; ``list_meta`` becomes its ``metadata``."""

@@ -15,7 +15,7 @@ from moorage.kinds.cells import AGE, NAME, column
 from moorage.kinds.fields import Rule, defaults, rules, selectable, unchanging
 from moorage.kinds.kind import FieldError, Obj, forbidden, invalid, required
 from moorage.kinds.served import ServedKind
-from moorage.kinds.tree import Json, attach, child, items, text
+from moorage.kinds.tree import Json, attach, child, text
 from moorage.kinds.values.name_rules import config_key
 from moorage.kinds.values.warnings import of_annotations
 
@@ -106,10 +106,6 @@ def _entries(obj: Obj) -> str:
     return str(len(child(obj, "data")) + len(child(obj, "binaryData")))
 
 
-def _secrets(obj: Obj) -> str:
-    return str(len(items(obj, "secrets")))
-
-
 _ANNOTATIONS = {
     "kubernetes.io/enforce-mountable-secrets": (
         "deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"
@@ -140,7 +136,7 @@ KINDS = (
         resource=resources.SERVICE_ACCOUNTS,
         shown_when_deleted=True,
         acted_on_by="the account controller, authentication",
-        columns=(NAME, column("Secrets", _secrets, "Number of secrets"), AGE),
+        columns=(NAME, AGE),
         more_subresources=frozenset({"token"}),
         warn_of_new=lambda obj: of_annotations(obj, _ANNOTATIONS),
     ),

@@ -10,7 +10,7 @@ from typing import Any
 
 from moorage.api import resources
 from moorage.api.names import dns_subdomain_faults
-from moorage.kinds.cells import AGE, CREATED, NAME, column, reference, wide
+from moorage.kinds.cells import AGE, CREATED_AT, NAME, column, reference, wide
 from moorage.kinds.fields import Rule, each, if_present, name_rule, needed, rules, unchanging
 from moorage.kinds.kind import FieldError, Obj, invalid, not_supported, required
 from moorage.kinds.served import ServedKind
@@ -93,7 +93,7 @@ def _role(resource: resources.ResourceType, *, namespaced: bool) -> ServedKind:
         acted_on_by="authorization",
         created_by_put=True,
         grants_rights=True,
-        columns=(NAME, column("Created At", CREATED, "When the role was made")),
+        columns=(NAME, CREATED_AT),
         name_rule=path_segment_name,
         rules=rules(
             ("rules", each(partial(_rule, namespaced=namespaced))),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.kinds.built_in import resource_type
-from moorage.kinds.cells import AGE, NAME
+from moorage.kinds.cells import AGE, NAME, column, since, timed
 from moorage.kinds.devices.shared_rules import (
     check_changed_spec,
     check_taint,
@@ -41,7 +41,15 @@ def _complete(new: Obj, old: Obj, ctx: Context) -> None:
     set_time_added(taint, ctx)
 
 
+<<<<<<< 57ea47ba241cf9187de064113170be1075d2a2a8
 _status = rules(("status.conditions", conditions(_CONDITIONS_MAX)))
+=======
+def _time_added(obj: Obj, now_ns: int) -> str:
+    added = text(obj, "spec", "taint", "timeAdded")
+    return since(added, now_ns) if added else ""
+
+
+>>>>>>> 38e0a86a17c1ecfa6112b15f12e5a4768c7070e1
 _selector = rules(
     ("driver", if_present(driver_name)),
     ("pool", if_present(pool_name)),
@@ -51,7 +59,14 @@ _selector = rules(
 DEVICE_TAINT_RULE = ServedKind(
     resource=resource_type("resource.k8s.io/v1beta2", "devicetaintrules"),
     acted_on_by="the scheduler",
-    columns=(NAME, AGE),
+    columns=(
+        NAME,
+        column("Key", "spec.taint.key", "Key of the taint"),
+        column("Value", "spec.taint.value", "Value of the taint"),
+        column("Effect", "spec.taint.effect", "What the taint does to pods"),
+        timed("TimeAdded", _time_added, "Time since the taint was added"),
+        AGE,
+    ),
     on_create=_prepare,
     on_update=_complete,
     counts_generations=True,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from moorage.api import resources
 from moorage.api.names import qualified_name_faults
 from moorage.api.quantity import NANO, canonical, from_nano, parse_quantity
-from moorage.kinds.cells import CREATED, NAME, column
+from moorage.kinds.cells import CREATED_AT, NAME
 from moorage.kinds.fields import each, name_rule, rules
 from moorage.kinds.kind import FieldError, forbidden, invalid, required
 from moorage.kinds.quotas.usage import pod_totals
@@ -246,7 +246,7 @@ KINDS = (
         resource=resources.LIMIT_RANGES,
         acted_on_by="admission of pods",
         created_by_put=True,
-        columns=(NAME, column("Created At", CREATED, "When the object was created")),
+        columns=(NAME, CREATED_AT),
         defaults=_default,
         rules=rules(
             (

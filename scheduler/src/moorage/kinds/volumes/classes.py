@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from moorage.api import resources
 from moorage.api.names import dns_subdomain_faults, qualified_name_faults
 from moorage.kinds.built_in import resource_type
@@ -130,7 +132,12 @@ STORAGE_CLASS = ServedKind(
         column("Provisioner", "provisioner", "Who makes the volumes"),
         column("ReclaimPolicy", _policy, "What happens to a volume when its claim goes"),
         column("VolumeBindingMode", _mode, "When claims are bound"),
-        flag("AllowVolumeExpansion", "allowVolumeExpansion", "Whether claims may grow"),
+        flag(
+            "AllowVolumeExpansion",
+            "allowVolumeExpansion",
+            "Whether claims may grow",
+            type_="string",
+        ),
         AGE,
     ),
     defaults=defaults(unset={"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"}),
@@ -160,7 +167,9 @@ VOLUME_ATTACHMENT = ServedKind(
     acted_on_by="the scheduler",
     columns=(
         NAME,
-        column("Attacher", "spec.attacher", "Driver that attaches the volume"),
+        msgspec.structs.replace(
+            column("Attacher", "spec.attacher", "Driver that attaches the volume"), format="name"
+        ),
         column("PV", "spec.source.persistentVolumeName", "Volume to attach"),
         column("Node", "spec.nodeName", "Node to attach it to"),
         flag("Attached", "status.attached", "Whether it is attached"),

@@ -423,7 +423,7 @@ CONTROLLER_REVISION = ServedKind(
     columns=(
         NAME,
         column("Controller", _owner, "What has this revision"),
-        count("Revision", "revision", "Number of the revision"),
+        count("Revision", "revision", "Number of the revision", type_="string"),
         AGE,
     ),
     check=_revision,

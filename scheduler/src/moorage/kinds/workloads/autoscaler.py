@@ -87,7 +87,7 @@ _COLUMNS = (
     column("Targets", _targets, "What is measured, and what is aimed at", empty=NONE),
     column("MinPods", _least, "Least replicas"),
     column("MaxPods", "spec.maxReplicas", "Most replicas", empty="0"),
-    count("Replicas", "status.currentReplicas", "Replicas last seen"),
+    count("Replicas", "status.currentReplicas", "Replicas last seen", type_="string"),
     AGE,
 )
 

@@ -22,7 +22,18 @@ from moorage.snapshot.shape import RESOURCES
 # Longer numbers are none of ours.
 _DIGITS_MAX: Final = 20
 _TOPOLOGY: Final = "topology."
-_INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+_POOLS: Final = frozenset(
+    {
+        "node.kubernetes.io/instance-type",
+        "cloud.google.com/gke-nodepool",
+        "eks.amazonaws.com/nodegroup",
+        "karpenter.sh/nodepool",
+        "kubernetes.azure.com/agentpool",
+        "node-pool",
+        "pool",
+    }
+)
+"""Labels by which people know pools of nodes: of vendors and Karpenter, and plain words."""
 
 
 def cluster_question(scheduler: Scheduler, clock: Clock) -> Question:
@@ -193,9 +204,7 @@ def _by_pool(devices: Iterable[HeldDevice]) -> Devices:
 def _domains(node: Node) -> dict[str, str]:
     labels = node.metadata.labels
     return {
-        key: value
-        for key, value in labels.items()
-        if key.startswith(_TOPOLOGY) or key == _INSTANCE_TYPE
+        key: value for key, value in labels.items() if key.startswith(_TOPOLOGY) or key in _POOLS
     }
 
 

@@ -73,7 +73,7 @@ class FilledNode(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
         What the node offers, by resource: cpu in millicores, memory and storage in bytes, units of
         any other resource; ``pods`` is the most pods.
     domains
-        The node's topology domains, by label key.
+        The node's topology domains and pools, by label key.
     unschedulable
         Whether the node is cordoned.
     taints

@@ -18,6 +18,7 @@ const BASIC = ["cpu", "memory", "pods"];
 const ROWS = 200;
 // The browser's own clock tells by this mark how long the first picture took.
 const FIRST = "first picture";
+const EVERY = "every node";
 const ZONE = "topology.kubernetes.io/zone";
 
 /** @type {import("./tiles.js").Layout | null} */
@@ -34,20 +35,25 @@ export function clusterView() {
     resource: choice("resource", "cpu"),
     by: choice("by", "namespace"),
     domain: choice("domain", ZONE),
+    within: choice("within", ""),
     chosen: choice("node", ""),
     size: choice("size", "equal"),
     table: choice("as", "tiles") === "table",
   };
-  const colour = colours(store.nodes.values(), how.by);
+  // Another key has other domains.
+  if (!valuesOf(how.domain).includes(how.within)) how.within = "";
+  const nodes = within(how.domain, how.within);
+  const colour = colours(nodes.values(), how.by);
   return html`
     <div class="choices">
       ${select("resource", "Filled with", how.resource, resources())}
       ${select("by", "Coloured by", how.by, Object.keys(KEYS))}
       ${select("domain", "Framed by", how.domain, ["none", ...domains()])}
+      ${how.domain === "none" ? nothing : select("within", "Only", how.within || EVERY, [EVERY, ...valuesOf(how.domain)], EVERY)}
       ${select("size", "Sized", how.size, ["equal", "by capacity"])}
       ${select("as", "Shown as", how.table ? "table" : "tiles", ["tiles", "table"])}
     </div>
-    ${totals(how.resource)}
+    ${totals(nodes, how.resource)}
     <ul class="legend" aria-label="Colours">
       ${colour.legend.map(
         (each) => html`<li>
@@ -57,14 +63,14 @@ export function clusterView() {
       )}
       <li><span class="hatched" aria-hidden="true"></span> stranded: another resource is used up</li>
       ${
-        [...store.nodes.values()].some((node) => !node.allocatable[how.resource])
+        [...nodes.values()].some((node) => !node.allocatable[how.resource])
           ? html`<li><span class="lacking" aria-hidden="true"></span> a node without ${how.resource}</li>`
           : nothing
       }
     </ul>
     <p class="hidden" role="status">${how.chosen ? `${how.chosen} is chosen; its amounts and pods follow` : nothing}</p>
     <div class=${how.chosen ? "split" : ""}>
-      ${how.table ? table(how.resource) : tiles(how, colour.of)} ${detail(how.chosen)}
+      ${how.table ? table(nodes, how.resource) : tiles(nodes, how, colour.of)} ${detail(how.chosen)}
     </div>
     ${acting("create-pods")} ${acting("add-nodes")}
   `;
@@ -88,12 +94,24 @@ function domains() {
   return [...found].sort();
 }
 
-/** @param {string} resource */
-function totals(resource) {
+/** The nodes of one domain; all for "". @param {string} key @param {string} value @returns {Map<string, Node>} */
+function within(key, value) {
+  if (!value) return store.nodes;
+  return new Map([...store.nodes].filter(([, node]) => node.domains?.[key] === value));
+}
+
+/** The domains of a label's key. @param {string} key */
+function valuesOf(key) {
+  const values = [...store.nodes.values()].map((node) => node.domains?.[key] ?? "");
+  return [...new Set(values)].filter(Boolean).sort(byNumber);
+}
+
+/** @param {Map<string, Node>} nodes @param {string} resource */
+function totals(nodes, resource) {
   let all = 0;
   let used = 0;
   let lost = 0;
-  for (const node of store.nodes.values()) {
+  for (const node of nodes.values()) {
     const offered = node.allocatable[resource] ?? 0;
     const taken = requested(node, resource);
     all += offered;
@@ -102,23 +120,24 @@ function totals(resource) {
   }
   return html`<p class="sum">
     <strong>${percent(used, all)}</strong> of ${resource} requested:
-    ${amountOf(resource, used, all)} on ${count(store.nodes.size, "node")}${
+    ${amountOf(resource, used, all)} on ${count(nodes.size, "node")}${
       lost ? html`; ${amount(resource, lost)} is left where another resource is gone` : nothing
     }
   </p>`;
 }
 
 /**
+ * @param {Map<string, Node>} nodes
  * @param {{resource: string, by: string, domain: string, size: string, chosen: string}} how
  * @param {(pod: import("./types.js").FillingPod) => string} colourOf
  */
-function tiles(how, colourOf) {
+function tiles(nodes, how, colourOf) {
   requestAnimationFrame(() => {
     const canvas = document.getElementById("tiles");
     if (!(canvas instanceof HTMLCanvasElement)) return;
     const domain = how.domain === "none" ? "" : how.domain;
     const sized = how.size === "equal" ? "" : how.resource;
-    made = layout(store.nodes, { domain, sized, width: canvas.clientWidth });
+    made = layout(nodes, { domain, sized, width: canvas.clientWidth });
     canvas.style.height = `${made.height}px`;
     paint(canvas, made, { resource: how.resource, colourOf, chosen: how.chosen });
     canvas.dataset.painted = String(made.tiles.length);
@@ -129,7 +148,7 @@ function tiles(how, colourOf) {
       id="tiles"
       role="img"
       tabindex="0"
-      aria-label="${count(store.nodes.size, "node")}, filled with ${how.resource}, coloured by ${how.by}. The arrow keys go from node to node; the same can be shown as a table."
+      aria-label="${count(nodes.size, "node")}, filled with ${how.resource}, coloured by ${how.by}. The arrow keys go from node to node; the same can be shown as a table."
       @click=${pick}
       @keydown=${step}
     ></canvas>
@@ -171,9 +190,9 @@ function keepInSight(canvas, tile) {
   if (top < 0 || top + tile.height > seen) scrollBy({ top: top - seen / 2 });
 }
 
-/** @param {string} resource */
-function table(resource) {
-  const names = [...store.nodes.keys()].sort(byNumber);
+/** @param {Map<string, Node>} nodes @param {string} resource */
+function table(nodes, resource) {
+  const names = [...nodes.keys()].sort(byNumber);
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Nodes">
     <table>
       <caption>
@@ -189,7 +208,7 @@ function table(resource) {
       </thead>
       <tbody>
         ${names.slice(0, ROWS).map((name) => {
-          const node = store.nodes.get(name);
+          const node = nodes.get(name);
           if (!node) return nothing;
           const used = requested(node, resource);
           const all = node.allocatable[resource] ?? 0;

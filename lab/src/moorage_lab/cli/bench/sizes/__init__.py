@@ -1,0 +1,1 @@
+"""Benchmarks that compare sizes: `growth` of a pod's time, and `tails` of slow decisions."""
