@@ -41,15 +41,14 @@ def _complete(new: Obj, old: Obj, ctx: Context) -> None:
     set_time_added(taint, ctx)
 
 
-<<<<<<< 57ea47ba241cf9187de064113170be1075d2a2a8
 _status = rules(("status.conditions", conditions(_CONDITIONS_MAX)))
-=======
+
+
 def _time_added(obj: Obj, now_ns: int) -> str:
     added = text(obj, "spec", "taint", "timeAdded")
     return since(added, now_ns) if added else ""
 
 
->>>>>>> 38e0a86a17c1ecfa6112b15f12e5a4768c7070e1
 _selector = rules(
     ("driver", if_present(driver_name)),
     ("pool", if_present(pool_name)),
