@@ -134,6 +134,9 @@ def _compare(
 ) -> None:
     if old is not _ABSENT and new is not _ABSENT and old == new and type(old) is type(new):
         return
+    if layout.form == "object" and old and new and isinstance(old, dict) and isinstance(new, dict):
+        _compare_members(old, new, layout, prefix, sets)
+        return
     before = {} if old is _ABSENT else {p[0]: p for p in _parts(old, layout)}
     after = {} if new is _ABSENT else {p[0]: p for p in _parts(new, layout)}
     changed, gone = sets
@@ -161,6 +164,24 @@ def _compare(
         elif left is _ABSENT and element[2:] not in layout.implied and _has_parts(right, inner):
             # As for a removed object, the object itself counts, too.
             changed.add(path)
+        _compare(left, right, inner, path, sets)
+
+
+def _compare_members(
+    old: dict[str, Any],
+    new: dict[str, Any],
+    layout: Layout,
+    prefix: Path,
+    sets: tuple[set[Path], set[Path]],
+) -> None:
+    """Compare two objects that are not empty: members that are equal cost one comparison."""
+    for name in [*old, *(each for each in new if each not in old)]:
+        left, right = old.get(name, _ABSENT), new.get(name, _ABSENT)
+        if left is right or (left == right and type(left) is type(right)):
+            continue
+        path, inner = (*prefix, field(name)), layout.member(name)
+        if left is _ABSENT and name not in layout.implied and _has_parts(right, inner):
+            sets[0].add(path)  # as in `_compare`, the object itself counts, too
         _compare(left, right, inner, path, sets)
 
 
