@@ -155,8 +155,9 @@ class DeviceRows:
             As `Allocator.allocate`, for the first row in order with the error.
         """
         self._follow(allocator)
-        column = self._column(question(demands))
-        self._read_stale(column, allocator, demands, rows)
+        properties = question(demands)
+        column = self._column(properties)
+        self._read_stale(column, allocator, properties, rows)
         solutions = column.solutions_of(demands)
         number_n = column.number_n[rows]
         outcomes = solutions.outcomes(len(column.numbers))
@@ -260,13 +261,13 @@ class DeviceRows:
             column.followed_to = self._changed.position
 
     def _read_stale(
-        self, column: _Column, allocator: Allocator, demands: Sequence[Demand], rows: RowArray
+        self, column: _Column, allocator: Allocator, properties: Question, rows: RowArray
     ) -> None:
         """Read the changed rows, and give them their new numbers."""
         stale = rows[column.is_stale_n[rows]].tolist()
         if not stale:
             return
-        signatures: Signatures = allocator.signatures(demands)
+        signatures: Signatures = allocator.signatures(properties)
         numbers = column.numbers
         for row in stale:
             check_time = allocator.timer(self._facts(row))

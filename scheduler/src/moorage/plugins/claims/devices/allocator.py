@@ -16,7 +16,7 @@ from moorage.plugins.claims.devices.contract import (
     NodeFacts,
 )
 from moorage.plugins.claims.devices.counters import PoolCounters
-from moorage.plugins.claims.devices.grouping import Signatures
+from moorage.plugins.claims.devices.grouping import Question, Signatures, question
 from moorage.plugins.claims.devices.inventory import Inventory
 from moorage.plugins.claims.devices.pools import NodeView
 from moorage.plugins.claims.devices.requests import Demand, compile_claim
@@ -97,7 +97,7 @@ class Allocator:
         AllocationError, AllocationTimeoutError
             As `allocate`, for the first node in order with the error.
         """
-        signatures = self.signatures(demands)
+        signatures = self.signatures(question(demands))
         known: dict[tuple[object, ...], Solution | None] = {}
         answers = []
         for node in nodes:
@@ -120,9 +120,9 @@ class Allocator:
         features = self.inventory.features
         return [compile_claim(claim, self._find_class, features) for claim in claims]
 
-    def signatures(self, demands: Sequence[Demand]) -> Signatures:
-        """Return the signatures of nodes for these claims."""
-        return Signatures(demands, self.inventory, self.allocated, self._counters)
+    def signatures(self, properties: Question) -> Signatures:
+        """Return the signatures of nodes for claims with this question."""
+        return Signatures(properties, self.inventory, self.allocated, self._counters)
 
     def search(
         self, view: NodeView, demands: Sequence[Demand], check_time: Callable[[], None]

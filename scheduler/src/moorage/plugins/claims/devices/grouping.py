@@ -43,8 +43,8 @@ class Signatures:
 
     Parameters
     ----------
-    demands
-        The claims.
+    properties
+        The device properties that the claims read, as `question` returns them.
     inventory
         Numbers and keeps the parts that a cycle does not change.
     allocated, counters
@@ -53,15 +53,16 @@ class Signatures:
 
     def __init__(
         self,
-        demands: Sequence[Demand],
+        properties: Question,
         inventory: Inventory,
         allocated: AllocatedState,
         counters: PoolCounters,
     ) -> None:
-        self._question = question(demands)
+        self._question = properties
         self._question_number = inventory.number(self._question)
         self._inventory = inventory
         self._used = allocated.pools
+        self._memo = inventory.device_parts(self._question_number)
         self._counters = counters
 
     def signature_of(self, view: NodeView, check_time: Callable[[], None]) -> tuple[object, ...]:
@@ -82,9 +83,7 @@ class Signatures:
         if known is None and len(view.signatures) >= _SIGNATURES_MAX:
             view.signatures.clear()
         fixed = (
-            self._inventory.number(_fixed(view, self._question, check_time))
-            if known is None
-            else known.fixed
+            self._inventory.number(self._fixed(view, check_time)) if known is None else known.fixed
         )
         uses = [
             self._uses(position, view.pools[position], in_pool)
@@ -100,7 +99,7 @@ class Signatures:
         uses: list[tuple[object, ...]] = []
         for name, (whole, _, consumed) in in_pool.items():
             index = pool.positions.get(name)
-            if index is None or not _matters(pool.devices[index], self._question):
+            if index is None or self._device(pool.devices[index]) is None:
                 continue
             amounts = None if consumed is None else tuple(sorted(consumed.items()))
             uses.append((index, whole > 0, amounts))
@@ -109,33 +108,46 @@ class Signatures:
             uses.extend(sorted(self._counters.available(pool).items()))
         return (position, *uses)
 
-
-def _fixed(view: NodeView, question: Question, check_time: Callable[[], None]) -> object:
-    return tuple(
-        (
-            pool.is_incomplete,
-            pool.fault is not None,
-            tuple(sorted((name, *sorted(held.items())) for name, held in pool.counters.items())),
-            tuple(_device(visible, question, check_time) for visible in pool.devices),
+    def _fixed(self, view: NodeView, check_time: Callable[[], None]) -> object:
+        return tuple(
+            (
+                pool.is_incomplete,
+                pool.fault is not None,
+                tuple(
+                    sorted((name, *sorted(held.items())) for name, held in pool.counters.items())
+                ),
+                tuple([self._checked_device(visible, check_time) for visible in pool.devices]),
+            )
+            for pool in view.pools
         )
-        for pool in view.pools
-    )
+
+    def _checked_device(self, visible: VisibleDevice, check_time: Callable[[], None]) -> object:
+        check_time()
+        return self._device(visible)
+
+    def _device(self, visible: VisibleDevice) -> object:
+        """Return what a search reads of a device; None where no request may select the device.
+
+        Devices of one kind have equal attributes, so each kind is looked at once.
+        """
+        key = visible.offered.kind, visible.is_reachable
+        part = self._memo.get(key, _UNKNOWN)
+        if part is _UNKNOWN:
+            part = self._memo[key] = _device_part(visible, self._question)
+        return part
 
 
-def _device(visible: VisibleDevice, question: Question, check_time: Callable[[], None]) -> object:
-    check_time()
-    if not _matters(visible, question):
-        return None
+_UNKNOWN = object()
+
+
+def _device_part(visible: VisibleDevice, question: Question) -> object:
     offered = visible.offered
+    answers = tuple(judgement(offered.kind, all_of) for all_of in question.selectors)
+    if all(answer is False for answer in answers):
+        return None
     return (
         visible.is_reachable,
-        tuple(judgement(offered.kind, all_of) for all_of in question.selectors),
+        answers,
         tuple(offered.attribute(name) for name in question.attributes),
         offered.kind.profile,
     )
-
-
-def _matters(visible: VisibleDevice, question: Question) -> bool:
-    """Whether some request may select the device, or its selector has no answer."""
-    kind = visible.offered.kind
-    return any(judgement(kind, all_of) is not False for all_of in question.selectors)

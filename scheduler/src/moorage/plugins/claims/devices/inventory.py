@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from moorage.api.devices import ResourceSlice
 from moorage.plugins.claims.devices.contract import Features, NodeFacts, PoolID
-from moorage.plugins.claims.devices.offered import KindTable, OfferedSlice, offer
+from moorage.plugins.claims.devices.offered import DeviceKind, KindTable, OfferedSlice, offer
 from moorage.plugins.claims.devices.pools import NodeView, node_view
 from moorage.snapshot.key_log import KeyLog
 
@@ -76,6 +76,7 @@ class Inventory:
         self._change = 0
         self._known: dict[str, _Known] = {}
         self._signatures: dict[object, int] = {}
+        self._device_parts: dict[int, dict[tuple[DeviceKind, bool], object]] = {}
         self.log: KeyLog[tuple[str, PoolID]] = KeyLog()
         self.epoch = 0
         for slice_ in slices:
@@ -134,12 +135,23 @@ class Inventory:
         """Return a small number for a signature; equal signatures have equal numbers."""
         return self._signatures.setdefault(signature, len(self._signatures))
 
+    def device_parts(self, question: int) -> dict[tuple[DeviceKind, bool], object]:
+        """Return what signatures read of each kind of device, for the question of this number.
+
+        Parameters
+        ----------
+        question
+            From `number`.
+        """
+        return self._device_parts.setdefault(question, {})
+
     def trim(self) -> None:
         """Drop views and signatures beyond the limits; call between cycles only."""
         views = len(self._known)
         signatures_max = max(_SIGNATURES_MAX, views * _SIGNATURES_OF_A_VIEW_MAX)
         if views > _VIEWS_MAX or len(self._signatures) > signatures_max:
             self._signatures.clear()
+            self._device_parts.clear()
             self._known.clear()
             self.epoch += 1
 
