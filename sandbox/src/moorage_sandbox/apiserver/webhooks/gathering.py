@@ -14,6 +14,7 @@ from typing import Final, Protocol
 import msgspec
 
 from moorage.base.aio import sleep
+from moorage.base.clock import Clock
 from moorage.base.ids import new_uid
 from moorage.base.rng import Random
 from moorage.kinds.status import StatusError, timed_out
@@ -29,10 +30,40 @@ from moorage_sandbox.apiserver.wire.render import status_reply
 from moorage_sandbox.apiserver.wire.requests import Reply, Request, time_limit_seconds
 from moorage_sandbox.apiserver.world import World
 
+# The work of calls in one turn; others wait no longer than for this and one call more.
+_TURN_NS: Final = 2_000_000
 _CHANGED: Final = (
     "Operation cannot be fulfilled: the object was modified each time before its webhooks had "
     "answered; please try again"
 )
+
+
+class LoopTurns:
+    """Lets few calls go on in each turn of the loop, by the time that they take.
+
+    In virtual time no work takes time, so all calls go on in one turn.
+
+    Parameters
+    ----------
+    clock
+        Measures the work.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        # When the time of calls in the present turn of the loop ends; None before the first one.
+        self._ends_ns: int | None = None
+
+    async def wait(self) -> None:
+        """Wait until there is time left in a turn of the loop; the first call never waits."""
+        while self._ends_ns is not None and self._clock.monotonic_ns() >= self._ends_ns:
+            await sleep(0)
+        if self._ends_ns is None:
+            self._ends_ns = self._clock.monotonic_ns() + _TURN_NS
+            asyncio.get_running_loop().call_soon(self._end_turn)
+
+    def _end_turn(self) -> None:
+        self._ends_ns = None
 
 
 class Sender(Protocol):
@@ -69,7 +100,7 @@ class Gathering:
         self._world = world
         self._rng = rng
         self.sender: Sender | None = None
-        self._turns = asyncio.Lock()
+        self._turns = LoopTurns(world.clock)
 
     async def reply_to(self, request: Request, answer: Callable[[], Awaitable[Reply]]) -> Reply:
         """Have a call answered, as often as it takes to have all answers of webhooks."""
@@ -78,9 +109,8 @@ class Gathering:
         answers = Answers(request, self._world.clock, self._rng.getrandbits(63), self.ask_all)
         with answering_with(answers):
             while True:
-                # One call in each turn of the loop: many webhooks may answer, or fail, at once.
-                async with self._turns:
-                    await sleep(0)
+                # Many webhooks may answer, or fail, at once.
+                await self._turns.wait()
                 try:
                     return await answer()
                 except AnswersNeeded as needed:
