@@ -39,12 +39,16 @@ class CachedPart(NamedTuple):
         Whether raw scores need no normalising.
     flat
         The normalised score where all rows have the same one; None where they differ.
+    raw
+        The raw score where all rows have the same one, which is then kept here alone; None where
+        each row has its own.
     """
 
     name: str
     weight: int
     final: bool
     flat: int | None
+    raw: int | None = None
 
 
 OpenedPart: TypeAlias = tuple[str, int, ScoreArray | None, ScoreArray]
@@ -57,7 +61,7 @@ class ScoreNotes(msgspec.Struct, gc=False):
     Parameters
     ----------
     cached
-        The plugins with cached scores, in the order of `raw_pn`.
+        The plugins with cached scores. Those whose `raw` is None are the rows of `raw_pn`.
     log, length
         The log of the cached raw scores, and its length now; None and 0 where none is written. The
         length is -1 before the nodes are scored.

@@ -5,7 +5,7 @@ Rules: scheduling spec, cycle section 3.5.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -14,7 +14,13 @@ from moorage.engine.attempt import Attempt, CycleError
 from moorage.framework.containment import contained
 from moorage.framework.forms import ScoreForms
 from moorage.framework.meter import NORMALIZE, PRE_SCORE, SCORE
-from moorage.framework.points import MAX_NODE_SCORE, MIN_NODE_SCORE, ScoreArray, ScorePlugin
+from moorage.framework.points import (
+    MAX_NODE_SCORE,
+    MIN_NODE_SCORE,
+    PreScorePlugin,
+    ScoreArray,
+    ScorePlugin,
+)
 from moorage.framework.runner import run_pre_score
 from moorage.framework.status import Code, Status, error
 from moorage.snapshot.view import NodeView
@@ -59,6 +65,21 @@ def run_scores(attempt: Attempt, feasible: NodeView) -> ScoreTable:
         plugins[forms.name] = PluginScores(forms.weight, raw_n, normalized_n)
         total_n += normalized_n if forms.weight == 1 else forms.weight * normalized_n
     return ScoreTable(plugins, total_n)
+
+
+def pre_scored(attempt: Attempt, plugins: Sequence[PreScorePlugin]) -> frozenset[str]:
+    """Run PreScore of some plugins over all rows, and return the names of those that skip.
+
+    Raises
+    ------
+    CycleError
+        A plugin failed.
+    """
+    state, view = attempt.state, attempt.snapshot.all()
+    status = run_pre_score(attempt.profile, state, attempt.pod, view, only=plugins)
+    if not status.ok:
+        raise CycleError(status)
+    return state.skip_score
 
 
 def ask_score(attempt: Attempt, forms: ScoreForms, view: NodeView) -> ScoreArray:

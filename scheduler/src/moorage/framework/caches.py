@@ -13,7 +13,7 @@ import msgspec
 
 from moorage.snapshot.key_log import KeyLog
 
-ROWS_MOST: Final = 8
+ROWS_MOST: Final = 16
 """From this many rows on, one pass over them in arrays costs less than scalars; a guess."""
 
 

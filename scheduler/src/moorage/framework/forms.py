@@ -89,6 +89,8 @@ class ScoreForms(msgspec.Struct, frozen=True, kw_only=True):
         Whether raw scores may be reused for replicas.
     row_scorer
         The capability of this name; None where not declared.
+    row_by_row
+        Whether each row costs a call.
     """
 
     name: str
@@ -98,6 +100,12 @@ class ScoreForms(msgspec.Struct, frozen=True, kw_only=True):
     reads: Reads
     reused: bool
     row_scorer: Callable[[CycleState, PodInfo], RowScorer | None] | None
+    row_by_row: bool = False
+
+    @property
+    def by_sums(self) -> bool:
+        """Whether the plugin sees the pods of a row only as their number and sums."""
+        return reads_sums(self.reads)
 
 
 def filter_forms(
@@ -151,4 +159,5 @@ def score_forms(
         reads=capabilities.score_reads or Reads.CLUSTER,
         reused=is_reused(plugin, capabilities),
         row_scorer=capabilities.row_scorer,
+        row_by_row=adapted is not plugin,
     )

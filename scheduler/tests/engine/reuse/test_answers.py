@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +19,7 @@ from moorage.engine.attempt import CycleError
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.evaluation import Evaluation, evaluate
+from moorage.engine.reuse import shapes
 from moorage.engine.select_node import smallest_name
 from moorage.framework.handle import Handle
 from moorage.framework.profile import Profile
@@ -33,6 +35,14 @@ from scheduler.tests.snapshot.builders import node, pod, validate
 REGISTRY = in_tree_registry()
 SPECS = expand_profiles(default_config(), REGISTRY)
 SHAPES = ("s0", "s1", "s2")
+
+
+@pytest.fixture(autouse=True, scope="module", params=[-8, shapes.PASS_ROWS])
+def pass_rows(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Follow changes as on a large cluster, and as on a small one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shapes, "PASS_ROWS", request.param)
+        yield
 
 
 def default_profile(snapshot: Snapshot) -> Profile:

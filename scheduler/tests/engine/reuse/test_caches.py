@@ -12,6 +12,7 @@ import pytest
 
 import moorage.engine.reuse
 import moorage.plugins.preemption
+from moorage.engine.reuse import shapes
 from moorage.engine.reuse.shapes import Shape
 from moorage.framework.caches import NO_CHANGES, Cache, Changes, RowFollower
 from moorage.plugins.preemption.known_rows import Replicas
@@ -25,6 +26,12 @@ from scheduler.tests.plugins.preemption.test_known_rows import full
 NAMES = tuple(f"m{i:02}" for i in range(12))
 ASKED = pod("s0", cpu="1", memory="1Gi")
 GUEST = pod("guest", cpu="1", memory="1Gi", priority=5)
+
+
+@pytest.fixture(autouse=True)
+def followed_however_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let changes be followed as on a large cluster, where a pass over all rows costs more."""
+    monkeypatch.setattr(shapes, "PASS_ROWS", -8)
 
 
 def world(cpu: str = "2") -> World:
@@ -199,13 +206,13 @@ def test_a_cache_of_many_keys_is_bounded(name: str) -> None:
             [], [4, 2], [2, 6], Changes([4, 2, 6], [], are_few=True), id="a row in two logs"
         ),
         pytest.param(
-            [], [*range(9, 0, -1)], [], Changes([*range(1, 10)], [], are_few=False), id="many rows"
+            [], [*range(17, 0, -1)], [], Changes([*range(1, 18)], [], are_few=False), id="many rows"
         ),
         pytest.param(
             [],
-            [*range(5)],
-            [*range(8, 3, -1)],
-            Changes([*range(9)], [], are_few=False),
+            [*range(9)],
+            [*range(16, 7, -1)],
+            Changes([*range(17)], [], are_few=False),
             id="many in two logs",
         ),
         pytest.param([], [1] * 100, [4], None, id="more pods than the log keeps"),

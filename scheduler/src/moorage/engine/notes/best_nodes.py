@@ -180,9 +180,10 @@ def _scores(
     """Return (plugin, weight, raw scores, normalised scores) of each plugin."""
     normalized = {name: scores_k for name, _, _, scores_k in opened}
     scores: list[tuple[str, int, ScoreArray, ScoreArray]] = []
-    for index, part in enumerate(cached):
-        assert raw_pk is not None, "cached scores were noted"
-        raw_k: ScoreArray = raw_pk[index]
+    raw_by_part = iter(() if raw_pk is None else raw_pk)
+    for part in cached:
+        raw_k: ScoreArray
+        raw_k = next(raw_by_part) if part.raw is None else np.full(count, part.raw, np.int64)
         if part.final:
             scores_k = raw_k
         elif part.flat is not None:

@@ -16,7 +16,6 @@ from moorage.engine.reuse.shapes import BUDGET_BYTES, Shape, ShapeCache
 from moorage.framework.points import ScoreArray
 from moorage.framework.profile import Profile
 from moorage.framework.runner import PreFilterOutcome
-from moorage.framework.status import SUCCESS_CODE
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
@@ -89,7 +88,7 @@ class ReusedAnswers(Answers):
     def follow(self) -> None:
         """Bring the shape's caches up to date."""
         if self._shape.follow():
-            self._reuse.shapes.missed(self._shape)
+            self._reuse.shapes.missed()
         self._followed = True
 
     @property
@@ -101,8 +100,6 @@ class ReusedAnswers(Answers):
         """Run PreFilter, from the cache where possible."""
         outcome = self._shape.pre_filters.run(self.attempt)
         self._every_node = outcome.node_names is None
-        if outcome.status.code is not SUCCESS_CODE:  # otherwise counted with the results of Filter
-            self._reuse.shapes.keep_budget(self._shape)
         return outcome
 
     def filter_row(self, row: int) -> FilterResults:
@@ -129,7 +126,6 @@ class ReusedAnswers(Answers):
         kept = filters.filtered
         if kept is None:
             kept = filters.ask(at)
-            shapes.keep_budget(self._shape)
         filtered = filters.complete(at, kept)
         if not at.snapshot.nominations:
             return filtered
@@ -161,7 +157,6 @@ class ReusedAnswers(Answers):
             return None
         if not shape.best.known:
             shape.best.ask()
-            self._reuse.shapes.keep_budget(shape)
         tied = shape.best.find()
         return Best(tied.top + part, tied)
 
@@ -178,7 +173,6 @@ class ReusedAnswers(Answers):
             at.state.absorb(shape.state)
             if not known:
                 return super().totals(rows, notes)
-            self._reuse.shapes.keep_budget(shape)
         view = self.view_of(rows)
         if not self._prepared:
             shape.scores.prepare(at, view)

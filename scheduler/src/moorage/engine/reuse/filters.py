@@ -1,7 +1,7 @@
 """The filter cache: results of the reusable Filter plugins on every row, for pods of one shape.
 
-Filters that read the node alone are kept apart from those that read its pods as well, because only
-the latter run again on a row whose pods changed. Answers of plugins that are asked afresh join the
+The results of Filters that read the node alone are shared with other shapes, and do not change with
+the pods of a row. Answers of plugins that are asked afresh join the
 kept filter result in every attempt.
 """
 
@@ -17,6 +17,7 @@ from moorage.engine.filters.asking import ask_beside, ask_filters, raise_first_e
 from moorage.engine.filters.filter_results import PASSES, FilterResults
 from moorage.engine.filters.tally import PASSED
 from moorage.engine.reuse.scalar_filters import ScalarFilters
+from moorage.engine.reuse.shared import SharedAnswers
 from moorage.framework.caches import Changes
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.profile import Profile
@@ -33,7 +34,6 @@ class FilterPlugins:
 
     def __init__(self, profile: Profile) -> None:
         forms = profile.filter_forms
-        self.by_node = [each.index for each in forms if each.by_node]
         self.by_pods = [each.index for each in forms if each.reused and not each.by_node]
         self.afresh = [each for each in forms if not each.reused]
         self.scalar = ScalarFilters([forms[index] for index in self.by_pods])
@@ -51,6 +51,8 @@ class FilterCache:
     ----------
     plugins
         The Filter plugins of the profile.
+    shared
+        The answers that the shape shares with others.
     attempt
         A pod of the shape, with the state that the shape's plugins write; for changed rows.
 
@@ -60,15 +62,16 @@ class FilterCache:
         Result of all reusable Filters on every row; None until the Filters were asked. Not to be
         changed by others.
     by_node
-        Result of the reusable Filters that read the node alone; None as `filtered`.
+        The shared result of the Filters that read the node alone; None as `filtered`.
     rows
         int64: the rows that `filtered` passes, ascending; None until somebody asked for them.
     """
 
-    __slots__ = ("_attempt", "_by_pods", "_plugins", "by_node", "filtered", "rows")
+    __slots__ = ("_attempt", "_by_pods", "_plugins", "_shared", "by_node", "filtered", "rows")
 
-    def __init__(self, plugins: FilterPlugins, attempt: Attempt) -> None:
+    def __init__(self, plugins: FilterPlugins, shared: SharedAnswers, attempt: Attempt) -> None:
         self._plugins = plugins
+        self._shared = shared
         self._attempt = attempt
         self.forget()
 
@@ -82,16 +85,16 @@ class FilterCache:
     @property
     def nbytes(self) -> int:
         """Memory of the arrays, bytes."""
-        passes = [each for each in (self.by_node, self._by_pods, self.filtered) if each is not None]
+        passes = [each for each in (self._by_pods, self.filtered) if each is not None]
         rows = 0 if self.rows is None else self.rows.nbytes
-        return sum(each.nbytes for each in passes) + rows
+        return sum([each.nbytes for each in passes]) + rows
 
     # -- answers -------------------------------------------------------------------------------
 
     def ask(self, attempt: Attempt) -> FilterResults:
         """Ask the reusable Filters about every row, and keep the result unless one broke."""
         plugins, view = self._plugins, attempt.snapshot.all()
-        by_node = ask_filters(attempt, view, only=plugins.by_node)
+        by_node = self._shared.filtered(attempt.state)
         by_pods = ask_filters(attempt, view, only=plugins.by_pods)
         filtered = by_node.copy()
         filtered.merge(by_pods)
@@ -168,12 +171,11 @@ class FilterCache:
             return
         if changes.are_few and self._follow_in_scalars(changes.rows):
             return
-        assert self.by_node is not None
         assert self._by_pods is not None
-        plugins, at = self._plugins, np.array(changes.rows, np.int64)
-        if changes.nodes:
-            self._ask_again(self.by_node, plugins.by_node, np.array(changes.nodes))
-        self._ask_again(self._by_pods, plugins.by_pods, at)
+        at = np.array(changes.rows, np.int64)
+        self.by_node = self._shared.filtered(self._attempt.state)
+        view = self._attempt.snapshot.rows(at)
+        self._by_pods.put_rows(at, ask_filters(self._attempt, view, only=self._plugins.by_pods))
         merged = self.by_node.at_rows(at)
         merged.merge(self._by_pods.at_rows(at))
         if (merged.passed != (self.filtered.plugin_n[at] == PASSED)).any():
@@ -181,12 +183,6 @@ class FilterCache:
         self.filtered.put_rows(at, merged)
         if merged.is_broken:
             self.filtered = self.rows = None
-
-    def _ask_again(
-        self, filtered: FilterResults, only: Sequence[int], rows: NDArray[np.int64]
-    ) -> None:
-        view = self._attempt.snapshot.rows(rows)
-        filtered.put_rows(rows, ask_filters(self._attempt, view, only=only))
 
     def _follow_in_scalars(self, rows: Sequence[int]) -> bool:
         """Judge a few rows whose nodes did not change; False when that takes arrays.

@@ -18,16 +18,16 @@ from moorage.base.no_names import NO_NAMES
 from moorage.engine.answers import CachedPart, ScoreNotes
 from moorage.engine.attempt import Attempt, CycleError
 from moorage.engine.notes.score_log import CHANGES_MAX, UNNOTED_MAX, ScoreLog
-from moorage.engine.scoring import ask_score, check_range, normalized
+from moorage.engine.reuse.shared import SharedAnswers
+from moorage.engine.scoring import ask_score, check_range, normalized, pre_scored
 from moorage.framework.caches import Changes
 from moorage.framework.capabilities import Reads, RowScorer
-from moorage.framework.containment import contained
 from moorage.framework.forms import ScoreForms
 from moorage.framework.meter import PRE_SCORE
 from moorage.framework.points import MAX_NODE_SCORE, MIN_NODE_SCORE, ScoreArray
 from moorage.framework.profile import Profile
 from moorage.framework.runner import run_pre_score
-from moorage.framework.status import SUCCESS_CODE, Code, error
+from moorage.framework.status import SUCCESS_CODE
 from moorage.snapshot.view import NodeView
 
 # A log of scores begins with the copy of all of them: it pays from some notes on; a guess.
@@ -49,11 +49,18 @@ class ScorePlugins:
         self.open = [each for each in profile.score_forms if each.normalizer or not each.reused]
         """The plugins whose part of the total is not in the fixed sum."""
         self.open_names = frozenset(each.name for each in self.open)
-        self.prepared = [each for each in profile.pre_scores if each.name not in afresh]
-        self.prepared_afresh = [each for each in profile.pre_scores if each.name in afresh]
-        """The plugins whose PreScore runs in every attempt."""
+        self.described = [(each.name, each.weight, each.normalizer is None) for each in self.reused]
+        """(name, weight, whether raw scores are final) of `reused`."""
         self.by_pods = [each for each in self.reused if each.reads != Reads.NODE]
         """The plugins whose scores of a row depend on more than its node."""
+        self.shared_names = frozenset(each.name for each in self.reused) - {
+            each.name for each in self.by_pods
+        }
+        """The plugins whose scores several shapes share."""
+        pre_scores = [each for each in profile.pre_scores if each.name not in self.shared_names]
+        self.prepared = [each for each in pre_scores if each.name not in afresh]
+        self.prepared_afresh = [each for each in pre_scores if each.name in afresh]
+        """The plugins whose PreScore runs in every attempt."""
 
 
 class ScoreCache:
@@ -63,13 +70,15 @@ class ScoreCache:
     ----------
     plugins
         The Score plugins of the profile.
+    shared
+        The answers that the shape shares with others.
     attempt
         A pod of the shape, with the state that the shape's plugins write.
 
     Attributes
     ----------
     raw
-        By plugin, int64, (n,): raw scores.
+        By plugin, int64, (n,): raw scores; without the shared scores that are equal on every row.
     fixed_n
         int64, (n,): weighted sum of the plugins whose raw scores are final.
     flat
@@ -90,6 +99,8 @@ class ScoreCache:
         "_raw_pn",
         "_scorers",
         "_scorers_of",
+        "_shared",
+        "_shared_flat",
         "_uneven",
         "_unlogged",
         "fixed_n",
@@ -98,8 +109,9 @@ class ScoreCache:
         "skipped",
     )
 
-    def __init__(self, plugins: ScorePlugins, attempt: Attempt) -> None:
+    def __init__(self, plugins: ScorePlugins, shared: SharedAnswers, attempt: Attempt) -> None:
         self._plugins = plugins
+        self._shared = shared
         self._attempt = attempt
         self.forget()
 
@@ -111,6 +123,8 @@ class ScoreCache:
         self.raw: dict[str, ScoreArray] = {}
         self.fixed_n: ScoreArray = np.zeros(0, np.int64)
         self.flat: dict[str, int] = {}
+        self._shared_flat: dict[str, int] = {}
+        """By plugin, the shared raw scores that are equal on every row."""
         self._uneven: frozenset[str] = NO_NAMES
         """Names of the plugins whose part of the total may differ between rows."""
         self._flat_total: int | None = None
@@ -118,7 +132,8 @@ class ScoreCache:
         # the columns for which that is good; () before a row was scored, and after nodes changed.
         self._scorers: tuple[tuple[ScoreForms, RowScorer | None], ...] = ()
         self._scorers_of = -1
-        # The arrays of `raw` are the rows of this one, in the order of `_cached`.
+        # The arrays of `raw` are the rows of this one, in the order of `_cached`. It has a copy of
+        # shared scores that differ between rows, because a log follows its rows.
         self._raw_pn: NDArray[np.int64] = np.zeros((0, 0), np.int64)
         self._cached: tuple[CachedPart, ...] = ()
         # The log for notes of attempts. Without a log: the rows that changed since the last note,
@@ -131,7 +146,7 @@ class ScoreCache:
     @property
     def nbytes(self) -> int:
         """Memory of the arrays, bytes."""
-        return sum(raw_n.nbytes for raw_n in self.raw.values()) + self.fixed_n.nbytes
+        return self._raw_pn.nbytes + self.fixed_n.nbytes
 
     @property
     def known(self) -> bool:
@@ -147,21 +162,9 @@ class ScoreCache:
         """
         if self._fails:
             return False
-        attempt = self._attempt
         self._fails = True
         try:
-            self.skipped = self._pre_score(attempt)
-            self.fixed_n = np.zeros(attempt.snapshot.num_nodes, np.int64)
-            scoring = self._scoring()
-            self._raw_pn = np.empty((len(scoring), attempt.snapshot.num_nodes), np.int64)
-            for raw_n, forms in zip(self._raw_pn, scoring, strict=True):
-                raw_n[:] = ask_score(attempt, forms, attempt.snapshot.all())
-                self.raw[forms.name] = raw_n
-                if forms.normalizer is None:
-                    check_range(forms.plugin, raw_n)
-                    self.fixed_n += forms.weight * raw_n
-                elif len(raw_n) and raw_n.min() == raw_n.max():
-                    self.flat[forms.name] = int(raw_n[0])
+            self._ask_all()
         except CycleError:
             self.forget()
             self._fails = True
@@ -169,6 +172,37 @@ class ScoreCache:
         self._uneven = self._plugins.open_names - self.flat.keys()
         self._known, self._fails = True, False
         return True
+
+    def _ask_all(self) -> None:
+        """Take over the shared scores, and ask the other plugins.
+
+        Raises
+        ------
+        CycleError
+            A plugin failed, or a final score is out of range.
+        """
+        attempt = self._attempt
+        shared = self._shared.scores(attempt.state)
+        attempt.state.absorb(self._shared.state)
+        self.skipped = shared.skipped | pre_scored(attempt, self._plugins.prepared)
+        self._shared_flat = shared.flat.copy()
+        self.fixed_n = shared.fixed_n.copy()
+        scoring, view = self._scoring(), attempt.snapshot.all()
+        self._raw_pn = np.empty((len(scoring), len(self.fixed_n)), np.int64)
+        for raw_n, forms in zip(self._raw_pn, scoring, strict=True):
+            name = forms.name
+            self.raw[name] = raw_n
+            if name in shared.raw:
+                raw_n[:] = shared.raw[name]
+                continue
+            raw_n[:] = ask_score(attempt, forms, view)
+            if forms.normalizer is None:
+                check_range(forms.plugin, raw_n)
+                self.fixed_n += raw_n if forms.weight == 1 else forms.weight * raw_n
+            elif len(raw_n) and raw_n.min() == raw_n.max():
+                self.flat[name] = int(raw_n[0])
+        open_names = self._plugins.open_names
+        self.flat.update((name, raw) for name, raw in shared.flat.items() if name in open_names)
 
     def totals(
         self, attempt: Attempt, feasible: NodeView, notes: ScoreNotes | None = None
@@ -286,24 +320,10 @@ class ScoreCache:
         if state.meter is not None:
             state.meter.lap(PRE_SCORE, SUCCESS_CODE)
 
-    def _pre_score(self, attempt: Attempt) -> frozenset[str]:
-        state, skipped = attempt.state, set()
-        for plugin in self._plugins.prepared:
-            began_ns = state.begins()
-            try:
-                status = plugin.pre_score(state, attempt.pod, attempt.snapshot.all())
-            except Exception as problem:
-                status = contained(plugin.name, PRE_SCORE, problem)
-            state.ended(plugin.name, PRE_SCORE, status.code, since_ns=began_ns)
-            if status.code is Code.SKIP:
-                skipped.add(plugin.name)
-            elif not status.ok:
-                text = f'running PreScore plugin "{plugin.name}": {status.message}'
-                raise CycleError(error(text).by(plugin.name))
-        return frozenset(skipped)
-
     def _scoring(self) -> list[ScoreForms]:
-        return [each for each in self._plugins.reused if each.name not in self.skipped]
+        """Return the plugins with raw scores of their own on each row, in order."""
+        without = self.skipped | self._shared_flat.keys()
+        return [each for each in self._plugins.reused if each.name not in without]
 
     def _same_part(self, attempt: Attempt) -> int:
         """Return what the plugins that give every row the same score add to each total."""
@@ -312,16 +332,21 @@ class ScoreCache:
         return self._flat_total
 
     def _find_same_part(self, attempt: Attempt) -> int:
-        scores: dict[str, int] = {}
-        part = 0
+        shared, part = self._shared.flat_normalized(attempt.state), 0
+        scores = {name: shared[name] for name in self._shared_flat if name in shared}
         for forms in self._plugins.open:
-            if forms.name in self.flat:
+            if forms.name in scores:
+                part += forms.weight * scores[forms.name]
+            elif forms.name in self.flat:
                 one = np.array([self.flat[forms.name]], np.int64)
                 score = scores[forms.name] = int(normalized(attempt, forms, one)[0])
                 part += forms.weight * score
         self._cached = tuple(
-            CachedPart(each.name, each.weight, each.normalizer is None, scores.get(each.name))
-            for each in self._scoring()
+            [
+                CachedPart(name, weight, is_final, scores.get(name), self._shared_flat.get(name))
+                for name, weight, is_final in self._plugins.described
+                if name not in self.skipped
+            ]
         )
         return part
 
@@ -346,8 +371,10 @@ class ScoreCache:
                 return
             self._scorers = ()
             for forms in self._scoring():
-                if changes.nodes or forms.reads != Reads.NODE:
+                if forms.reads != Reads.NODE:
                     self._by_arrays(forms, changes.rows)
+            if changes.nodes:
+                self._take_shared(changes.nodes)
         except CycleError:  # perhaps a row that is not feasible; asked again once it is
             self.forget()
 
@@ -368,6 +395,27 @@ class ScoreCache:
         elif forms.name in self.flat and (new != self.flat[forms.name]).any():
             self._not_flat(forms.name)
         raw_n[rows] = new
+
+    def _take_shared(self, changed: Sequence[int]) -> None:
+        """Take over the shared scores of rows whose nodes changed.
+
+        Raises
+        ------
+        CycleError
+            A plugin failed, or a final score is out of range.
+        """
+        shared = self._shared.scores(self._attempt.state)
+        flat, skipped = self._shared_flat, self.skipped & self._plugins.shared_names
+        if shared.skipped != skipped or not flat.items() <= shared.flat.items():
+            self.forget()
+            return
+        rows: NDArray[np.int64] = np.array(changed, np.int64)
+        for forms in self._scoring():
+            if forms.name in shared.raw:
+                raw_n, new = self.raw[forms.name], shared.raw[forms.name][rows]
+                if forms.normalizer is None:
+                    self.fixed_n[rows] += forms.weight * (new - raw_n[rows])
+                raw_n[rows] = new
 
     def _bound(self) -> tuple[tuple[ScoreForms, RowScorer | None], ...]:
         """Return the plugins whose scores depend on pods, each with what scores a row of it."""

@@ -20,18 +20,27 @@ from moorage.engine.reuse.nominated import NominatedCache
 from moorage.engine.reuse.pre_filters import PreFilterCache, PreFilterPlugins
 from moorage.engine.reuse.rejections import RejectionCache, RejectionPlugins
 from moorage.engine.reuse.scores import ScoreCache, ScorePlugins
-from moorage.framework.caches import NO_CHANGES, Cache, RowFollower
+from moorage.engine.reuse.shared import SharedAnswers, SharedPlugins
+from moorage.framework.caches import NO_CHANGES, Cache, Changes, RowFollower
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.profile import Profile
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import NODE_NAME, Part
 from moorage.snapshot.snapshot import Snapshot
 
-BUDGET_BYTES: Final = 256 * 1024 * 1024
-"""Default budget: about 500 shapes at 5000 nodes; a guess."""
+BUDGET_BYTES: Final = 64 * 1024 * 1024
+"""Default budget: about 250 shapes that keep their rows at 5000 nodes; a guess."""
 
 # Size of a shape without arrays: its parts and the values that plugins compiled; a guess.
 _SHAPE_BYTES: Final = 8 * 1024
+
+# Bytes of a row in the arrays of a shape: two filter results of six bytes each, whether it passed,
+# and its two sums. Each plugin's score comes to it.
+_ROW_BYTES: Final = 2 * 6 + 3 * 8
+
+PASS_ROWS: Final = 8192
+"""A pass over so many rows costs what following a few dozen rows costs; a guess. Tests make it
+smaller."""
 
 # When one row is checked, it is looked up among the rows that may have changed since a shape was
 # brought up to date, up to this number; a guess.
@@ -45,10 +54,20 @@ class ShapePlugins:
     """The plugins of a profile as the caches of a shape ask them."""
 
     def __init__(self, profile: Profile) -> None:
-        self.pre_filters = PreFilterPlugins(profile)
+        self.shared = SharedPlugins(profile)
+        self.pre_filters = PreFilterPlugins(profile, self.shared.names)
         self.filters = FilterPlugins(profile)
         self.scores = ScorePlugins(profile)
         self.rejections = RejectionPlugins(profile)
+        forms = [profile.filter_forms[index] for index in self.filters.by_pods]
+        self.slow_filters = frozenset(
+            [each.name for each in forms if each.row_by_row or not each.by_sums]
+        )
+        self.slow_scores = frozenset(
+            [each.name for each in self.scores.by_pods if each.row_by_row or not each.by_sums]
+        )
+        """The plugins for which a pass over all rows may take long: a call for each row, or a look
+        at its pods."""
 
 
 class Shape:
@@ -63,8 +82,8 @@ class Shape:
         A pod of the shape, with a cycle state that only the reusable plugins write.
     plugins
         The plugins that are asked.
-    epochs
-        The epochs of the plugins that have one.
+    shared
+        The answers that the shape shares with others; also an attribute.
 
     Attributes
     ----------
@@ -76,17 +95,22 @@ class Shape:
         All of them.
     """
 
-    def __init__(self, parts: Parts, attempt: Attempt, plugins: ShapePlugins, epochs: Key) -> None:
+    def __init__(
+        self, parts: Parts, attempt: Attempt, plugins: ShapePlugins, shared: SharedAnswers
+    ) -> None:
         self._table = attempt.snapshot.table
         self._follower = RowFollower(self._table.node_log, self._table.pod_log)
+        self._plugins = plugins
+        self._asked = False
+        self._is_followed = False
+        """Whether two pods of the shape came with few changes between them."""
         self.parts = parts
         self.key = _key(parts)
-        self.structure = self._table.columns.structure
-        self.epochs = epochs
+        self.shared = shared
         self.state = attempt.state
-        self.pre_filters = PreFilterCache(plugins.pre_filters, self.state)
-        self.filters = FilterCache(plugins.filters, attempt)
-        self.scores = ScoreCache(plugins.scores, attempt)
+        self.pre_filters = PreFilterCache(plugins.pre_filters, shared.pre_filters, self.state)
+        self.filters = FilterCache(plugins.filters, shared, attempt)
+        self.scores = ScoreCache(plugins.scores, shared, attempt)
         self.best = BestRows(self.filters, self.scores)
         self.nominated = NominatedCache()
         self.rejections = RejectionCache(plugins.rejections)
@@ -98,30 +122,59 @@ class Shape:
             self.nominated,
             self.rejections,
         )
+        scored = len(plugins.scores.by_pods)
+        self._full_bytes = _SHAPE_BYTES + self._table.columns.n * (_ROW_BYTES + 8 * scored)
         # Of PreFilter no answer depends on a row.
         self._by_rows = self.caches[1:]
 
     @property
     def nbytes(self) -> int:
-        """Memory of the shape and its caches, bytes; everything except the arrays is a guess."""
-        return _SHAPE_BYTES + sum([cache.nbytes for cache in self.caches])
+        """Memory of the shape and its caches, bytes; everything except the arrays is a guess.
+
+        Filter results and scores count in full where the shape keeps its rows.
+        """
+        size = self._full_bytes if self.keeps_rows else _SHAPE_BYTES
+        return size + self.nominated.nbytes + self.rejections.nbytes
 
     def follow(self) -> bool:
         """Bring the caches up to date with every changed row; return whether they forgot all."""
         changes = self._follower.changes()
         if changes is NO_CHANGES:
+            self._is_followed, self._asked = self._is_followed or self._asked, True
             return False
         self.state.meter = None  # keeping answers up to date belongs to no extension point
-        if changes is not None and (changes.are_few or not changes.are_many(self._table.columns.n)):
+        if changes is not None and (changes.are_few or not self._are_many(changes)):
+            self._is_followed, self._asked = self._is_followed or self._asked, True
             for cache in self._by_rows:
                 cache.follow(changes)
             return False
-        self.forget()
+        self._is_followed, self._asked = False, True
+        for cache in self._by_rows:
+            cache.forget()
         return True
 
-    def forget(self) -> None:
-        """Forget every answer."""
-        for cache in self.caches:
+    def _are_many(self, changes: Changes) -> bool:
+        """Whether a pass over all rows costs less than following so many changed rows."""
+        n = self._table.columns.n
+        return changes.are_many(n) or not (self._is_slow or len(changes.rows) * 4 + PASS_ROWS < n)
+
+    @property
+    def _is_slow(self) -> bool:
+        """Whether a pass over all rows may take long; known after PreFilter."""
+        slow = self._plugins
+        return bool(slow.slow_scores) or not slow.slow_filters <= self.state.skip_filter
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether the answers for every row are kept when a pod of another shape is decided.
+
+        They are kept where another pod of the shape is likely to save a pass over all rows.
+        """
+        return self._is_followed or self._is_slow
+
+    def forget_rows(self) -> None:
+        """Forget the answers for every row; what does not take arrays stays."""
+        for cache in (self.filters, self.scores, self.best, self.nominated):
             cache.forget()
 
     def passes(self, attempt: Attempt, row: int) -> bool:
@@ -178,9 +231,15 @@ class ShapeCache:
         self._snapshot = snapshot
         self._budget = budget_bytes
         self._shapes: OrderedDict[Key, Shape] = OrderedDict()
+        self._shared: dict[Key, SharedAnswers] = {}
         self._sizes: dict[Key, int] = {}
         self._total = 0
+        self._last: Shape | None = None
+        """The shape that was asked for last."""
+        self._structure = -1
+        self._epochs_before: Key = ()
         self._kinds = profile.shape_kinds
+        self._shared_at = [self._kinds.index(kind) for kind in self._plugins.shared.kinds]
         # Of the parts besides the spec's own, the name of a node is nearly always empty.
         self._known_by_spec = all(kind.beside_volumes or kind is NODE_NAME for kind in self._kinds)
         self._epochs = [
@@ -203,32 +262,71 @@ class ShapeCache:
         """Return the shape of a pod, which may have to be brought up to date."""
         parts, key = self._shape_of(pod)
         epochs = tuple([epoch(self._snapshot) for epoch in self._epochs])
-        shape = self._shapes.get(key)
         structure = self._snapshot.table.columns.structure
-        if shape is not None and shape.structure == structure and shape.epochs == epochs:
+        if structure != self._structure or epochs != self._epochs_before:
+            self._structure, self._epochs_before = structure, epochs
+            self._forget_all()
+        shape, last = self._shapes.get(key), self._last
+        if last is not None and last is not shape:
+            self._leave(last)
+        if shape is not None:
             self.hits += 1
             self._shapes.move_to_end(key)
+            self._last = shape
             return shape
         self.misses += 1
         attempt = Attempt(self._profile, self._snapshot, CycleState(), pod)
-        made = self._shapes[key] = Shape(parts, attempt, self._plugins, epochs)
-        self._shapes.move_to_end(key)
-        self.keep_budget(made)  # also shapes that PreFilter stops or restricts must not accumulate
+        shared = self._shared_by(parts, pod)
+        shared.shapes += 1
+        made = self._last = self._shapes[key] = Shape(parts, attempt, self._plugins, shared)
+        self.keep_budget(made)
         return made
 
-    def missed(self, shape: Shape) -> None:
+    def _shared_by(self, parts: Parts, pod: PodInfo) -> SharedAnswers:
+        """Return the answers that a pod's shape shares with others."""
+        key = tuple([parts[index].id for index in self._shared_at])
+        shared = self._shared.get(key)
+        if shared is None:
+            attempt = Attempt(self._profile, self._snapshot, CycleState(), pod)
+            shared = self._shared[key] = SharedAnswers(self._plugins.shared, attempt, key)
+        return shared
+
+    def _forget_all(self) -> None:
+        """Forget every shape: rows were added, removed or moved, or an epoch changed."""
+        self._last = None
+        self._shapes.clear()
+        self._shared.clear()
+        self._sizes.clear()
+        self._total = 0
+
+    def _leave(self, shape: Shape) -> None:
+        """Let a shape forget its rows where they are not kept, as another shape is asked for."""
+        if not shape.keeps_rows:
+            shape.forget_rows()
+        self.keep_budget(shape)
+
+    def missed(self) -> None:
         """Note that a shape forgot all its answers: all rows have to be judged."""
         self.misses += 1
-        self.keep_budget(shape)
 
     def keep_budget(self, shape: Shape) -> None:
         """Count a shape's memory, and drop the least recently used shapes over budget."""
-        size = shape.nbytes
-        self._total += size - self._sizes.get(shape.key, 0)
+        size, before = shape.nbytes, self._sizes.get(shape.key, 0)
+        if size == before or self._shapes.get(shape.key) is not shape:
+            return  # or the shape was dropped meanwhile
+        shared = shape.shared
+        self._total += size - before
         self._sizes[shape.key] = size
+        if not shared.size:
+            shared.size = shared.nbytes
+            self._total += shared.size
         while self._total > self._budget and len(self._shapes) > 1:
-            oldest, _ = self._shapes.popitem(last=False)
-            self._total -= self._sizes.pop(oldest, 0)
+            _, oldest = self._shapes.popitem(last=False)
+            self._total -= self._sizes.pop(oldest.key)
+            oldest.shared.shapes -= 1
+            if not oldest.shared.shapes:
+                self._total -= oldest.shared.size
+                del self._shared[oldest.shared.key]
 
     def _shape_of(self, pod: PodInfo) -> tuple[Parts, Key]:
         if not self._known_by_spec or pod.pod.spec.node_name:
