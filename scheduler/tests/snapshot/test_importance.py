@@ -19,7 +19,11 @@ START = 1_767_225_600_000_000_000
 
 def made(index: int, priority: int, start: int | None, cpu: int):
     status = {} if start is None else {"startTime": rfc3339(START + start * 10**9)}
-    return pod(f"p{index}", requests={"cpu": str(cpu)}, status=status, priority=priority)
+    requests = {"cpu": str(cpu)}
+    namespace = f"ns{index % 3}"
+    return pod(
+        f"p{index}", namespace=namespace, requests=requests, status=status, priority=priority
+    )
 
 
 # Positions of pods and nodes; what cannot be done is left out.
@@ -46,12 +50,17 @@ steps = st.lists(
 
 def said(importance: Importance, snapshot: Snapshot):
     rows = np.arange(snapshot.num_nodes)
-    ranked = importance.rank_rows(rows)
+    ranked, resized = importance.rank_in_namespaces(rows)
+    assert not resized.any()
+    assert ranked.namespace is not None
     pods = [[each.name for each in importance.pods_by_rank(int(row))] for row in rows]
     requests = {name: array for name, array in ranked.requests.items() if array.any()}
     cpu = requests.get("cpu", np.zeros_like(ranked.priority))
     # Where no pod is, nobody reads the start, and an old one may stand there.
     starts = np.where(ranked.priority == np.iinfo(np.int64).max, NOT_STARTED, ranked.start_ns)
+    for row, numbers in enumerate(ranked.namespace.tolist()):
+        expected = [importance.number_of(each.namespace) for each in importance.pods_by_rank(row)]
+        assert numbers == expected + [-1] * (len(numbers) - len(expected))
     return pods, ranked.priority.tolist(), starts.tolist(), cpu.tolist()
 
 

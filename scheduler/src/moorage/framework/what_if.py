@@ -237,6 +237,11 @@ class WhatIf(Protocol):
         ...
 
     @property
+    def sees_sums_only(self) -> bool:
+        """Whether no Filter sees the pods of a row as more than their number and sums."""
+        ...
+
+    @property
     def alike(self) -> object | None:
         """A key that is equal for attempts whose Filters answer alike about a row.
 

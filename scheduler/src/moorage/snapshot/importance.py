@@ -8,7 +8,7 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/util`` ``MoreImportantPod``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import msgspec
@@ -26,6 +26,7 @@ NOT_STARTED = np.iinfo(np.int64).max
 """Start of a pod that has not started: it counts as started now, after every other pod."""
 
 _NO_POD = np.iinfo(np.int64).max  # priority where a row has no pod of this rank: never lower
+_NO_NAMESPACE = -1
 _FIRST_RANKS = 8
 
 RankArray = NDArray[np.int64]
@@ -60,11 +61,15 @@ class RankedPods(msgspec.Struct, frozen=True):
         Nanoseconds, or `NOT_STARTED`.
     requests
         By resource, in the units of the columns; a resource no pod requests is missing.
+    namespace
+        Number of each pod's namespace, -1 where a row has no pod of this rank; None unless asked
+        for.
     """
 
     priority: RankArray
     start_ns: RankArray
     requests: Mapping[str, RankArray]
+    namespace: RankArray | None = None
 
 
 class Importance:
@@ -82,7 +87,27 @@ class Importance:
         self._positions = (0, 0)
         self._names_structure = -1
         self._name_ranks = np.empty(0, np.int64)
+        self._namespaces: dict[str, int] = {}
+        self._of_namespaces = False
+        """Whether the namespaces of pods are kept: from the first time that they are asked for."""
         self._reset(0)
+
+    def number_of(self, namespace: str) -> int | None:
+        """Return the number of a namespace in `RankedPods.namespace`; None where it has no pod."""
+        return self._namespaces.get(namespace)
+
+    def rank_in_namespaces(self, rows: Rows) -> tuple[RankedPods, NDArray[np.bool_]]:
+        """Return `rank_rows` with namespaces, and the rows where a pod is being resized.
+
+        The spec of such a pod requests other amounts than `RankedPods.requests` has.
+        """
+        if not self._of_namespaces:
+            self._of_namespaces = True
+            self._stale[:] = True
+        ranked = self.rank_rows(rows)
+        index, ranks = as_index(rows), ranked.priority.shape[1]
+        namespace = self._namespace[index, :ranks]
+        return msgspec.structs.replace(ranked, namespace=namespace), self._resized[index]
 
     def rank_rows(self, rows: Rows) -> RankedPods:
         """Return the ranks of these rows, in this order; good until a row is taken again."""
@@ -148,6 +173,8 @@ class Importance:
         self._priority = np.full((rows, self._ranks), _NO_POD, np.int64)
         self._start = np.full((rows, self._ranks), NOT_STARTED, np.int64)
         self._requests: dict[str, RankArray] = {}
+        self._namespace = np.full((rows, self._ranks), _NO_NAMESPACE, np.int64)
+        self._resized = np.zeros(rows, np.bool_)
         self._pods: list[tuple[PodInfo, ...]] = [()] * rows
 
     def _ranked(self, row: int) -> tuple[PodInfo, ...]:
@@ -187,6 +214,18 @@ class Importance:
             if name not in self._requests:
                 self._requests[name] = np.zeros_like(self._priority)
             self._requests[name][at] = [each.get(name, 0) for each in amounts]
+        if self._of_namespaces:
+            self._fill_namespaces(rows, pods, at)
+
+    def _fill_namespaces(
+        self, rows: Rows, pods: Sequence[tuple[PodInfo, ...]], at: tuple[Rows, RankArray]
+    ) -> None:
+        numbers = self._namespaces
+        self._namespace[rows] = _NO_NAMESPACE
+        self._namespace[at] = [
+            numbers.setdefault(pod.namespace, len(numbers)) for each in pods for pod in each
+        ]
+        self._resized[rows] = [any(map(_is_resized, each)) for each in pods]
 
     def _widen(self, ranks: int) -> None:
         more = max(ranks, 2 * self._ranks) - self._ranks
@@ -198,3 +237,9 @@ class Importance:
         self._priority = wider(self._priority, int(_NO_POD))
         self._start = wider(self._start, int(NOT_STARTED))
         self._requests = {name: wider(array, 0) for name, array in self._requests.items()}
+        self._namespace = wider(self._namespace, _NO_NAMESPACE)
+
+
+def _is_resized(pod: PodInfo) -> bool:
+    requests = pod.part(RESOURCES).value
+    return requests.filter != requests.balanced

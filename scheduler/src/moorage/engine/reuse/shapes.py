@@ -101,7 +101,7 @@ class Shape:
         self._table = attempt.snapshot.table
         self._follower = RowFollower(self._table.node_log, self._table.pod_log)
         self._plugins = plugins
-        self._asked = False
+        self._had_pod = False
         self._is_followed = False
         """Whether two pods of the shape came with few changes between them."""
         self.parts = parts
@@ -140,15 +140,15 @@ class Shape:
         """Bring the caches up to date with every changed row; return whether they forgot all."""
         changes = self._follower.changes()
         if changes is NO_CHANGES:
-            self._is_followed, self._asked = self._is_followed or self._asked, True
+            self._is_followed, self._had_pod = self._is_followed or self._had_pod, True
             return False
         self.state.meter = None  # keeping answers up to date belongs to no extension point
         if changes is not None and (changes.are_few or not self._are_many(changes)):
-            self._is_followed, self._asked = self._is_followed or self._asked, True
+            self._is_followed, self._had_pod = self._is_followed or self._had_pod, True
             for cache in self._by_rows:
                 cache.follow(changes)
             return False
-        self._is_followed, self._asked = False, True
+        self._is_followed, self._had_pod = False, True
         for cache in self._by_rows:
             cache.forget()
         return True

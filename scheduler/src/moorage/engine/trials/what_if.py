@@ -145,6 +145,11 @@ class SearchWhatIf:
         return below is None or 2 * int(np.count_nonzero(below)) <= len(some)
 
     @property
+    def sees_sums_only(self) -> bool:
+        """Whether no Filter sees the pods of a row as more than their number and sums."""
+        return self._pods_seen is not None and self._pods_seen.only_sums
+
+    @property
     def alike(self) -> object | None:
         """An object equal for attempts whose Filters answer alike about a row."""
         return self._known if self._pods_seen is not None and self._pods_seen.are_reused else None

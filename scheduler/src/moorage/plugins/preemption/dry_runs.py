@@ -28,6 +28,7 @@ from moorage.plugins.preemption.sums import (
     costs_of,
     costs_of_row,
     dry_run_many,
+    dry_run_within,
     judged_without,
     put_back_on_row,
     put_back_ranks,
@@ -35,6 +36,7 @@ from moorage.plugins.preemption.sums import (
 from moorage.plugins.preemption.victim_gangs import VictimGangs
 from moorage.plugins.preemption.victim_groups import LowerGroupPriority, VictimGroups
 from moorage.plugins.preemption.victims import (
+    ColumnRules,
     LowerPriority,
     NotedTrial,
     Unit,
@@ -209,6 +211,9 @@ class DryRuns:
         if not self.independent:
             self._one_by_one(due)
             return
+        if self.rules.in_columns is not None and self._what_if.sees_sums_only:
+            self._try_within(due, self.rules.in_columns)
+            return
         ranked = self._around.importance.rank_rows(due)
         together = comparable(ranked, self._now_ns) & self.rules.by_priority(due)
         if self._gangs is not None:
@@ -225,6 +230,38 @@ class DryRuns:
         alone = victims.filtered.alone
         if alone is not None and alone.any():
             self._one_by_one(due[alone])
+
+    def _try_within(self, due: IntArray, rules: ColumnRules) -> None:
+        """Try rows where rules say which pods may be evicted."""
+        importance = self._around.importance
+        ranked, resized = importance.rank_in_namespaces(due)
+        together = comparable(ranked, self._now_ns) & ~resized & ~self._with_ties(due)
+        if not together.all():
+            self._one_by_one(due[~together])
+            due, ranked = due[together], _some(ranked, together)
+        if not len(due):
+            return
+        allowed = rules.allowed(ranked, importance.number_of)
+        with self._what_if.on_rows(due) as sums:
+            victims = dry_run_within(sums, ranked, allowed, rules.within())
+        self.known.put_outcomes(due, ranked, victims, costs_of(ranked, victims))
+
+    def _with_ties(self, rows: IntArray) -> Mask:
+        """Return bool, (rows,): rows with pods of gangs, of budgets, or that leave anyway."""
+        around, snapshot = self._around, self._around.snapshot
+        tied = np.zeros(snapshot.num_nodes, np.bool_)
+        if self._gangs is not None:
+            tied[[row for row in rows.tolist() if self._gangs.on_row(row)]] = True
+        if around.budgets.protect_any():
+            for row in rows.tolist():
+                pods = around.importance.pods_by_rank(row)
+                tied[row] |= bool(around.budgets.violating_ranks(row, pods, 0))
+        for uid in (*around.evictions.requested, *snapshot.table.terminating):
+            name = snapshot.table.node_of_pod(uid)
+            row = None if name is None else snapshot.row_of(name)
+            if row is not None:
+                tied[row] = True
+        return tied[rows]
 
     def _row_by_row(self, rows: Sequence[int]) -> bool:
         """Try a few rows with scalars; return False, without changes, where arrays are needed."""
@@ -372,4 +409,5 @@ def costs_of_one(
 
 def _some(ranked: RankedPods, at: Mask) -> RankedPods:
     requests = {name: array[at] for name, array in ranked.requests.items()}
-    return RankedPods(ranked.priority[at], ranked.start_ns[at], requests)
+    namespace = None if ranked.namespace is None else ranked.namespace[at]
+    return RankedPods(ranked.priority[at], ranked.start_ns[at], requests, namespace)

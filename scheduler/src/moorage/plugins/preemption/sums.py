@@ -9,7 +9,7 @@ Rules mirrored: the rules of `victims`; tests compare both modules.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 import numpy as np
@@ -169,6 +169,79 @@ def dry_run_many(
         amounts = {name: array[at] for name, array in ranked.requests.items()}
         victim[at] = trial.put_back(amounts, back)
     return Victims(lower, victim, filtered, protection)
+
+
+class WithinRules(Protocol):
+    """Rules of other kinds than Filters that must hold, too: on many rows at once."""
+
+    def refusal(self, relief: Mapping[str, IntArray]) -> tuple[Mask, Status] | None:
+        """Return the rows where the rules forbid the preemptor even so, and their status.
+
+        Parameters
+        ----------
+        relief
+            int64, (rows,): by resource, what the pods that may be evicted give back.
+        """
+        ...
+
+    def holds(self, relief: Mapping[str, IntArray]) -> Mask | None:
+        """Return bool, (rows,): where the rules hold with what is given back; None everywhere."""
+        ...
+
+
+class _NarrowedResult:
+    """`RowsResult` of rows of which some are refused although every Filter passes."""
+
+    def __init__(self, filtered: RowsResult, refused: Mask, status: Status) -> None:
+        self._filtered = filtered
+        self._refused = refused & filtered.passed
+        self._status = status
+        self.passed: Mask = filtered.passed & ~refused
+        self.alone = filtered.alone
+        self.broken = filtered.broken
+        self.nbytes = filtered.nbytes + 2 * refused.nbytes
+
+    def status(self, position: int) -> Status:
+        """Return the status of one row."""
+        return self._status if self._refused[position] else self._filtered.status(position)
+
+
+def dry_run_within(
+    trial: RowsTrial, ranked: RankedPods, allowed: Mask, rules: WithinRules
+) -> Victims:
+    """Find the victims of every row of a trial where rules say which pods may be evicted.
+
+    No budget protects any of these pods, and none of them leaves anyway.
+
+    Parameters
+    ----------
+    trial, ranked
+        As for `dry_run_many`.
+    allowed
+        bool, (rows, ranks): the pods that may be evicted.
+    rules
+        Must hold in addition to the Filters.
+    """
+    less = _sums(ranked.requests, allowed)
+    trial.shift(less, -allowed.sum(axis=1))
+    filtered = trial.judge()
+    relief = {name: -amounts for name, amounts in less.items()}
+    refusal = rules.refusal(relief)
+    if refusal is not None:
+        filtered = _NarrowedResult(filtered, *refusal)
+    victim = np.zeros_like(allowed)
+    for rank in range(allowed.shape[1]):
+        back = allowed[:, rank] & filtered.passed
+        if not back.any():
+            continue
+        amounts = {name: array[:, rank] for name, array in ranked.requests.items()}
+        holds = rules.holds({name: relief[name] - amount for name, amount in amounts.items()})
+        candidates = back if holds is None else back & holds
+        returns = candidates & ~trial.put_back(amounts, candidates)
+        victim[:, rank] = back & ~returns
+        for name, amount in amounts.items():
+            relief[name] -= amount * returns
+    return Victims(allowed, victim, filtered, None)
 
 
 def costs_of(ranked: RankedPods, victims: Victims) -> IntArray:

@@ -21,7 +21,8 @@ from moorage.framework.preemption import Candidate
 from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable
 from moorage.framework.what_if import RowTrial
 from moorage.plugins.preemption.budgets import Budgets
-from moorage.snapshot.importance import NOT_STARTED, start_ns
+from moorage.plugins.preemption.sums import Mask, WithinRules
+from moorage.snapshot.importance import NOT_STARTED, RankedPods, start_ns
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
 
@@ -50,11 +51,36 @@ class Unit(msgspec.Struct, frozen=True):
     priority: int | None = None
 
 
+class ColumnRules(Protocol):
+    """What `VictimRules` say of many rows at once, in the same words."""
+
+    def allowed(self, ranked: RankedPods, number_of: Callable[[str], int | None]) -> Mask:
+        """Return bool, (rows, ranks): the pods that may be evicted together, `within_bounds` too.
+
+        Parameters
+        ----------
+        ranked
+            The pods of the rows, with namespaces.
+        number_of
+            The number of a namespace there.
+        """
+        ...
+
+    def within(self) -> WithinRules:
+        """Return the rules that must hold on the rows, as `trial_of` does."""
+        ...
+
+
 class VictimRules(Protocol):
     """Rules that decide which pods may be evicted for one preemptor."""
 
     def by_priority(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return bool, (rows,): rows where exactly the pods of lower priority may be evicted."""
+        ...
+
+    @property
+    def in_columns(self) -> ColumnRules | None:
+        """The rules for many rows at once; None where they are known pod by pod alone."""
         ...
 
     def allows(self, pod: PodInfo) -> bool | Status:
@@ -85,6 +111,10 @@ class LowerPriority:
 
     def __init__(self, pod: PodInfo) -> None:
         self._priority = pod.priority
+
+    @property
+    def in_columns(self) -> None:
+        """None: rows where the priority decides need no rules."""
 
     def by_priority(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return True for every row."""

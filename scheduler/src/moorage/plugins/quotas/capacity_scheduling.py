@@ -30,13 +30,14 @@ from moorage.plugins.preemption.evaluator import POLICY_NEVER, TERMINATING, Eval
 from moorage.plugins.quotas.elastic_quotas import (
     NOTHING,
     Amounts,
+    Claim,
     Quota,
     QuotaBooks,
     Usage,
     plus,
     request_of,
 )
-from moorage.plugins.quotas.victims import CapacityVictims, Claim
+from moorage.plugins.quotas.victims import CapacityVictims
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 

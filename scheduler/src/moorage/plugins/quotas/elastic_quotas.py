@@ -80,11 +80,15 @@ class Quota(msgspec.Struct, frozen=True):
 
         Except for the first-class resources, a resource counts only if the pod requests it.
         """
+        return next(iter(self.excess_over_max(request, used)), "")
+
+    def excess_over_max(self, request: Amounts, used: Amounts) -> dict[str, int]:
+        """Return by how much request plus use exceeds the maximum, as in `above_max`."""
         if self.maximum is None:
-            return ""
+            return {}
         total = plus(request, used)
         bounded = [name for name in request if name in FIRST_CLASS or name in self.maximum]
-        return exceeded(bounded, total, self.maximum)
+        return excess({name: total.get(name, 0) for name in (*_ORDER, *bounded)}, self.maximum)
 
 
 def exceeded(names: Iterable[str], total: Amounts, bounds: Amounts) -> str:
@@ -98,6 +102,28 @@ def exceeded(names: Iterable[str], total: Amounts, bounds: Amounts) -> str:
         if total.get(name, 0) > bounds.get(name, 0):
             return name
     return ""
+
+
+def excess(total: Amounts, bounds: Amounts) -> dict[str, int]:
+    """Return by how much a total exceeds its bounds, by resource, in the order of `exceeded`."""
+    others = sorted(name for name in total if name not in FIRST_CLASS)
+    over = {name: total.get(name, 0) - bounds.get(name, 0) for name in (*_ORDER, *others)}
+    return {name: amount for name, amount in over.items() if amount > 0}
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """The amounts that a pod of a namespace with a quota needs from the quotas.
+
+    Parameters
+    ----------
+    in_quota
+        The pod's request, plus requests of nominated pods of its namespace that count before it.
+    in_all
+        `in_quota`, plus nominated pods of other namespaces that are within their minimum.
+    """
+
+    in_quota: Amounts
+    in_all: Amounts
 
 
 class Usage:
@@ -152,8 +178,11 @@ class Usage:
 
     def above_total(self, request: Amounts) -> str:
         """Return a resource where request plus use exceeds the sum of minimums; "" for none."""
-        total = plus(self.total, request)
-        return exceeded(total, total, self.guaranteed)
+        return next(iter(self.excess_over_total(request)), "")
+
+    def excess_over_total(self, request: Amounts) -> dict[str, int]:
+        """Return by how much request plus use exceeds the sum of minimums, by resource."""
+        return excess(plus(self.total, request), self.guaranteed)
 
 
 class QuotaBooks:

@@ -8,9 +8,9 @@ Rules mirrored: scheduler-plugins ``pkg/capacityscheduling``, ``SelectVictimsOnN
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Final
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,26 +18,12 @@ from moorage.framework.preemption import EvictionsUnderWay
 from moorage.framework.status import Status, unresolvable, unschedulable
 from moorage.framework.what_if import RowTrial
 from moorage.plugins.preemption.victims import Unit, ranked_units
-from moorage.plugins.quotas.elastic_quotas import Amounts, Usage, request_of
+from moorage.plugins.quotas.elastic_quotas import Claim, Usage, request_of
+from moorage.plugins.quotas.victim_columns import QuotaColumns
 from moorage.snapshot.pod_info import PodInfo
 
 _PLUGIN: Final = "CapacityScheduling"
 QUOTA_STILL_EXCEEDED: Final = "global quota max exceeded"
-
-
-class Claim(msgspec.Struct, frozen=True):
-    """The amounts that a pod of a namespace with a quota needs from the quotas.
-
-    Parameters
-    ----------
-    in_quota
-        The pod's request, plus requests of nominated pods of its namespace that count before it.
-    in_all
-        `in_quota`, plus nominated pods of other namespaces that are within their minimum.
-    """
-
-    in_quota: Amounts
-    in_all: Amounts
 
 
 class CapacityVictims:
@@ -66,6 +52,14 @@ class CapacityVictims:
     def by_priority(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return False for every row, because the rules depend on namespaces."""
         return np.zeros(len(rows), np.bool_)
+
+    @cached_property
+    def in_columns(self) -> QuotaColumns:
+        """The same rules for many rows at once."""
+        refused = unschedulable(QUOTA_STILL_EXCEEDED).by(_PLUGIN)
+        return QuotaColumns(
+            self._pod, self._claim, self._usage, reclaims=self._reclaims, refused=refused
+        )
 
     def allows(self, pod: PodInfo) -> bool:
         """Whether a pod counts as a victim by its namespace and priority."""
