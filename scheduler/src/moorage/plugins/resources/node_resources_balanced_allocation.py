@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +27,9 @@ from moorage.framework.handle import Handle
 from moorage.framework.points import MAX_NODE_SCORE, ScoreArray
 from moorage.framework.status import SKIP, SUCCESS, Status
 from moorage.plugins.answers import memo_of
+from moorage.plugins.resources.derived_column import DerivedColumn
 from moorage.plugins.resources.device_totals import DeviceTotals
+from moorage.plugins.resources.free_shares import is_plain
 from moorage.plugins.resources.scoring import FIRST_CLASS
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES, Part, PodRequests
@@ -38,6 +42,8 @@ ScoredColumn = tuple[Float64Array, NDArray[np.int64], int]
 """(allocatable amounts, used amounts, request) of a scored resource."""
 
 _HALF = MAX_NODE_SCORE // 2
+# Sets of resources whose balance is kept for all rows; a guess.
+_BASES_MOST: Final = 16
 
 
 class NodeResourcesBalancedAllocation:
@@ -58,6 +64,10 @@ class NodeResourcesBalancedAllocation:
         self._resources = tuple(spec.name for spec in args.resources)
         self._snapshot = handle.snapshot
         self._totals = DeviceTotals(handle)
+        self._used: dict[str, DerivedColumn[np.float64]] = {}
+        """By resource, the used amounts of every row."""
+        self._bases: dict[tuple[str, ...], DerivedColumn[np.int64]] = {}
+        """By resources that every node has, the part of each score that depends on no pod."""
 
     def capabilities(self) -> Capabilities:
         """Declare reuse by row, and the scalar form."""
@@ -79,6 +89,10 @@ class NodeResourcesBalancedAllocation:
         if not terms:
             return np.zeros(len(view), np.int64)
         wide = view.widened()
+        if wide.is_all and all(
+            is_plain(self._snapshot, self._totals, resource) for resource, _ in terms
+        ):
+            return view.narrowed(self._score_all(terms), wide)
         presence: list[BoolArray | None] = []
         before: list[Float64Array] = []
         after: list[Float64Array] = []
@@ -109,6 +123,61 @@ class NodeResourcesBalancedAllocation:
         change += 3 * _HALF
         change >>= 1
         return view.narrowed(change, wide)
+
+    def _score_all(self, terms: tuple[tuple[str, int], ...]) -> ScoreArray:
+        """Score every row by resources that are plain; only the balance with the pod is new."""
+        after: list[Float64Array] = []
+        for resource, request in terms:
+            more = self._used_of(resource) + float(request)
+            more /= self._snapshot.allocatable_float(resource)
+            if _exceeds_one(more):
+                np.minimum(more, 1.0, out=more)
+            after.append(more)
+        scores = _balance(after, [None] * len(after))
+        scores += self._base_of(tuple([resource for resource, _ in terms]))
+        scores >>= 1
+        return scores
+
+    def _used_of(self, resource: str) -> Float64Array:
+        column = self._used.get(resource)
+        if column is None:
+            requested = partial(self._snapshot.requested, resource)
+            column = self._used[resource] = DerivedColumn(
+                self._snapshot.table,
+                lambda: requested().astype(np.float64),
+                lambda row: float(requested().item(row)),
+            )
+        return column.read()
+
+    def _base_of(self, resources: tuple[str, ...]) -> ScoreArray:
+        """Return int64, (n,): 150 minus the balance without the pod, for the halving to come."""
+        column = self._bases.get(resources)
+        if column is None:
+            snapshot = self._snapshot
+
+            def base() -> ScoreArray:
+                before = [
+                    np.minimum(snapshot.requested(each) / snapshot.allocatable_float(each), 1.0)
+                    for each in resources
+                ]
+                return 3 * _HALF - _balance(before, [None] * len(before))
+
+            def base_of(row: int) -> int:
+                before = [
+                    min(
+                        snapshot.requested(each).item(row)
+                        / snapshot.allocatable_float(each).item(row),
+                        1.0,
+                    )
+                    for each in resources
+                ]
+                balance = int((1.0 - _deviation_of_one(before)) * MAX_NODE_SCORE)
+                return 3 * _HALF - balance
+
+            if len(self._bases) >= _BASES_MOST:
+                self._bases.clear()
+            column = self._bases[resources] = DerivedColumn(snapshot.table, base, base_of)
+        return column.read()
 
     def row_scorer(self, state: CycleState, pod: PodInfo) -> RowScorer:
         """Return what scores one row with Python floats; None if the row lacks a resource."""
@@ -225,10 +294,12 @@ def _deviation(fractions: Sequence[Float64Array]) -> Float64Array:
 
 
 def _deviation_of_one(fractions: Sequence[float]) -> float:
-    """Return the standard deviation of one node's fractions; of two, `_scorer_of_two` does."""
+    """Return the standard deviation of one node's fractions, in the order of `_deviation`."""
     count = len(fractions)
     if count == 1:
         return 0.0
+    if count == 2:
+        return abs((fractions[0] - fractions[1]) / 2.0)
     total = 0.0
     for fraction in fractions:
         total += fraction

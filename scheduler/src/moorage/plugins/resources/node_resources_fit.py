@@ -52,6 +52,7 @@ from moorage.plugins.resources.device_classes import (
     may_be_devices,
 )
 from moorage.plugins.resources.device_totals import DeviceTotals
+from moorage.plugins.resources.free_shares import FreeShares
 from moorage.plugins.resources.scoring import (
     SHARES,
     RequestedToCapacityRatio,
@@ -160,6 +161,11 @@ class NodeResourcesFit:
         self._strategy = _strategy(args.scoring_strategy)
         self._share_of = SHARES.get(args.scoring_strategy.type)
         self._score_key = (self, "score")
+        is_least = args.scoring_strategy.type == LEAST_ALLOCATED
+        used_column = self._used_column
+        self._free_shares = (
+            FreeShares(self._snapshot, self._totals, used_column) if is_least else None
+        )
         self._checks_before: Checks | None = None
         self._generation_before = -1
         self._columns_before: CheckedColumns = ()
@@ -311,6 +317,10 @@ class NodeResourcesFit:
         del state
         terms = memo_of(pod.part(RESOURCES), self._score_key, self._terms)
         wide = view.widened()
+        if self._free_shares is not None and wide.is_all:
+            score_n = self._free_shares.score(terms)
+            if score_n is not None:
+                return view.narrowed(score_n, wide)
         uses = [self._use(wide, *term) for term in terms]
         return view.narrowed(self._strategy(uses, len(wide)), wide)
 

@@ -156,6 +156,33 @@ def least_allocated(uses: Sequence[ResourceUse], count: int) -> ScoreArray:
     return _mean(uses, [percent_of(_free(use), use) for use in uses], count)
 
 
+def share_of_free(free_n: Float64Array, capacity_n: Float64Array) -> Int64Array:
+    """Return the free share of a resource that every row has, 0 where it is overcommitted.
+
+    Parameters
+    ----------
+    free_n
+        float64, (rows,): free amount times 100; the array is overwritten.
+    capacity_n
+        float64, (rows,): allocatable amount, above 0.
+    """
+    if len(free_n) and free_n.item(free_n.argmin()) < 0:
+        np.maximum(free_n, 0.0, out=free_n)
+    free_n /= capacity_n
+    return free_n.astype(np.int64)
+
+
+def mean_share(shares: Sequence[tuple[int, Int64Array]], count: int) -> ScoreArray:
+    """Return the weighted mean of shares of resources that every row has; int64, (count,)."""
+    total: Int64Array | None = None
+    for weight, share in shares:
+        part = share if weight == 1 else share * weight
+        total = part if total is None else np.add(total, part, out=total)
+    if total is None:
+        return np.zeros(count, np.int64)
+    return _divided(total, max(1, sum([weight for weight, _ in shares])))
+
+
 def most_allocated(uses: Sequence[ResourceUse], count: int) -> ScoreArray:
     """Prefer full nodes: the mean of used shares; 100 for an overcommitted resource."""
     return _mean(uses, [percent_of(_used(use), use) for use in uses], count)
@@ -218,14 +245,13 @@ def _used(use: ResourceUse) -> AmountArray:
 
 def _mean(uses: Sequence[ResourceUse], shares: Sequence[Int64Array], count: int) -> ScoreArray:
     """Combine shares by weight; on each row, leave out the resources that the row lacks."""
-    total: Int64Array | None = None
-    for use, share in zip(uses, shares, strict=True):
-        part = share if use.weight == 1 else share * use.weight
-        total = part if total is None else np.add(total, part, out=total)
-    if total is None:
-        return np.zeros(count, np.int64)
     if all(use.missing_n is None for use in uses):
-        return _divided(total, max(1, sum(use.weight for use in uses)))
+        return mean_share(
+            [(use.weight, share) for use, share in zip(uses, shares, strict=True)], count
+        )
+    total = np.zeros(count, np.int64)
+    for use, share in zip(uses, shares, strict=True):
+        total += share * use.weight
     weight = np.zeros(count, np.int64)
     for use in uses:
         weight += use.weight if use.missing_n is None else ~use.missing_n * np.int64(use.weight)
