@@ -57,10 +57,10 @@ _GROWTH: Final = """
 `moorage bench growth`, one run. *Pod* is the mean time of all steps of a pod. *Flat* means that
 the largest size takes at most 1.5 times as long as the smallest. Two axes are not flat:
 
-- *Shapes* are pods with different requests, in turn. The results of a shape are kept for its next
-  pod, and brought up to date from the nodes that changed since. The more shapes there are, the more
-  nodes changed. All results together take at most 256 MiB. Beyond that, the oldest are computed
-  afresh, so the time stays.
+- *Shapes* are pods with different requests, in turn. What depends on nodes alone is kept for
+  all of them. What depends on requests is kept for the next pod of a shape where few nodes changed
+  since, and is computed anew for all nodes otherwise. All of it takes at most 64 MiB. (The figures
+  below are of the revision above; decision 125 says what changed since.)
 - *Labels* are sets of labels, each with its own spread constraint. Each set has its own counts.
 
 ![Time of a pod and of a decision against the size, by axis](images/growth.svg)
