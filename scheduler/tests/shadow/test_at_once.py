@@ -42,13 +42,13 @@ def pods(number: int, *, priorities: bool = False, cpu: tuple[str, ...] = ()) ->
 
 
 @pytest.mark.parametrize("slowest_write", [0.3, 3.0])
-def test_a_profile_next_to_itself_never_differs_about_250_pods_at_once(
+def test_a_profile_next_to_itself_never_differs_about_500_pods_at_once(
     slowest_write: float,
 ) -> None:
-    seen = shadowed(at_once(pods(250)), nodes=NODES, slowest_write=slowest_write)
+    seen = shadowed(at_once(pods(500)), nodes=NODES, slowest_write=slowest_write)
 
     assert seen.report.differences == ()
-    assert (seen.report.agree, seen.report.not_comparable) == (250, 0)
+    assert (seen.report.agree, seen.report.not_comparable) == (500, 0)
 
 
 @pytest.mark.parametrize(

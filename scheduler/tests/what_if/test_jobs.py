@@ -51,6 +51,7 @@ def _course(job: Manifest, *changes: Change, nodes: int = 3) -> ChangeComparison
     ("spec", "change", "moves", "lost"),
     [
         pytest.param({}, Drain("n1"), 1, {}, id="within its limit a job replaces the pod"),
+        pytest.param({"backoffLimit": None}, Drain("n1"), 1, {}, id="no server gave it a limit"),
         pytest.param({"backoffLimit": 0}, Drain("n1"), 0, {_LIMIT: 2}, id="no failure is allowed"),
         pytest.param({"backoffLimit": 0}, RemoveNode("n1"), 0, {_LIMIT: 2}, id="its node is gone"),
         pytest.param(

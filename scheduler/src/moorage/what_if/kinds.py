@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Final
 
 from moorage.api.bounds import OF_BODY, check_bounds
-from moorage.api.codec import decode_untyped
+from moorage.api.codec import decode_untyped, encode
 from moorage.api.resources import ResourceType
 from moorage.base.errors import DecodeError, UsageError
 from moorage.kinds import all_kinds
@@ -37,10 +37,11 @@ _READ_PLAIN: Final[Mapping[tuple[str, str], bool]] = {
 }
 
 
-def check_manifest(group: str, kind_name: str, item: bytes) -> None:
-    """Check an object of a cluster that is read from plain JSON: its types have to be right.
+def checked_manifest(group: str, kind_name: str, item: bytes) -> bytes:
+    """Return an object of a cluster that is read from plain JSON: its types have to be right.
 
-    Most owners are not judged further, because a server of another version took them.
+    Most owners are not judged further, because a server of another version took them. A Job that
+    no server has stored gets its defaults: without a limit it would fail with its first pod.
 
     Raises
     ------
@@ -49,11 +50,11 @@ def check_manifest(group: str, kind_name: str, item: bytes) -> None:
     """
     looks_at_values = _READ_PLAIN.get((group, kind_name))
     if looks_at_values is None:
-        return
+        return item
     obj = decode_untyped(item)
     kind = _kinds().get((str(obj.get("apiVersion")), kind_name))
     if kind is None:
-        return
+        return item
     wrong = kind.shape.type_errors(obj)
     if wrong:
         raise ValueError(str(wrong[0]))
@@ -62,6 +63,10 @@ def check_manifest(group: str, kind_name: str, item: bytes) -> None:
         faults = kind.validate(obj, None, subresource=None)
         if faults:
             raise ValueError(faults[0].message)
+    if kind_name == "Job" and (obj.get("spec") or {}).get("backoffLimit") is None:
+        kind.default(obj)
+        return encode(obj)
+    return item
 
 
 def kind_of(manifest: Mapping[str, Any]) -> ServedKind:

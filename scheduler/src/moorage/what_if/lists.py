@@ -201,9 +201,9 @@ class Objects:
                 self.with_local_data.add(key)
             return
         # A scheduler imports this module and reads no list: it can do without the rules of kinds.
-        from moorage.what_if.kinds import check_manifest
+        from moorage.what_if.kinds import checked_manifest
 
-        check_manifest(group, head.kind, item)
+        item = checked_manifest(group, head.kind, item)
         if known is not None:
             if version != known.resource.version:
                 raise ValueError(

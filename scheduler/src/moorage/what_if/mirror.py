@@ -20,7 +20,7 @@ from moorage.base.rng import Streams
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.what_if.fullness import Fullness
-from moorage.what_if.kinds import check_manifest, readable
+from moorage.what_if.kinds import checked_manifest, readable
 from moorage.what_if.lists import KINDS, Key, Objects, any_empty_dir
 from moorage.what_if.messages import Moment, Update
 from moorage.what_if.rehearsal import Rehearsal
@@ -144,9 +144,8 @@ def _keep(objects: Objects, manifest: Mapping[str, Any]) -> None:
         if any_empty_dir(obj):
             objects.with_local_data.add(key)
         return
-    text = encode(obj)
     try:
-        check_manifest(group, obj["kind"], text)
+        text = checked_manifest(group, obj["kind"], encode(obj))
     except ValueError as problem:
         raise UsageError(f"{obj['kind']} {meta['name']}: {problem}") from problem
     objects.manifests.setdefault((group, obj["kind"]), {})[key] = text

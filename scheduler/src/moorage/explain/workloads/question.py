@@ -96,13 +96,13 @@ def _query(body: bytes) -> ObjectQuery:
 
 def _check_objects(query: ObjectQuery) -> None:
     """Refuse manifests whose values have other types than those of their kinds."""
-    from moorage.what_if.kinds import check_manifest, readable
+    from moorage.what_if.kinds import checked_manifest, readable
 
     for each in query.objects:
         obj = readable(each)
         group = obj["apiVersion"].rpartition("/")[0]
         try:
-            check_manifest(group, obj["kind"], msgspec.json.encode(obj))
+            checked_manifest(group, obj["kind"], msgspec.json.encode(obj))
         except ValueError as problem:
             name = f"{obj['kind']} {obj['metadata']['name']}"
             raise UsageError(f"{name}: {problem}") from problem
