@@ -129,6 +129,16 @@ CASES = [
     ),
     pytest.param(
         [
+            *_nodes(1, unschedulable=True, taints=_condition("unschedulable", "NoSchedule")),
+            node_manifest("dead", taints=_condition("not-ready", "NoSchedule", "NoExecute")),
+            waiting("p"),
+        ],
+        Where.REJECTED,
+        "fits on no node now: 1 of 2 nodes is cordoned (n0); 1 of 2 nodes is not ready (dead)",
+        id="a cordoned node, and one that is not ready: each is counted once",
+    ),
+    pytest.param(
+        [
             node_manifest("full", taints=_condition("disk-pressure", "NoSchedule")),
             node_manifest("small", cpu="1"),
             waiting("p", cpu="2"),

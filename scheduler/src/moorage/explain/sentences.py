@@ -66,7 +66,7 @@ def cause_sentence(inquiry: Inquiry, causes: Causes, worded: tuple[Cause, ...]) 
     first = worded[0]
     others = [each for each in worded[1:] if not {*first.plugins} <= {*each.plugins}][:_OTHERS_MOST]
     if causes.reach is Reach.WAIT:
-        rest = "".join(f"; on {each.nodes} more {each.fact}" for each in others)
+        rest = "".join(f"; {_where(each, n)}{each.fact}" for each in others)
         return f"fits on no node now: {first.fact}{rest}"
     if causes.reach is Reach.NEVER:
         start = f": on {nodes_text(first.nodes)}" if others else ","
@@ -74,6 +74,11 @@ def cause_sentence(inquiry: Inquiry, causes: Causes, worded: tuple[Cause, ...]) 
         return f"never fits here, not even on an empty node{start} because of {first.fact}{rest}"
     text = f"would fit on {nodes_text(first.nodes)} of {n} but for {first.fact}"
     return text + "".join(f"; on {each.nodes} more but for {each.fact}" for each in others)
+
+
+def _where(cause: Cause, n: int) -> str:
+    """Return on how many further nodes a cause is one, "" where its fact counts them itself."""
+    return "" if cause.fact.startswith(f"{cause.nodes} of {n} node") else f"on {cause.nodes} more "
 
 
 # --- groups ---------------------------------------------------------------------------------------
