@@ -253,6 +253,15 @@ CASES = [
         [("pair", "uncordon node n, and evict pod default/w (priority 0) from n")],
         id="a cordon and an eviction",
     ),
+    pytest.param(
+        [node_manifest("n", cpu="4"), waiting("p", cpu="30", node_selector={"disk": "ssd"})],
+        [
+            ("pair", "drop disk=ssd from its nodeSelector, and one more node of a larger type, "
+             "such as n2-standard-32 (32 cpu, 128Gi memory)"),
+            ("pair", "label node n disk=ssd, and request at most 4 cpu instead of 30"),
+        ],
+        id="a label of a node does nothing for a new node",
+    ),
 ]  # fmt: skip
 
 _ONE_OF = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [

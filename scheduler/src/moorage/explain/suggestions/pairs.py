@@ -2,7 +2,9 @@
 
 The first change is one of a part of the pod, or of a node; with it made on trial, every
 kind of change is tried as the second. Two evictions or two requests are no pairs: preemption and
-the kind ``request`` look for several at once. The number of first changes is bounded by their work.
+the kind ``request`` look for several at once. A change of a node and a new node are no pair either:
+the new one would have the change, and the other would not need it. The number of first changes is
+bounded by their work.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from moorage.explain.emptied import empty_nodes
 from moorage.explain.patches import patched
 from moorage.explain.suggestions.group_room import fits_with_group
 from moorage.explain.suggestions.node_changes import NodeChange, node_changed, node_changes
+from moorage.explain.suggestions.nodes import NEW_NODE
 from moorage.explain.suggestions.parts import part_changes, taint_changes
 from moorage.explain.suggestions.ranked import RankedSuggestion
 from moorage.explain.trying import Trying
@@ -101,6 +104,8 @@ def _seconds(trying: Trying, first: _First, kinds: Sequence[Kind]) -> Iterator[R
             after = Trying(inquiry, emptied, causes, tries=_TRIES, group=trying.group)
             for kind in kinds:
                 for each in kind(after):
+                    if first.change is not None and each.suggestion.node == NEW_NODE:
+                        continue
                     group = after.group
                     if group is None or fits_with_group(group, after.pod, each):
                         yield each
