@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from moorage.api.resources import PODS
 from moorage.config.load import parse_config
 from moorage_sandbox.testing.builders import node_manifest
 from tests.scenarios.company import Company, made, play, replicas
@@ -108,3 +109,29 @@ profiles:
 """
     cluster = [node_manifest(f"n{index}", cpu="2") for index in range(others + 1)]
     play(scenario, nodes=cluster, config=parse_config(text, source=plugin))
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_pod_that_a_spread_counts_leaves_the_domain_to_a_nominated_pod(is_deleted: bool) -> None:
+    """Next to the nominated pod there is room for it, but the nominated pod would not fit then."""
+
+    async def scenario(company: Company) -> None:
+        await company.create(
+            made("full", high=True, cpu="2", node_selector={HOST: "n2"}),
+            made("low", stops=5, cpu="2", labels=T, node_selector={HOST: "n1"}),
+        )
+        await company.run("", 2)
+        high = made("h", high=True, cpu="1", labels=T)
+        high["spec"]["topologySpreadConstraints"] = spread(T)
+        await company.create(high)
+        await company.nominate("h", "n1")
+        await company.create(replicas(1, made("w", cpu="1", labels=T)))
+        await company.sleep(4)
+        if is_deleted:
+            await company.cluster.client.delete(PODS, "h", namespace="default")
+        else:
+            await company.run("h", seconds=5)
+        await company.run("w", seconds=10)
+        assert company.evicted == ["low"]
+
+    play(scenario, nodes=[node_manifest(name, cpu="2") for name in ("n1", "n2")])

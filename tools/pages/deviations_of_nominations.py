@@ -64,6 +64,17 @@ NOMINATIONS: Final[tuple[Deviation, ...]] = (
         why="they lost their nominated nodes, and evicted again",
     ),
     Deviation(
+        subject=(
+            "A pod of lower priority in the domain of a nominated pod whose hard spread counts it"
+        ),
+        upstream="is placed there",
+        here=(
+            "waits, or goes elsewhere, where the nominated pod would no longer fit; the reason is "
+            "that of PodTopologySpread"
+        ),
+        why="the nominated pod evicted again, without an end over few zones",
+    ),
+    Deviation(
         subject="A pod that waits until nominated pods are placed, one of which waits at Permit",
         upstream="is woken when that pod is bound",
         here="is woken at once",

@@ -370,6 +370,7 @@ def empty_snapshot(
         ),
     )
     snapshot.may_repel = nominator.may_repel
+    snapshot.may_spread = nominator.may_spread
     return snapshot
 
 

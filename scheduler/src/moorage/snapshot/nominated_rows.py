@@ -107,6 +107,8 @@ class NominatedRows:
         self._placed: dict[str, None] = {}
         self._repelling: set[str] = set()
         """The uids of the nominated pods with required anti-affinity."""
+        self._spreading: set[str] = set()
+        """The uids of the nominated pods with a hard spread of their own."""
         self._levels: dict[int, NominatedLevel] = {}
 
     def follow(
@@ -190,6 +192,11 @@ class NominatedRows:
         """Whether any nominated pod has required anti-affinity."""
         return bool(self._repelling)
 
+    @property
+    def any_spreads(self) -> bool:
+        """Whether any nominated pod has a hard spread of its own."""
+        return bool(self._spreading)
+
     def level(self, priority: int) -> NominatedLevel:
         """Return, by row, the sums of the nominated pods of a priority or more."""
         level = self._levels.get(priority)
@@ -219,7 +226,7 @@ class NominatedRows:
 
     def _reset(self, nominations: Mapping[str, Sequence[PodInfo]]) -> None:
         self._pods, self._where, self._placed, self._levels = {}, {}, {}, {}
-        self._repelling = set()
+        self._repelling, self._spreading = set(), set()
         for name, pods in nominations.items():
             self._refresh(name, tuple(pods))
 
@@ -232,12 +239,18 @@ class NominatedRows:
                 del self._where[old.uid]
                 self._placed.pop(old.uid, None)
                 self._repelling.discard(old.uid)
+                self._spreading.discard(old.uid)
         if pods:
             self._pods[name] = pods
         for pod in pods:
             self._where[pod.uid] = name
             if pod.part(POD_AFFINITY).value.required_anti:
                 self._repelling.add(pod.uid)
+            if any(
+                each.when_unsatisfiable == "DoNotSchedule"
+                for each in pod.pod.spec.topology_spread_constraints
+            ):
+                self._spreading.add(pod.uid)
             if self._table.node_of_pod(pod.uid) is not None:
                 self._placed[pod.uid] = None
             else:

@@ -105,6 +105,7 @@ class Snapshot(ResourceColumns):
         self.nominations_log = nominations_log
         self.only_nominated = only_nominated
         self.may_repel: Callable[[], bool] = _maybe
+        self.may_spread: Callable[[], bool] = _maybe
         self.victims_of = victims_of
         self.nominated_everywhere = nominated_everywhere
         self._nominated = NominatedRows(self.table)
@@ -222,6 +223,14 @@ class Snapshot(ResourceColumns):
             return False
         self._nominated.follow(self.nominations, self.nominations_log)
         return self._nominated.any_repels
+
+    @property
+    def any_nominated_spreads(self) -> bool:
+        """Whether any nominated pod has a hard spread of its own that counts everywhere."""
+        if not self.may_spread() or not self.nominations or not self.nominated_everywhere:
+            return False  # each attempt asks, and most nominated pods have none
+        self._nominated.follow(self.nominations, self.nominations_log)
+        return self._nominated.any_spreads
 
     def nominated_level(self, pod: PodInfo) -> tuple[NominatedLevel, int | None]:
         """Return the sums of all pods nominated first, and the row the pod itself is nominated to.

@@ -71,6 +71,8 @@ class Nominator:
         self._queued: dict[str, Pod] = {}
         # The uids of the pods with required anti-affinity that are nominated to a node.
         self._repelling: set[str] = set()
+        # The uids of the pods with a hard spread of their own that are nominated to a node.
+        self._spreading: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._by_uid)
@@ -95,6 +97,10 @@ class Nominator:
     def may_repel(self) -> bool:
         """Whether any pod that is nominated to a node has required anti-affinity."""
         return bool(self._repelling)
+
+    def may_spread(self) -> bool:
+        """Whether any pod that is nominated to a node has a hard spread of its own."""
+        return bool(self._spreading)
 
     def only_one(self, uid: str, node_name: str) -> bool:
         """Whether a pod is the only one nominated to a node."""
@@ -131,6 +137,8 @@ class Nominator:
         self._by_node.setdefault(node_name, {})[uid] = ref
         if node_name and _repels(pod):
             self._repelling.add(uid)
+        if node_name and _spreads(pod):
+            self._spreading.add(uid)
         if queued is not None:
             self._queued[uid] = queued
         self._mark_node(node_name)
@@ -158,6 +166,7 @@ class Nominator:
         del refs[ref.uid]
         self._queued.pop(ref.uid, None)
         self._repelling.discard(ref.uid)
+        self._spreading.discard(ref.uid)
         if not refs:
             del self._by_node[ref.node_name]
         self._mark_node(ref.node_name)
@@ -210,6 +219,11 @@ class Nominator:
         # them.
         if node_name:
             self.log.append(node_name)
+
+
+def _spreads(pod: Pod) -> bool:
+    constraints = pod.spec.topology_spread_constraints
+    return any(each.when_unsatisfiable == "DoNotSchedule" for each in constraints)
 
 
 def _repels(pod: Pod) -> bool:

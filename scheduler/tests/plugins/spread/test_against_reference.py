@@ -276,9 +276,9 @@ def test_deleted_domains_neither_change_scores_nor_take_room(seen):
     agree(asked, pod, now, reference.SYSTEM, list(hosts))
     state = asked.state(pod)
     assert state is not None
-    assert (
-        len(state.read(PRE_FILTER).placed._tallies[0]) == 3
-    )  # two domains, and a place for "none"
+    placed = state.read(PRE_FILTER).placed
+    assert placed is not None
+    assert len(placed._tallies[0]) == 3  # two domains, and a place for "none"
 
 
 def labelled(name: str, labels: dict[str, str]) -> Pod:

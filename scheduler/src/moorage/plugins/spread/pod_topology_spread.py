@@ -19,13 +19,13 @@ from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.config.plugin_args import PodTopologySpreadArgs
-from moorage.framework.capabilities import Capabilities
+from moorage.framework.capabilities import Capabilities, Skips
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PreFilterResult, ScoreArray
-from moorage.framework.status import SKIP, SUCCESS, FilterAnswer, Status, error
+from moorage.framework.status import SKIP, SUCCESS, Code, FilterAnswer, Status, error
 from moorage.framework.subjects import Subject
-from moorage.plugins.nodes.terms import matches_node
+from moorage.plugins.nodes.terms import BoolArray, matches_node
 from moorage.plugins.pod_hints import holds_place
 from moorage.plugins.spread.constraints import SPREAD, SYSTEM_DEFAULTS, Constraint, Constraints
 from moorage.plugins.spread.defaults import DefaultConstraints
@@ -40,7 +40,7 @@ from moorage.plugins.spread.skew import (
     normalized,
 )
 from moorage.snapshot.pod_info import PodInfo, info_of
-from moorage.snapshot.shape import NODE_AFFINITY
+from moorage.snapshot.shape import NODE_AFFINITY, TOLERATIONS
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
@@ -60,8 +60,9 @@ class _Skews(msgspec.Struct, frozen=True):
         pod changes a count.
     """
 
-    placed: HardSkew
+    placed: HardSkew | None
     beside: HardSkew | None
+    closed_n: BoolArray | None = None
 
 
 _PRE_FILTER: StateKey[_Skews] = StateKey("PreFilterPodTopologySpread")
@@ -79,7 +80,7 @@ class PodTopologySpread:
         written = SYSTEM_DEFAULTS if self._system else args.default_constraints
         self._defaults = DefaultConstraints(written, handle.snapshot.listers)
         self._layouts = Layouts(handle.snapshot)
-        reason = handle.reasons.intern(REASON)
+        self._reason = reason = handle.reasons.intern(REASON)
         self._reasons = (
             (TOO_SKEWED, reason),
             (KEY_MISSING, handle.reasons.intern(REASON_LABEL)),
@@ -106,22 +107,58 @@ class PodTopologySpread:
         if constraints.hard_error is not None:
             text = f"obtaining pod's hard topology spread constraints: {constraints.hard_error}"
             return None, error(text)
+        closed_n = self._closed(pod, snapshot) if snapshot.any_nominated_spreads else None
         if not constraints.hard:
-            return None, SKIP
+            if closed_n is None:
+                return None, SKIP
+            state.write(_PRE_FILTER, _Skews(None, None, closed_n))
+            return None, SUCCESS
         layout = self._layouts.layout_of(pod, constraints.hard, require_all=True)
         placed = HardSkew.current_skew(constraints.hard, layout)
         beside = (
             placed.beside(pod, snapshot.nominated_before(pod)) if snapshot.nominations else None
         )
-        state.write(_PRE_FILTER, _Skews(placed, beside))
+        state.write(_PRE_FILTER, _Skews(placed, beside, closed_n))
         return None, SUCCESS
 
-    def skips_spec(self, pod: PodInfo) -> bool:
-        """Whether the pod has no hard constraint, also not by default."""
+    def _closed(self, pod: PodInfo, snapshot: Snapshot) -> BoolArray | None:
+        """Return bool, (n,): rows where the pod would take its place from a nominated pod.
+
+        A pod of lower priority that a hard spread counts, and that has no such spread, could go to
+        the domain of a nominated pod. That pod would no longer fit there, and evict again.
+        """
+        nominated = [
+            (row, other)
+            for row, other in snapshot.nominated_before(pod)
+            if other.priority > pod.priority and other.namespace == pod.namespace
+        ]
+        alike: dict[tuple[int, int, int], list[int]] = {}
+        first: dict[tuple[int, int, int], PodInfo] = {}
+        for row, other in nominated:
+            part = other.part(SPREAD)
+            if part.value.hard:
+                key = (part.id, other.part(NODE_AFFINITY).id, other.part(TOLERATIONS).id)
+                alike.setdefault(key, []).append(row)
+                first.setdefault(key, other)
+        closed: BoolArray | None = None
+        for key, rows in alike.items():
+            other = first[key]
+            hard = other.part(SPREAD).value.hard
+            layout = self._layouts.layout_of(other, hard, require_all=True)
+            skew = HardSkew.current_skew(hard, layout)
+            skew = skew.beside(other, nominated) or skew
+            more = skew.closed_rows(rows, pod.pod.metadata.labels)
+            if more is not None:
+                closed = more if closed is None else closed | more
+        return closed
+
+    def skips_spec(self, pod: PodInfo) -> Skips:
+        """Skip a pod without a hard constraint as long as no nominated pod has one."""
         own = pod.part(SPREAD).value
+        is_hard = self._defaults.any_hard
         if own.explicit:
-            return own.hard_error is None and not own.hard
-        return not self._defaults.any_hard
+            is_hard = own.hard_error is not None or bool(own.hard)
+        return False if is_hard else _no_nominated_spreads
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, *, row: int) -> None:
         """Add a pod on a row to the counts.
@@ -156,6 +193,21 @@ class PodTopologySpread:
         """
         del pod
         skews = state.read(_PRE_FILTER)
+        answer = self._by_own(skews, view)
+        if skews.closed_n is None:
+            return answer
+        closed_n = view.take_rows(skews.closed_n)
+        code_n = closed_n.astype(np.uint8) * np.uint8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+        reason_n = closed_n.astype(np.int32) * np.int32(self._reason)
+        if answer is not None:
+            failed_n = answer.code_n != 0
+            code_n = np.where(failed_n, answer.code_n, code_n)
+            reason_n = np.where(failed_n, answer.reason_n, reason_n)
+        return FilterAnswer(code_n, reason_n) if code_n.any() else None
+
+    def _by_own(self, skews: _Skews, view: NodeView) -> FilterAnswer | None:
+        if skews.placed is None:
+            return None
         placed = self._judge(skews.placed, view)
         if skews.beside is None:
             return placed
@@ -236,10 +288,10 @@ class PodTopologySpread:
             # A terminating pod is not counted. Upstream lowers the count all the same when it tries
             # a node without the pod, so it evicts others next to pods that leave anyway.
             return
-        placed = skews.placed.moving(pod, other, row, step)
+        placed = skews.placed and skews.placed.moving(pod, other, row, step)
         if placed is not None:
             beside = skews.beside and skews.beside.moving(pod, other, row, step)
-            state.write(_PRE_FILTER, _Skews(placed, beside))
+            state.write(_PRE_FILTER, _Skews(placed, beside, skews.closed_n))
 
     # -- hints ---------------------------------------------------------------------------------
 
@@ -251,9 +303,15 @@ class PodTopologySpread:
 
     def _pod_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
         versions = [version for version in (old, new) if isinstance(version, Pod)]
+        constraints = self._hard_of(waiting)
+        if self._snapshot.nominated_everywhere and (
+            not constraints
+            or self._snapshot.any_nominated_spreads
+            or any(_was_nominated(each, waiting) for each in versions)
+        ):
+            return True  # a nominated pod keeps the pod away, or kept it away until now
         if not all(_involved(version, waiting) for version in versions):
             return False
-        constraints = self._hard_of(waiting)
         if len(versions) == 1:
             labels = versions[0].metadata.labels
             return any(each.selector.matches(labels) for each in constraints)
@@ -290,6 +348,16 @@ class PodTopologySpread:
                 for each in constraints
             )
         )
+
+
+def _was_nominated(other: Pod, waiting: Pod) -> bool:
+    """Whether another pod waits, or waited, for its victims."""
+    return bool(other.status.nominated_node_name) and other.uid != waiting.uid
+
+
+def _no_nominated_spreads(snapshot: Snapshot) -> bool:
+    """Whether no nominated pod has a hard spread of its own, which could keep others away."""
+    return not snapshot.any_nominated_spreads
 
 
 def _involved(other: Pod, waiting: Pod) -> bool:

@@ -150,6 +150,29 @@ class HardSkew:
                     tallies[index][axis.domain_n[row]] += 1
         return HardSkew(self._constraints, self._layout, tallies) if any(changed) else None
 
+    def closed_rows(self, rows: Sequence[int], labels: Mapping[str, str]) -> BoolArray | None:
+        """Return bool, (n,): where one more pod would break the skew of pods that count here.
+
+        Parameters
+        ----------
+        rows
+            The rows of pods with these constraints, which the counts include.
+        labels
+            The labels of the pod that may come. None where it may go anywhere.
+        """
+        closed: BoolArray | None = None
+        for index, constraint in enumerate(self._constraints):
+            if constraint.counts_none or not constraint.selector.matches(labels):
+                continue
+            axis, tally = self._layout.axes[index], self._tally(index)
+            most = constraint.max_skew + self._floor(index, constraint)
+            domains = {int(axis.domain_n[row]) for row in rows if axis.counts_row(row)}
+            for domain in domains:
+                if domain >= 0 and tally[domain] + 1 > most:
+                    there: BoolArray = axis.domain_n == domain
+                    closed = there if closed is None else closed | there
+        return closed
+
     def judge_row(self, row: int) -> Code:
         """Return the code for one row: the first constraint that fails decides."""
         for index, constraint in enumerate(self._constraints):
