@@ -15,7 +15,7 @@ from moorage_sandbox.testing.builders import node_manifest
 from tests.scenarios.company import Company, made, play, replicas
 from tests.scenarios.gangs import coscheduling
 from tests.scenarios.test_groups_preempt import LATE_SECONDS
-from tests.scenarios.test_nominees import HOST, PREEMPTING, T, spread
+from tests.scenarios.test_nominees import HOST, PREEMPTING, ZONE, T, spread
 
 
 @pytest.mark.parametrize("stops", [0.5, 5, 12])
@@ -113,25 +113,30 @@ profiles:
 
 @pytest.mark.parametrize("is_deleted", [False, True])
 def test_a_pod_that_a_spread_counts_leaves_the_domain_to_a_nominated_pod(is_deleted: bool) -> None:
-    """Next to the nominated pod there is room for it, but the nominated pod would not fit then."""
+    """Another node of the zone has room for it, but the nominated pod would not fit then."""
 
     async def scenario(company: Company) -> None:
         await company.create(
-            made("full", high=True, cpu="2", node_selector={HOST: "n2"}),
-            made("low", stops=5, cpu="2", labels=T, node_selector={HOST: "n1"}),
+            made("full", high=True, cpu="4", node_selector={HOST: "n2"}),
+            made("low", stops=6, cpu="4", labels=T, node_selector={HOST: "n1"}),
         )
         await company.run("", 2)
-        high = made("h", high=True, cpu="1", labels=T)
-        high["spec"]["topologySpreadConstraints"] = spread(T)
+        high = made("h", high=True, cpu="6", labels=T)
+        high["spec"]["topologySpreadConstraints"] = spread(T, ZONE)
         await company.create(high)
         await company.nominate("h", "n1")
         await company.create(replicas(1, made("w", cpu="1", labels=T)))
         await company.sleep(4)
+        assert company.placed("w") == [""]
         if is_deleted:
             await company.cluster.client.delete(PODS, "h", namespace="default")
         else:
             await company.run("h", seconds=5)
-        await company.run("w", seconds=10)
+        await company.run("w-", seconds=10)
         assert company.evicted == ["low"]
 
-    play(scenario, nodes=[node_manifest(name, cpu="2") for name in ("n1", "n2")])
+    sizes = {"n1": ("a", "8"), "n3": ("a", "4"), "n2": ("b", "4")}
+    cluster = [
+        node_manifest(name, cpu=cpu, labels={ZONE: zone}) for name, (zone, cpu) in sizes.items()
+    ]
+    play(scenario, nodes=cluster)
