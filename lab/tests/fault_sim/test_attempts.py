@@ -279,7 +279,9 @@ def decisions_with(**fields: Any) -> Callable[[pytest.MonkeyPatch], None]:
     ("mistake", "text"),
     [
         pytest.param(lambda _: None, None, id="no mistake"),
-        pytest.param(room_scores_nothing, "nodes have a total of", id="a score is always 0"),
+        pytest.param(
+            room_scores_nothing, "default/second gets n1; best are n2 of", id="a score is always 0"
+        ),
         pytest.param(
             decisions_with(reason_counts={"Insufficient cpu": 1}),
             "default/large: the reasons are {'Insufficient cpu': 1}, "

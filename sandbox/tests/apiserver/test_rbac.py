@@ -586,6 +586,7 @@ async def test_a_claim_is_allocated_or_reserved_only_with_the_right_to_bind_clai
         assert (await patched(None, allocation=allocation))[0] == 200
         changed = {field: [{"resource": "pods", "name": "p", "uid": "1"}]}
     condition = {"type": "Ready", "status": "True", "reason": "R", "message": ""}
+    condition["lastTransitionTime"] = "2026-01-01T00:00:00Z"
     report = {"driver": "d", "pool": "p", "device": "x", "conditions": [condition]}
     # Only allocated devices have reports.
     assert (await patched(JANE, devices=[report] if field == "reservedFor" else []))[0] == 200

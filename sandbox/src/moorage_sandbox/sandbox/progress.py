@@ -11,12 +11,12 @@ from enum import Enum
 
 import msgspec
 
+from moorage.api.coscheduling import group_naming
 from moorage.api.event import Event
 from moorage.api.pod import Pod
 from moorage.api.pod_group import GROUP_SCHEDULING, GROUPS_NOT_SCHEDULED
 from moorage.api.reasons.codes import code_of_message
 from moorage.base.clock import NS_PER_SECOND, Clock
-from moorage.snapshot.group_labels import named_group
 
 _RECENT = 200
 _RATE_WINDOW_SECONDS = 5
@@ -198,8 +198,8 @@ class Progress:
         state, message = state_of(pod, self._served)
         node, owner = pod.spec.node_name, pod.metadata.owner_title
         reason = "" if node else code_of_message(message)
-        key = named_group(pod)
-        group = "" if key is None else key.full_name
+        named = group_naming(pod)
+        group = "" if named is None else f"{pod.metadata.namespace}/{named[1]}"
         change = Change(pod.full_name, state, node, message, reason, owner, group)
         before = self._pods.get(pod.uid)
         if before == change:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from moorage.api.meta import ApiObject, ApiStruct, ResourceList
+from moorage.api.pod import Pod
 from moorage.api.resources import ResourceType
 
 GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
@@ -21,6 +22,8 @@ NAME_LABEL: Final = "pod-group.scheduling.sigs.k8s.io/name"
 MIN_AVAILABLE_LABEL: Final = "pod-group.scheduling.sigs.k8s.io/min-available"
 """Number of pods of a group without an object that have to fit; an integer of at least 1."""
 
+SCHEDULING_GROUP: Final = "spec.schedulingGroup"
+"""The field by which pods name a PodGroup of Kubernetes."""
 VOLCANO_GROUP: Final = "scheduling.k8s.io/group-name"
 """Annotation by which pods name a PodGroup of Volcano, which nothing here reads."""
 
@@ -64,3 +67,31 @@ class CoschedulingGroup(ApiObject, frozen=True, kw_only=True):
 
     spec: CoschedulingGroupSpec = CoschedulingGroupSpec()
     status: CoschedulingGroupStatus = CoschedulingGroupStatus()
+
+
+def group_naming(pod: Pod) -> tuple[str, str] | None:
+    """Return what names a pod's group, and the group's name; None for a pod without a group.
+
+    The first of the field, the label, the two labels of 2020 and the annotation of Volcano counts.
+    `GROUP_LABEL` stands for `OLD_GROUP_LABEL` too.
+    """
+    named = pod.spec.scheduling_group
+    if named is not None and named.pod_group_name:
+        return SCHEDULING_GROUP, named.pod_group_name
+    labels, annotations = pod.metadata.labels, pod.metadata.annotations
+    if name := labels.get(GROUP_LABEL) or labels.get(OLD_GROUP_LABEL):
+        return GROUP_LABEL, name
+    if (name := labels.get(NAME_LABEL)) and minimum_of(pod) is not None:
+        return NAME_LABEL, name
+    if annotations and (name := annotations.get(VOLCANO_GROUP)):
+        return VOLCANO_GROUP, name
+    return None
+
+
+def minimum_of(pod: Pod) -> int | None:
+    """Return the number the label ``min-available`` says; None without a number of at least 1."""
+    text = pod.metadata.labels.get(MIN_AVAILABLE_LABEL, "")
+    if not (text.isascii() and text.removeprefix("+").isdigit()):
+        return None
+    number = int(text)
+    return number if 1 <= number < 1 << 31 else None

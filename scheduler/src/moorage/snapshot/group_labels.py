@@ -17,11 +17,13 @@ from typing import Final, TypeAlias
 
 from moorage.api.coscheduling import (
     GROUP_LABEL,
-    MIN_AVAILABLE_LABEL,
     NAME_LABEL,
     OLD_GROUP_LABEL,
+    SCHEDULING_GROUP,
     VOLCANO_GROUP,
     CoschedulingGroup,
+    group_naming,
+    minimum_of,
 )
 from moorage.api.pod import Pod
 from moorage.api.quantity import parse_quantity
@@ -40,6 +42,14 @@ CUSTOM_SOURCE: Final = "custom"
 LABEL_SOURCE: Final = "labels"
 VOLCANO_SOURCE: Final = "volcano"
 """Groups of Volcano, which no plugin schedules; their pods are told so."""
+
+_SOURCES: Final = {
+    SCHEDULING_GROUP: "",
+    GROUP_LABEL: CUSTOM_SOURCE,
+    NAME_LABEL: LABEL_SOURCE,
+    VOLCANO_GROUP: VOLCANO_SOURCE,
+}
+"""The source of a group, by what names it."""
 
 MembersOf: TypeAlias = Callable[[GroupKey], GroupMembers]
 
@@ -174,26 +184,11 @@ class SeveralSources:
 
 def named_group(pod: Pod) -> GroupKey | None:
     """Return the group that a pod names in any form, whether groups of this form are scheduled."""
-    named = pod.spec.scheduling_group
-    if named is not None and named.pod_group_name:
-        return GroupKey(pod.metadata.namespace, named.pod_group_name)
-    labels, annotations = pod.metadata.labels, pod.metadata.annotations
-    if name := labels.get(GROUP_LABEL) or labels.get(OLD_GROUP_LABEL):
-        return GroupKey(pod.metadata.namespace, name, CUSTOM_SOURCE)
-    if (name := labels.get(NAME_LABEL)) and minimum_of(pod) is not None:
-        return GroupKey(pod.metadata.namespace, name, LABEL_SOURCE)
-    if annotations and (name := annotations.get(VOLCANO_GROUP)):
-        return GroupKey(pod.metadata.namespace, name, VOLCANO_SOURCE)
-    return None
-
-
-def minimum_of(pod: Pod) -> int | None:
-    """Return the number the label ``min-available`` says; None without a number of at least 1."""
-    text = pod.metadata.labels.get(MIN_AVAILABLE_LABEL, "")
-    if not (text.isascii() and text.removeprefix("+").isdigit()):
+    named = group_naming(pod)
+    if named is None:
         return None
-    number = int(text)
-    return number if 1 <= number < 1 << 31 else None
+    by, name = named
+    return GroupKey(pod.metadata.namespace, name, _SOURCES[by])
 
 
 def amounts(resources: Mapping[str, str | int | float]) -> tuple[tuple[str, int], ...]:

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 import msgspec
 
+from moorage.api.coscheduling import minimum_of
 from moorage.api.pod import Pod
 from moorage.base.errors import UsageError
-from moorage.snapshot.group_labels import CUSTOM_SOURCE, LABEL_SOURCE, minimum_of
+from moorage.snapshot.group_labels import CUSTOM_SOURCE, LABEL_SOURCE
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.what_if.lists import Key
 from moorage.what_if.live_objects import fresh

@@ -11,7 +11,7 @@ import pytest
 
 from moorage.api.claims import ClaimUsers
 from moorage.api.codec import from_dict
-from moorage.api.coscheduling import CoschedulingGroup
+from moorage.api.coscheduling import CoschedulingGroup, minimum_of
 from moorage.api.pod import Pod
 from moorage.base.clock import ManualClock
 from moorage.base.errors import ConfigError
@@ -27,7 +27,6 @@ from moorage.snapshot.group_labels import (
     CustomGroups,
     LabelledGroups,
     SeveralSources,
-    minimum_of,
 )
 from moorage.snapshot.pod_groups import GroupSource
 from moorage.snapshot.pod_info import PodInfo

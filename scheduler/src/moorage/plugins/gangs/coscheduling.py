@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from moorage.api.coscheduling import MIN_AVAILABLE_LABEL, NAME_LABEL
+from moorage.api.coscheduling import MIN_AVAILABLE_LABEL, NAME_LABEL, minimum_of
 from moorage.api.pod import Pod
 from moorage.base.errors import ConfigError
 from moorage.config.plugin_args_optional import CoschedulingArgs, validate_coscheduling_args
@@ -47,7 +47,7 @@ from moorage.framework.what_if import WHAT_IF
 from moorage.plugins.gangs.coscheduling_hints import GroupHints
 from moorage.plugins.gangs.coscheduling_rules import GroupRules, Until, created_ns
 from moorage.plugins.gangs.topology_domains import TopologyDomains, percent_of_most
-from moorage.snapshot.group_labels import CUSTOM_SOURCE, LABEL_SOURCE, minimum_of
+from moorage.snapshot.group_labels import CUSTOM_SOURCE, LABEL_SOURCE
 from moorage.snapshot.pod_groups import GroupKey, GroupMembers, GroupTerms
 from moorage.snapshot.pod_info import PodInfo, info_of
 from moorage.snapshot.snapshot import Snapshot

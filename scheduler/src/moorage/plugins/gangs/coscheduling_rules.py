@@ -10,11 +10,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from moorage.api.coscheduling import PREFERRED_TOPOLOGY, REQUIRED_TOPOLOGY
+from moorage.api.coscheduling import PREFERRED_TOPOLOGY, REQUIRED_TOPOLOGY, minimum_of
 from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND, Clock, parse_rfc3339
 from moorage.framework.status import SUCCESS, Status, unresolvable, unschedulable
-from moorage.snapshot.group_labels import LABEL_SOURCE, minimum_of
+from moorage.snapshot.group_labels import LABEL_SOURCE
 from moorage.snapshot.group_topology import NO_TOPOLOGY, Topology, topology_of
 from moorage.snapshot.pod_groups import GroupKey, GroupMembers, GroupTerms
 from moorage.snapshot.shape import RESOURCES
