@@ -97,6 +97,14 @@ def test_decisions_are_the_same_on_many_rows_at_once_and_pod_by_pod(
         change(snapshot, what, row)
     if protected:
         snapshot.listers.pod_disruption_budgets.put(budget(protected))
+    together = decided_both_ways(snapshot, preemptor, cells=cells)
+    event("preempts" if together["victims"] else "does not")
+
+
+def decided_both_ways(
+    snapshot: Snapshot, preemptor: Resident, *, cells: int = 1 << 20
+) -> dict[str, object]:
+    """Return the decision on many rows at once, which equals the one pod by pod."""
     info = PodInfo(pod_of(preemptor))
 
     def decide() -> dict[str, object]:
@@ -108,7 +116,19 @@ def test_decisions_are_the_same_on_many_rows_at_once_and_pod_by_pod(
         together = decide()
         patch.setattr(CapacityVictims, "in_columns", None)
         assert decide() == together
-    event("preempts" if together["victims"] else "does not")
+    return together
+
+
+def test_pods_that_request_nothing_give_nothing_back() -> None:
+
+    def idle() -> Resident:
+        return Resident("", "a", 0, {}, NOW - NS_PER_SECOND)
+
+    nodes = named([Room("", {"cpu": 2000, DEVICE: 0}, [idle()]) for _ in range(3)])
+    snapshot = built(nodes, {"a": Quota({"cpu": 0}, {"cpu": 500})})
+    decision = decided_both_ways(snapshot, Resident("preemptor", "a", 9, {"cpu": 1000}, NOW))
+    assert not decision["victims"]
+    assert "PostFilter" not in str(decision["message"])
 
 
 def test_rows_of_borrowers_are_tried_together(monkeypatch: pytest.MonkeyPatch) -> None:

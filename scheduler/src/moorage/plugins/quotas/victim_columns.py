@@ -184,12 +184,14 @@ def _bound_by_use(
 
 
 def _covers(relief: Mapping[str, IntArray], needs: Amounts) -> Mask | None:
-    """Return bool, (rows,): where all needed amounts are given back; None for every row."""
+    """Return bool, (rows,): where all needed amounts are given back; None for every row.
+
+    Without a dimension, it is the same on every row.
+    """
     covered: Mask | None = None
     for name, amount in needs.items():
         if name not in relief:  # no pod of any row requests it
-            count = len(next(iter(relief.values()))) if relief else 0
-            return np.zeros(count, np.bool_)
+            return np.zeros((), np.bool_)
         enough = relief[name] >= amount
         covered = enough if covered is None else covered & enough
     return covered
