@@ -1,14 +1,16 @@
-"""How every benchmark measures: a stopwatch, laps, samples of a piece of work, and percentiles.
+"""How every benchmark measures: a stopwatch, laps, samples of a piece of work, percentiles.
 
 The caller names the clock: `Clock.monotonic_ns` for the time that a user waits, processor time for
-work that must not depend on the load of the machine.
+work that must not depend on the load of the machine. Memory is measured in new processes.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from typing import Final, TypeAlias, TypeVar
 
 from moorage.base.clock import NS_PER_SECOND
@@ -131,3 +133,15 @@ def median(samples: Sequence[float]) -> float:
     For a handful of runs. The 50th percentile of two runs would be the faster one.
     """
     return statistics.median(samples) if samples else 0.0
+
+
+def in_new_processes(
+    measure: Callable[..., T], calls: Sequence[tuple[str, int, int]]
+) -> Iterator[T]:
+    """Yield what a function returns for each tuple of arguments, in order, one after another.
+
+    Each call has a new process, so that none finds the memory or the caches of another.
+    """
+    fresh = get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=fresh, max_tasks_per_child=1) as pool:
+        yield from pool.map(measure, *zip(*calls, strict=True))

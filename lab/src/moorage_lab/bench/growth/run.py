@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from typing import Final
 
 import msgspec
@@ -16,6 +14,7 @@ from moorage_lab.bench.engine_run import EngineRun
 from moorage_lab.bench.gangs.run import GangRun
 from moorage_lab.bench.growth.axes import AXES
 from moorage_lab.bench.report import peak_memory_mib
+from moorage_lab.bench.timing import in_new_processes
 
 _GANG_NODES: Final = 5000
 _GANG_PODS: Final = 4
@@ -71,12 +70,8 @@ def measure(axis: str, size: int, seed: int) -> Point:
 
 
 def measured(work: Sequence[tuple[str, int]], seed: int) -> Iterator[Point]:
-    """Yield the measurement of each (axis, size), in order.
+    """Return the measurements of each (axis, size), in order.
 
     Each is made in a new process, so that none finds the memory or the caches of another.
     """
-    fresh = get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=fresh, max_tasks_per_child=1) as pool:
-        yield from pool.map(
-            measure, *zip(*((axis, size, seed) for axis, size in work), strict=True)
-        )
+    return in_new_processes(measure, [(*each, seed) for each in work])

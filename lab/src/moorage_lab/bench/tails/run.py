@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from typing import Final
 
 import msgspec
@@ -16,6 +14,7 @@ from moorage_lab.bench.engine_run import EngineRun
 from moorage_lab.bench.report import Latency, latency, peak_memory_mib
 from moorage_lab.bench.tails.cases import CASES
 from moorage_lab.bench.tails.groups import decide_gangs
+from moorage_lab.bench.timing import in_new_processes
 
 _GANGS: Final = 200
 
@@ -75,10 +74,8 @@ def measure(name: str, size: int, seed: int) -> Tail:
 
 
 def measured(work: Sequence[tuple[str, int]], seed: int) -> Iterator[Tail]:
-    """Yield the measurement of each (case, size), in order.
+    """Return the measurements of each (case, size), in order.
 
     Each is made in a new process, so that none finds the memory or the caches of another.
     """
-    fresh = get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=fresh, max_tasks_per_child=1) as pool:
-        yield from pool.map(measure, *zip(*((*each, seed) for each in work), strict=True))
+    return in_new_processes(measure, [(*each, seed) for each in work])
