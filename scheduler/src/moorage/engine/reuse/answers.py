@@ -109,6 +109,8 @@ class ReusedAnswers(Answers):
             return _ROW_PASSES
         if not self._followed:
             self.follow()
+        if shape.filters.filtered is None and shape.comes_again and self._every_node:
+            shape.filters.ask(at)  # more pods of the shape are likely to get nominated nodes
         filtered = shape.filters.on_row(at.state, row)
         if filtered is None:
             return super().filter_row(row)

@@ -101,7 +101,7 @@ class Shape:
         self._table = attempt.snapshot.table
         self._follower = RowFollower(self._table.node_log, self._table.pod_log)
         self._plugins = plugins
-        self._had_pod = False
+        self._had_pod = self._forgot_for_pod = False
         self._is_followed = False
         """Whether two pods of the shape came with few changes between them."""
         self.parts = parts
@@ -148,7 +148,7 @@ class Shape:
             for cache in self._by_rows:
                 cache.follow(changes)
             return False
-        self._is_followed, self._had_pod = False, True
+        self._forgot_for_pod, self._is_followed, self._had_pod = self._had_pod, False, True
         for cache in self._by_rows:
             cache.forget()
         return True
@@ -171,6 +171,11 @@ class Shape:
         They are kept where another pod of the shape is likely to save a pass over all rows.
         """
         return self._is_followed or self._is_slow
+
+    @property
+    def comes_again(self) -> bool:
+        """Whether all answers were forgotten for a pod that was not the first, and are cheap."""
+        return self._forgot_for_pod and not self._is_slow
 
     def forget_rows(self) -> None:
         """Forget the answers for every row; what does not take arrays stays."""
