@@ -1,4 +1,4 @@
-"""What a scheduler writes about the claims of decided pods, without an API server.
+"""The writes of a scheduler about the claims of decided pods, without an API server.
 
 Part of `engine_run`. Reserve runs as in a scheduler. The answer of the API server and its watch
 event arrive at once.

@@ -27,7 +27,7 @@ from moorage.config.own import LoadedConfiguration
 from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.framework.registry import Registry
-from moorage.service.core import build_core
+from moorage.service.core import Core, build_core
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
 from moorage_lab.bench.timing import NS_PER_MS, NS_PER_US, Samples, Stopwatch
@@ -210,21 +210,13 @@ class GangRun:
         self, name: str, size: int, *, fitting: int | None = None
     ) -> tuple[GroupKey, list[PodInfo]]:
         """Create a gang; members beyond `fitting` require a node without other pods."""
-        core = self._core
         metadata = {"namespace": "default", "name": name, "uid": f"group-{name}"}
         policy = {"gang": {"minCount": size}}
-        group = {"metadata": metadata, "spec": {"schedulingPolicy": policy}}
-        core.snapshot.listers.pod_groups.put(from_dict(PodGroup, group))
+        group = from_dict(PodGroup, {"metadata": metadata, "spec": {"schedulingPolicy": policy}})
         small = size if fitting is None else fitting
         cpus = ["100m"] * small + [_WHOLE_NODE] * (size - small)
         pods = [from_dict(Pod, _pod(name, index, cpu)) for index, cpu in enumerate(cpus)]
-        for pod in pods:
-            core.snapshot.groups.put_pod(pod)
-        for pod in pods:
-            core.queue.add(pod)  # gated until all members exist
-        while core.queue.pop() is not None:
-            pass
-        return GroupKey("default", name), [PodInfo(pod) for pod in pods]
+        return add_gang(self._core, group, pods)
 
 
 def _places(decision: GroupDecision) -> list[tuple[str, str]]:
@@ -243,3 +235,15 @@ def _pod(group: str, index: int, cpu: str) -> dict[str, Any]:
             "schedulingGroup": {"podGroupName": group},
         },
     }
+
+
+def add_gang(core: Core, group: PodGroup, pods: Sequence[Pod]) -> tuple[GroupKey, list[PodInfo]]:
+    """Add a group and its members, and take the members off the queue; return what is decided."""
+    core.snapshot.listers.pod_groups.put(group)
+    for pod in pods:
+        core.snapshot.groups.put_pod(pod)
+    for pod in pods:
+        core.queue.add(pod)  # gated until all members exist
+    while core.queue.pop() is not None:
+        pass
+    return GroupKey(group.namespace, group.name), [PodInfo(pod) for pod in pods]

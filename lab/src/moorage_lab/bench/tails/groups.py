@@ -26,6 +26,7 @@ from moorage.framework.registry import Registry
 from moorage.service.core import Core, build_core
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
+from moorage_lab.bench.gangs.run import add_gang
 from moorage_lab.bench.manifests import ZONE
 from moorage_lab.bench.timing import Samples
 from moorage_lab.bench.workload import NAMESPACE, default_node, default_pod
@@ -82,15 +83,8 @@ def _gang(core: Core, name: str, *, topology: bool) -> tuple[GroupKey, list[PodI
         spec["schedulingConstraints"] = {"topology": [{"key": ZONE}]}
     metadata = {"namespace": NAMESPACE, "name": name, "uid": f"group-{name}"}
     group = from_dict(PodGroup, {"metadata": metadata, "spec": spec})
-    core.snapshot.listers.pod_groups.put(group)
     pods = [from_dict(Pod, _member(name, index)) for index in range(GANG_PODS)]
-    for pod in pods:
-        core.snapshot.groups.put_pod(pod)
-    for pod in pods:
-        core.queue.add(pod)  # gated until all members exist
-    while core.queue.pop() is not None:
-        pass
-    return GroupKey(NAMESPACE, name), [PodInfo(pod) for pod in pods]
+    return add_gang(core, group, pods)
 
 
 def _member(group: str, index: int) -> dict[str, Any]:
