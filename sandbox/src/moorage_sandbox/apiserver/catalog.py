@@ -261,6 +261,7 @@ class Catalog:
             self._by_plural.setdefault(shelf.kind.resource.plural, shelf)
         self._served = {path: each for path, each in every.items() if not each.kind.stored_only}
         self._builtin_served = dict(self._served)
+        self._equivalents = self._by_shelf()
 
     def put_custom(self, name: str, versions: Sequence[Served], shelf: Served) -> None:
         """Serve the kinds of a definition, in place of its former kinds.
@@ -298,6 +299,7 @@ class Catalog:
             for versions, _ in self._custom.values()
             for served in versions
         )
+        self._equivalents = self._by_shelf()
         added = [s.kind for path, s in self._served.items() if path not in self._builtin_served]
         self.kinds = (*self._builtin, *added)
         self.generation += 1
@@ -319,9 +321,16 @@ class Catalog:
         """Return a served resource; None when there is no such resource."""
         return self._served.get((api_version, plural))
 
-    def equivalents(self, served: Served) -> list[ResourceType]:
+    def equivalents(self, served: Served) -> Sequence[ResourceType]:
         """Return the types of all served resources with the same stored objects."""
-        return [each.kind.resource for each in self._served.values() if each.shelf == served.shelf]
+        return self._equivalents.get(served.shelf, ())
+
+    def _by_shelf(self) -> dict[str, tuple[ResourceType, ...]]:
+        """Return the types of served resources by where their objects are stored."""
+        types: dict[str, tuple[ResourceType, ...]] = {}
+        for each in self._served.values():
+            types[each.shelf] = (*types.get(each.shelf, ()), each.kind.resource)
+        return types
 
     def by_kind(self, api_version: Any, kind: Any) -> Served | None:
         """Return the resource of an object by its apiVersion and kind; None for an unknown one."""

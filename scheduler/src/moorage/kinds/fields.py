@@ -199,6 +199,13 @@ def within(least: int, most: int | None = None, detail: str = "") -> Rule:
     return check
 
 
+def bytes_within(most: int) -> Rule:
+    """Return the rule of a text of at most so many bytes; an absent text has none."""
+    return lambda value, where: (
+        [too_long(where, most)] if len((value or "").encode()) > most else []
+    )
+
+
 port_of_service = within(1, 65_535, "must be between 1 and 65535, inclusive")
 """Rule of the number of a port that has no name, such as a service's own."""
 

@@ -21,8 +21,8 @@ from moorage.kinds.devices.shared_rules import (
     members,
     pool_name,
 )
-from moorage.kinds.fields import Rule, driver_name, if_present, needed, one_of, rules
-from moorage.kinds.kind import FieldError, Obj, forbidden, invalid, too_long
+from moorage.kinds.fields import Rule, bytes_within, driver_name, if_present, needed, one_of, rules
+from moorage.kinds.kind import FieldError, Obj, forbidden, invalid
 from moorage.kinds.metadata import immutable
 from moorage.kinds.tree import Json, child, objects, text
 from moorage.kinds.values.addresses import check_interface_address
@@ -63,15 +63,9 @@ _device = rules(
 )
 
 
-def _length(most: int) -> Rule:
-    return lambda value, where: (
-        [too_long(where, most)] if len((value or "").encode()) > most else []
-    )
-
-
 _network = rules(
-    ("interfaceName", _length(_INTERFACE_LENGTH_MAX)),
-    ("hardwareAddress", _length(_HARDWARE_LENGTH_MAX)),
+    ("interfaceName", bytes_within(_INTERFACE_LENGTH_MAX)),
+    ("hardwareAddress", bytes_within(_HARDWARE_LENGTH_MAX)),
     ("ips", members(check_interface_address, _ADDRESSES_MAX, lambda address: address)),
 )
 _report = rules(

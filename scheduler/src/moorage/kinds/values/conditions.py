@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from moorage.kinds.fields import Rule, duplicates, needed, one_of, rules, within
-from moorage.kinds.kind import FieldError, invalid, required, too_long, too_many
+from moorage.kinds.fields import Rule, bytes_within, duplicates, needed, one_of, rules, within
+from moorage.kinds.kind import FieldError, invalid, required, too_many
 from moorage.kinds.tree import Json, text
 from moorage.kinds.values.selectors import label_name
 
@@ -29,13 +29,7 @@ def _reason(value: Any, where: str) -> list[FieldError]:
     if not value:
         return [required(where, "must be set")]
     errors = [] if re.fullmatch(_REASON, value) else [invalid(where, value, _NO_REASON)]
-    return errors + _length(_REASON_LENGTH_MAX)(value, where)
-
-
-def _length(most: int) -> Rule:
-    return lambda value, where: (
-        [too_long(where, most)] if len((value or "").encode()) > most else []
-    )
+    return errors + bytes_within(_REASON_LENGTH_MAX)(value, where)
 
 
 _condition = rules(
@@ -44,7 +38,7 @@ _condition = rules(
     ("observedGeneration", within(0, detail="must be greater than or equal to zero")),
     ("lastTransitionTime", needed("must be set")),
     ("reason", _reason),
-    ("message", _length(_MESSAGE_LENGTH_MAX)),
+    ("message", bytes_within(_MESSAGE_LENGTH_MAX)),
 )
 
 
