@@ -4,6 +4,7 @@
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { askedAbout } from "./asked.js";
 import { count, podLink } from "./format.js";
+import { table } from "./table.js";
 
 /** @typedef {import("./types.js").ObjectExplanation} ObjectExplanation */
 /** @typedef {import("./types.js").PodCount} PodCount */
@@ -66,27 +67,17 @@ function explained({ sentence, counts, suggestions, notes }) {
 
 /** @param {PodCount[]} counts */
 function stages(counts) {
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Pods by stage">
-    <table>
-      <caption>
-        Pods by stage
-      </caption>
-      <thead>
-        <tr>
-          ${["Pods", "Stage", "One of them", "Why"].map((each, at) => html`<th scope="col" class=${at ? "" : "figure"}>${each}</th>`)}
-        </tr>
-      </thead>
-      <tbody>
-        ${counts.map((each) => {
-          const [namespace, name] = each.example.split("/");
-          return html`<tr>
-            <td class="figure">${each.pods}</td>
-            <th scope="row">${STAGES[each.stage] ?? each.stage}</th>
-            <td>${name ? html`<a href=${podLink({ namespace, name })}>${name}</a>` : "-"}</td>
-            <td class="reason">${each.cause || "-"}</td>
-          </tr>`;
-        })}
-      </tbody>
-    </table>
-  </div>`;
+  return table(
+    "Pods by stage",
+    ["Pods", "Stage", "One of them", "Why"],
+    counts.map((each) => {
+      const [namespace, name] = each.example.split("/");
+      return html`<tr>
+        <td class="figure">${each.pods}</td>
+        <th scope="row">${STAGES[each.stage] ?? each.stage}</th>
+        <td>${name ? html`<a href=${podLink({ namespace, name })}>${name}</a>` : "-"}</td>
+        <td class="reason">${each.cause || "-"}</td>
+      </tr>`;
+    }),
+  );
 }

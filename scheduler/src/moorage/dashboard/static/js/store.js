@@ -164,8 +164,7 @@ export async function get(path, signal) {
  * @returns {Promise<any>}
  */
 export async function perform(act, body) {
-  const headers = { "X-Moorage-Csrf": store.about?.csrf ?? "", "Content-Type": "application/json" };
-  return answered(await fetch(`/page/v1/acts/${act}`, { method: "POST", headers, body: JSON.stringify(body) }));
+  return post(`/page/v1/acts/${act}`, JSON.stringify(body));
 }
 
 /**
@@ -175,14 +174,18 @@ export async function perform(act, body) {
  * @returns {Promise<any>}
  */
 export async function tryOut(question, body) {
-  const headers = { "X-Moorage-Csrf": store.about?.csrf ?? "", "Content-Type": "application/json" };
-  return answered(await fetch(`/moorage/v1/${question}`, { method: "POST", headers, body: JSON.stringify(body) }));
+  return post(`/moorage/v1/${question}`, JSON.stringify(body));
 }
 
 /** The objects of a text, YAML or JSON. @param {string} text @returns {Promise<object[]>} */
 export async function manifestsOf(text) {
-  const headers = { "X-Moorage-Csrf": store.about?.csrf ?? "", "Content-Type": "application/yaml" };
-  return (await answered(await fetch("/page/v1/manifests", { method: "POST", headers, body: text }))).manifests;
+  return (await post("/page/v1/manifests", text, "application/yaml")).manifests;
+}
+
+/** @param {string} path @param {string} body @param {string} [type] @returns {Promise<any>} */
+async function post(path, body, type = "application/json") {
+  const headers = { "X-Moorage-Csrf": store.about?.csrf ?? "", "Content-Type": type };
+  return answered(await fetch(path, { method: "POST", headers, body }));
 }
 
 /** Whether the page may do something. @param {string} act */

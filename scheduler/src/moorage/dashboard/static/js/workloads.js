@@ -8,6 +8,7 @@ import { amount, count, nodeLink, podLink, workloadLink } from "./format.js";
 import { objectPanel, selectionPanel } from "./objects.js";
 import { choice, parts } from "./route.js";
 import { store, waitingPods } from "./store.js";
+import { table } from "./table.js";
 
 /**
  * @typedef {{namespace: string, name: string, owner: string, group: string, node: string, reason: string,
@@ -174,24 +175,4 @@ function pods(rows) {
       </tr>`,
     ),
   );
-}
-
-/** @param {string} caption @param {string[]} heads @param {unknown[]} body */
-function table(caption, heads, body) {
-  const figures = new Set(["Pods", "On nodes", "Waiting", "Takes cpu", "Takes memory"]);
-  return html`<div class="scroll" tabindex="0" role="region" aria-label=${caption}>
-    <table>
-      <caption>
-        ${caption}
-      </caption>
-      <thead>
-        <tr>
-          ${heads.map((each) => html`<th scope="col" class=${figures.has(each) ? "figure" : ""}>${each}</th>`)}
-        </tr>
-      </thead>
-      <tbody>
-        ${body}
-      </tbody>
-    </table>
-  </div>`;
 }
