@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -35,7 +37,8 @@ class InstanceType(msgspec.Struct, frozen=True, kw_only=True):
     page: str
 
 
-def instance_types() -> dict[str, InstanceType]:
+@cache
+def instance_types() -> Mapping[str, InstanceType]:
     """Return the known instance types by name, in the order of the table."""
     text = files("moorage.nodeshapes").joinpath("instance_types.toml").read_text("utf-8")
     return {

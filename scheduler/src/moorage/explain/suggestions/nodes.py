@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -31,56 +31,68 @@ _SHARE: Final = {"cpu": 0.95, "memory": 0.9}
 """The part of a type's size that pods may request; the kubelet keeps the rest. A guess."""
 
 
-def more_nodes(trying: Trying) -> Iterator[RankedSuggestion]:
-    """Yield a node of an existing shape, where a further node of that shape takes the pod."""
-    for row, count in node_shapes(trying.inquiry.snapshot)[:SHAPES_MOST]:
-        example = trying.inquiry.snapshot.node(row)
-        new = node_like(example, free_node_name(trying.inquiry.snapshot))
-        with node_added(trying.inquiry.snapshot, new, row) as row_added:
-            takes = len(trying.rows_of(trying.pod, trying.inquiry.snapshot.rows([row_added]))) > 0
-        if takes:
-            text = f"one more node {shape_text(example, trying.pod, count)}"
-            suggestion = Suggestion(
-                kind="node", text=text, nodes=1, node=new.name, create=(node_to_create(new),)
-            )
-            yield RankedSuggestion(NODE, suggestion)
-            return
-    yield from _larger_nodes(trying)
+class FurtherNode(NamedTuple):
+    """A node that the cluster could have in addition.
 
-
-def _larger_nodes(trying: Trying) -> Iterator[RankedSuggestion]:
-    """Yield a node of the smallest known instance type that takes the pod.
-
-    It has the labels, taints and other amounts of the commonest nodes. Only types of their cloud
-    are tried, where their labels name a type that is known.
+    Attributes
+    ----------
+    row
+        The row whose CSI drivers, and pods that come with nodes, the node has.
+    node
+        A node like it, with the name of another.
+    words
+        What it is like.
+    size
+        As `RankedSuggestion` has it.
     """
+
+    row: int
+    node: Node
+    words: str
+    size: float
+
+
+def further_nodes(snapshot: Snapshot, pod: Pod) -> Iterator[FurtherNode]:
+    """Yield nodes of the shapes that are there, then of the instance types with room for a pod.
+
+    Those of a type have the labels, taints and other amounts of the commonest nodes.
+    """
+    shapes = node_shapes(snapshot)[:SHAPES_MOST]
+    for row, count in shapes:
+        example = snapshot.node(row)
+        yield FurtherNode(row, example, shape_text(example, pod, count), NODE)
+    for row, _ in shapes[:1]:
+        example = snapshot.node(row)
+        for each in _types_with_room(example, pod)[:SHAPES_MOST]:
+            words = f"of a larger type, such as {_type_text(each)}"
+            yield FurtherNode(row, _of_type(example, each), words, LARGER_NODE)
+
+
+def more_nodes(trying: Trying) -> Iterator[RankedSuggestion]:
+    """Yield the first of the further nodes that takes the pod."""
     snapshot = trying.inquiry.snapshot
-    shapes = node_shapes(snapshot)
-    if not shapes:
-        return
-    row, _ = shapes[0]
-    example = snapshot.node(row)
-    for each in types_with_room(example, trying.pod)[:SHAPES_MOST]:
-        new = node_of_type(node_like(example, free_node_name(snapshot)), each)
-        with node_added(snapshot, new, row) as row_added:
+    for each in further_nodes(snapshot, trying.pod):
+        new = node_like(each.node, free_node_name(snapshot))
+        with node_added(snapshot, new, each.row) as row_added:
             takes = len(trying.rows_of(trying.pod, snapshot.rows([row_added]))) > 0
         if takes:
-            text = f"one more node of a larger type, such as {type_text(each)}"
-            suggestion = Suggestion(
-                kind="node", text=text, nodes=1, node=new.name, create=(node_to_create(new),)
-            )
-            yield RankedSuggestion(LARGER_NODE, suggestion)
+            text, created = f"one more node {each.words}", (node_to_create(new),)
+            suggestion = Suggestion(kind="node", text=text, nodes=1, node=new.name, create=created)
+            yield RankedSuggestion(each.size, suggestion)
             return
 
 
-def type_text(type_: InstanceType) -> str:
+def _type_text(type_: InstanceType) -> str:
     """Return the name of an instance type, with its size."""
     amounts = ", ".join(f"{canonical(each)} {name}" for name, each in type_.resources.items())
     return f"{type_.name} ({amounts})"
 
 
-def types_with_room(example: Node, pod: Pod) -> list[InstanceType]:
-    """Return the instance types that have room for a pod, the smallest first."""
+def _types_with_room(example: Node, pod: Pod) -> list[InstanceType]:
+    """Return the instance types that have room for a pod, the smallest first.
+
+    Only types of the node's cloud, where its labels name a type that is known.
+    """
     known = instance_types()
     own = known.get(example.metadata.labels.get(TYPE_LABEL, ""))
     wanted = PodInfo(pod).part(RESOURCES).value.filter
@@ -99,7 +111,7 @@ def types_with_room(example: Node, pod: Pod) -> list[InstanceType]:
     return [each for _, each in sorted(fitting, key=lambda entry: (entry[0], entry[1].name))]
 
 
-def node_of_type(node: Node, type_: InstanceType) -> Node:
+def _of_type(node: Node, type_: InstanceType) -> Node:
     """Return a node with the amounts of an instance type, and its label where the node has one."""
     labels = dict(node.metadata.labels)
     if TYPE_LABEL in labels:

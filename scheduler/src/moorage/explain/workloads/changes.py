@@ -8,23 +8,18 @@ from typing import Any, Final
 
 import msgspec
 
-from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.resources import NODES
 from moorage.explain.answer import Suggestion
 from moorage.explain.patches import patched
 from moorage.explain.suggestions.node_changes import node_changed
 from moorage.explain.suggestions.nodes import (
-    SHAPES_MOST,
+    FurtherNode,
     free_node_name,
+    further_nodes,
     node_added,
     node_like,
-    node_of_type,
-    node_shapes,
     node_to_create,
-    shape_text,
-    type_text,
-    types_with_room,
 )
 from moorage.explain.workloads.answer import ObjectSuggestion
 from moorage.explain.workloads.placing import PLACED_MOST, has_claims, number_placed, place_pods
@@ -101,46 +96,26 @@ def more_nodes_for(of: HelpedPods) -> Iterator[ObjectSuggestion]:
     snapshot = of.core.snapshot
     if has_claims(of.example):
         return
-    shapes = node_shapes(snapshot)[:SHAPES_MOST]
-    for row, alike in shapes:
-        example = snapshot.node(row)
-        suggestion = _further_nodes(of, row, example, shape_text(example, of.example, alike))
+    for each in further_nodes(snapshot, of.example):
+        suggestion = _with_such_nodes(of, each)
         if suggestion is not None:
             yield suggestion
             return
-    for row, _ in shapes[:1]:
-        example = snapshot.node(row)
-        for each in types_with_room(example, of.example)[:SHAPES_MOST]:
-            text = f"of a larger type, such as {type_text(each)}"
-            suggestion = _further_nodes(of, row, node_of_type(example, each), text)
-            if suggestion is not None:
-                yield suggestion
-                return
 
 
-def _further_nodes(of: HelpedPods, row: int, example: Node, words: str) -> ObjectSuggestion | None:
-    """Return how many nodes like an example place the pods; None where such a node helps none.
-
-    Parameters
-    ----------
-    row
-        The row whose CSI drivers and pods of DaemonSets such a node has.
-    example
-        The node; its name does not count.
-    words
-        What such a node is like.
-    """
+def _with_such_nodes(of: HelpedPods, such: FurtherNode) -> ObjectSuggestion | None:
+    """Return how many such nodes place the pods; None where one helps none of them."""
     count = min(len(of.pods), PLACED_MOST)
-    helps, created = _with_nodes(of, row, example, 1)
+    helps, created = _with_nodes(of, such, 1)
     if not helps:
         return None
     if helps < count:
         number = min(-(-count // helps), _NODES_MOST)
-        helps, created = _with_nodes(of, row, example, number)
+        helps, created = _with_nodes(of, such, number)
     nodes = "one more node" if len(created) == 1 else f"{len(created)} more nodes"
     return ObjectSuggestion(
         kind="node",
-        text=f"{nodes} {words}",
+        text=f"{nodes} {such.words}",
         helps=helps,
         tried=count,
         of=len(of.pods),
@@ -150,13 +125,13 @@ def _further_nodes(of: HelpedPods, row: int, example: Node, words: str) -> Objec
 
 
 def _with_nodes(
-    of: HelpedPods, row: int, example: Node, number: int
+    of: HelpedPods, such: FurtherNode, number: int
 ) -> tuple[int, tuple[dict[str, Any], ...]]:
-    """Return how many pods get a place with further nodes like one, and the nodes."""
+    """Return how many pods get a place with so many further nodes, and the nodes."""
     snapshot, created = of.core.snapshot, list[dict[str, Any]]()
     with ExitStack() as added:
         for _ in range(number):
-            node = node_like(example, free_node_name(snapshot))
+            node = node_like(such.node, free_node_name(snapshot))
             created.append(node_to_create(node))
-            added.enter_context(node_added(snapshot, node, row))
+            added.enter_context(node_added(snapshot, node, such.row))
         return number_placed(of.profile, snapshot, of.pods[:PLACED_MOST]), tuple(created)
