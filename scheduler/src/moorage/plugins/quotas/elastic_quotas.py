@@ -8,7 +8,7 @@ Rules mirrored: scheduler-plugins ``pkg/capacityscheduling`` (elasticquota.go) o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -66,49 +66,45 @@ class Quota(msgspec.Struct, frozen=True):
 
     def above_min(self, used: Amounts) -> str:
         """Return a resource whose use exceeds the minimum; "" for none."""
-        return exceeded(used, used, self.minimum)
+        return _first(excess(used, used, self.minimum))
 
     def above_min_with(self, request: Amounts, used: Amounts) -> str:
         """Return a resource where request plus use exceeds the minimum; "" for none.
 
         As in `above_max`, most resources count only if the pod requests them.
         """
-        return exceeded(request, plus(request, used), self.minimum)
+        return _first(excess(request, plus(request, used), self.minimum))
 
     def above_max(self, request: Amounts, used: Amounts) -> str:
         """Return a resource where request plus use exceeds the maximum; "" for none.
 
         Except for the first-class resources, a resource counts only if the pod requests it.
         """
-        return next(iter(self.excess_over_max(request, used)), "")
+        return _first(self.excess_over_max(request, used))
 
-    def excess_over_max(self, request: Amounts, used: Amounts) -> dict[str, int]:
-        """Return by how much request plus use exceeds the maximum, as in `above_max`."""
-        if self.maximum is None:
-            return {}
-        total = plus(request, used)
-        bounded = [name for name in request if name in FIRST_CLASS or name in self.maximum]
-        return excess({name: total.get(name, 0) for name in (*_ORDER, *bounded)}, self.maximum)
+    def excess_over_max(self, request: Amounts, used: Amounts) -> Iterator[tuple[str, int]]:
+        """Yield by how much request plus use exceeds the maximum, as in `above_max`."""
+        if self.maximum is not None:
+            bounded = [name for name in request if name in self.maximum]
+            total = plus(request, used)
+            yield from excess(bounded, total, self.maximum)
 
 
-def exceeded(names: Iterable[str], total: Amounts, bounds: Amounts) -> str:
-    """Return a resource whose total exceeds its bound; "" for none.
+def excess(names: Iterable[str], total: Amounts, bounds: Amounts) -> Iterator[tuple[str, int]]:
+    """Yield each resource whose total exceeds its bound, and by how much.
 
     The function checks cpu, memory and ephemeral storage, then the given names, in this order. An
     absent bound is 0.
     """
     others = sorted(name for name in names if name not in FIRST_CLASS)
     for name in (*_ORDER, *others):
-        if total.get(name, 0) > bounds.get(name, 0):
-            return name
-    return ""
+        over = total.get(name, 0) - bounds.get(name, 0)
+        if over > 0:
+            yield name, over
 
 
-def excess(total: Amounts, bounds: Amounts) -> dict[str, int]:
-    """Return by how much a total exceeds its bounds, by resource, in the order of `exceeded`."""
-    others = sorted(name for name in total if name not in FIRST_CLASS)
-    over = {name: total.get(name, 0) - bounds.get(name, 0) for name in (*_ORDER, *others)}
-    return {name: amount for name, amount in over.items() if amount > 0}
+def _first(excesses: Iterator[tuple[str, int]]) -> str:
+    return next((name for name, _ in excesses), "")
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -178,11 +174,12 @@ class Usage:
 
     def above_total(self, request: Amounts) -> str:
         """Return a resource where request plus use exceeds the sum of minimums; "" for none."""
-        return next(iter(self.excess_over_total(request)), "")
+        return _first(self.excess_over_total(request))
 
-    def excess_over_total(self, request: Amounts) -> dict[str, int]:
-        """Return by how much request plus use exceeds the sum of minimums, by resource."""
-        return excess(plus(self.total, request), self.guaranteed)
+    def excess_over_total(self, request: Amounts) -> Iterator[tuple[str, int]]:
+        """Yield by how much request plus use exceeds the sum of minimums, by resource."""
+        total = plus(self.total, request)
+        return excess(total, total, self.guaranteed)
 
 
 class QuotaBooks:

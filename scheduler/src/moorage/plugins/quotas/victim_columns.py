@@ -101,7 +101,8 @@ class QuotaColumns:
     def _borrowed(self, borrowing: list[str], names: list[str]) -> dict[str, IntArray]:
         """Return int64, (namespaces,): by requested resource, the use above the minimum."""
         usage = self._usage
-        over = [excess(usage.used(each), usage.quotas[each].minimum) for each in borrowing]
+        used = [(usage.used(each), usage.quotas[each].minimum) for each in borrowing]
+        over = [dict(excess(amounts, amounts, minimum)) for amounts, minimum in used]
         return {
             name: np.array([each.get(name, 0) for each in over], np.int64)
             for name in dict.fromkeys([*names, *(name for each in over for name in each)])
@@ -133,8 +134,8 @@ class QuotaColumns:
         """
         usage = self._usage
         quota = usage.quotas[self._pod.namespace]
-        of_quota = quota.excess_over_max(claim.in_quota, usage.used(self._pod.namespace))
-        of_all = usage.excess_over_total(claim.in_all)
+        of_quota = dict(quota.excess_over_max(claim.in_quota, usage.used(self._pod.namespace)))
+        of_all = dict(usage.excess_over_total(claim.in_all))
         if self._reclaims:
             of_quota = dict.fromkeys(of_quota, _NO_AMOUNT)
         names = sorted(of_all.keys() | of_quota.keys())
