@@ -315,6 +315,12 @@ class PodSpec(ApiStruct, frozen=True, kw_only=True):
     restart_policy: str = ""
     readiness_gates: list[PodReadinessGate] = []
 
+    @property
+    def must_spread(self) -> bool:
+        """Whether the spec has a topology spread constraint that must hold."""
+        constraints = self.topology_spread_constraints
+        return any(each.when_unsatisfiable == "DoNotSchedule" for each in constraints)
+
 
 class ContainerStateRunning(ApiStruct, frozen=True, kw_only=True):
     """The container runs."""

@@ -7,7 +7,6 @@ for long.
 
 from __future__ import annotations
 
-from moorage.api.pod import Pod
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.service.core import Core
@@ -84,9 +83,8 @@ def release_groups(core: Core, *, changed: str = "", new_domain: bool = False) -
     def holds(group: GroupKey, places: tuple[str, ...]) -> bool:
         if changed in places:
             return False
-        return not (
-            new_domain and any(map(_must_spread, snapshot.groups.members(group).waiting_pods()))
-        )
+        waiting = snapshot.groups.members(group).waiting_pods()
+        return not (new_domain and any(pod.spec.must_spread for pod in waiting))
 
     state = core.queue.lifecycle.state
     for group, woken in core.evictions.release_groups(holds).items():
@@ -104,8 +102,3 @@ def node_changed(core: Core, name: str, new_domain: bool) -> None:
     """
     release_groups(core, changed=name, new_domain=new_domain)
     core.queue.activate(core.queue.nominator.for_node(name))
-
-
-def _must_spread(pod: Pod) -> bool:
-    constraints = pod.spec.topology_spread_constraints or ()
-    return any(each.when_unsatisfiable == "DoNotSchedule" for each in constraints)

@@ -246,10 +246,7 @@ class NominatedRows:
             self._where[pod.uid] = name
             if pod.part(POD_AFFINITY).value.required_anti:
                 self._repelling.add(pod.uid)
-            if any(
-                each.when_unsatisfiable == "DoNotSchedule"
-                for each in pod.pod.spec.topology_spread_constraints
-            ):
+            if pod.pod.spec.must_spread:
                 self._spreading.add(pod.uid)
             if self._table.node_of_pod(pod.uid) is not None:
                 self._placed[pod.uid] = None

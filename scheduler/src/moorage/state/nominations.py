@@ -137,7 +137,7 @@ class Nominator:
         self._by_node.setdefault(node_name, {})[uid] = ref
         if node_name and _repels(pod):
             self._repelling.add(uid)
-        if node_name and _spreads(pod):
+        if node_name and pod.spec.must_spread:
             self._spreading.add(uid)
         if queued is not None:
             self._queued[uid] = queued
@@ -219,11 +219,6 @@ class Nominator:
         # them.
         if node_name:
             self.log.append(node_name)
-
-
-def _spreads(pod: Pod) -> bool:
-    constraints = pod.spec.topology_spread_constraints
-    return any(each.when_unsatisfiable == "DoNotSchedule" for each in constraints)
 
 
 def _repels(pod: Pod) -> bool:

@@ -35,7 +35,8 @@ PASSES: Final[RowResult] = (PASSED, 0, 0)
 """The filter result on a row that no plugin failed."""
 
 
-_ROW_BYTES: Final = 6  # a uint8 of plugin and code each, an int32 of the reason
+ROW_BYTES: Final = 6
+"""Memory of a row in a filter result: a uint8 of plugin and code each, an int32 of the reason."""
 
 _NOWHERE: Final = np.empty(0, np.int64)
 _NOWHERE.flags.writeable = False
@@ -223,7 +224,7 @@ class FilterResults:
     @property
     def nbytes(self) -> int:
         """Memory of the three arrays, bytes; codes and reasons count before they are written."""
-        return len(self.plugin_n) * _ROW_BYTES
+        return len(self.plugin_n) * ROW_BYTES
 
     @property
     def is_broken(self) -> bool:

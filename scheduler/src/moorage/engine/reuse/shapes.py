@@ -14,6 +14,7 @@ from collections import OrderedDict
 from typing import Any, Final
 
 from moorage.engine.attempt import Attempt
+from moorage.engine.filters.filter_results import ROW_BYTES
 from moorage.engine.reuse.best_rows import BestRows
 from moorage.engine.reuse.filters import FilterCache, FilterPlugins
 from moorage.engine.reuse.nominated import NominatedCache
@@ -34,9 +35,9 @@ BUDGET_BYTES: Final = 64 * 1024 * 1024
 # Size of a shape without arrays: its parts and the values that plugins compiled; a guess.
 _SHAPE_BYTES: Final = 8 * 1024
 
-# Bytes of a row in the arrays of a shape: two filter results of six bytes each, whether it passed,
-# and its two sums. Each plugin's score comes to it.
-_ROW_BYTES: Final = 2 * 6 + 3 * 8
+# Bytes of a row in the arrays of a shape: two filter results, whether it passed, and its two sums.
+# Each plugin's score comes to it.
+_ROW_BYTES: Final = 2 * ROW_BYTES + 3 * 8
 
 PASS_ROWS: Final = 8192
 """A pass over so many rows costs what following a few dozen rows costs; a guess. Tests make it
@@ -138,17 +139,18 @@ class Shape:
 
     def follow(self) -> bool:
         """Bring the caches up to date with every changed row; return whether they forgot all."""
+        had_pod, self._had_pod = self._had_pod, True
         changes = self._follower.changes()
         if changes is NO_CHANGES:
-            self._is_followed, self._had_pod = self._is_followed or self._had_pod, True
+            self._is_followed = self._is_followed or had_pod
             return False
         self.state.meter = None  # keeping answers up to date belongs to no extension point
         if changes is not None and (changes.are_few or not self._are_many(changes)):
-            self._is_followed, self._had_pod = self._is_followed or self._had_pod, True
+            self._is_followed = self._is_followed or had_pod
             for cache in self._by_rows:
                 cache.follow(changes)
             return False
-        self._forgot_for_pod, self._is_followed, self._had_pod = self._had_pod, False, True
+        self._forgot_for_pod, self._is_followed = had_pod, False
         for cache in self._by_rows:
             cache.forget()
         return True

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from moorage.engine.attempt import Attempt, CycleError
 from moorage.engine.filters.asking import ask_filters
-from moorage.engine.filters.filter_results import FilterResults
+from moorage.engine.filters.filter_results import ROW_BYTES, FilterResults
 from moorage.engine.reuse.pre_filters import PreFilterAnswers
 from moorage.engine.scoring import ask_score, check_range, normalized, pre_scored
 from moorage.framework.caches import NO_CHANGES, RowFollower
@@ -28,8 +28,6 @@ from moorage.snapshot.view import NodeView
 
 # Size of shared answers without arrays; a guess.
 _ANSWERS_BYTES: Final = 8 * 1024
-# Bytes of a row in a filter result.
-_ROW_BYTES: Final = 6
 
 
 class SharedPlugins:
@@ -153,7 +151,7 @@ class SharedAnswers:
     def nbytes(self) -> int:
         """Memory of the answers, bytes, as if all were there; except the arrays it is a guess."""
         scored = 1 + len(self._plugins.scores)
-        return _ANSWERS_BYTES + self._attempt.snapshot.num_nodes * (_ROW_BYTES + 8 * scored)
+        return _ANSWERS_BYTES + self._attempt.snapshot.num_nodes * (ROW_BYTES + 8 * scored)
 
     def filtered(self, asking: CycleState) -> FilterResults:
         """Return the result of these Filters on every row; not to be changed.

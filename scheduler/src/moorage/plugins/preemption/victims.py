@@ -52,7 +52,7 @@ class Unit(msgspec.Struct, frozen=True):
 
 
 class ColumnRules(Protocol):
-    """What `VictimRules` say of many rows at once, in the same words."""
+    """Rules about victims on many rows at once, which agree with `VictimRules` row by row."""
 
     def allowed(self, ranked: RankedPods, number_of: Callable[[str], int | None]) -> Mask:
         """Return bool, (rows, ranks): the pods that may be evicted together, `within_bounds` too.
