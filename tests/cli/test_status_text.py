@@ -39,3 +39,17 @@ def test_members_that_wait_by_themselves_keep_their_reasons() -> None:
     ]
     reasons = [line.split()[-1] for line in waiting_lines(rows)[1::2]]
     assert reasons == ["InsufficientCPU", "InsufficientMemory"]
+
+
+def test_members_that_are_placed_one_by_one_are_one_row_with_the_cause() -> None:
+    cause = "0/2 nodes are available: 2 Insufficient cpu."
+    note = f"pod group a/g: 2 of 3 pods needed have a node, a/m2 has none: {cause}"
+    too_soon = f"0/2 nodes are available: podGroup a/g failed recently. {note}"
+    rows = [
+        waiting("a/m1", "GroupUnschedulable", too_soon, group="a/g"),
+        waiting("a/m2", "InsufficientCPU", f"{cause} {note.partition(',')[0]}", group="a/g"),
+    ]
+    _, row, text = waiting_lines(rows)
+    assert row.split()[0] == "2"
+    assert row.split()[-1] == "InsufficientCPU"
+    assert text.strip().startswith("group a/g: 2 of 3 pods needed have a node, a/m2")

@@ -16,6 +16,7 @@ from moorage.api.resources import POD_GROUPS
 from moorage.base import aio
 from moorage.config.feature_gates import feature_gates
 from moorage.config.own import LoadedConfiguration
+from moorage.service.questions.queue import queue_answer
 from moorage_sandbox.testing.builders import Manifest, pod_manifest
 from tests.scenarios.gangs import (
     Cluster,
@@ -111,6 +112,36 @@ def test_a_group_and_its_members_say_how_many_have_a_node_and_which_has_none(
             assert any("of 3 pods needed have a node" in text for text in told), told
 
     anywhere(scenario, cluster=nodes(2), config=config())
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        pytest.param("{podGroupBackoffSeconds: 30}", id="with a backoff"),
+        pytest.param("{}", id="without a backoff"),
+    ],
+)
+@pytest.mark.parametrize(("member", "end"), SOURCES)
+def test_the_queue_names_the_cause_of_the_group(member: Member, end: str, args: str):
+    """The queue said "failed recently", whoever of the members had no node."""
+    del end
+
+    async def scenario(live: Cluster) -> None:
+        await live.create_objects(
+            *group_object(member), *(member(name, least=3) for name in NAMES[:2])
+        )
+        await live.create_objects(member("p2", least=3, nodeSelector={"no": "such"}))
+        for _ in range(10):
+            await aio.sleep(3)
+            core, now_ns = live.scheduler.core, live.clock.now_ns()
+            answer = queue_answer(core, now_ns=now_ns, limit=100, scheduling=True)
+            waiting = [each for each in answer.pods if each.queue in ("unschedulable", "backoff")]
+            reasons = [(each.reason, each.message) for each in answer.groups]
+            for reason, message in reasons + [(each.reason, each.message) for each in waiting]:
+                assert reason == "NoMatchingNode", message
+                assert "didn't match Pod's node affinity/selector" in message
+
+    play(scenario, cluster=nodes(2), config=config(args))
 
 
 LACKS = [

@@ -77,7 +77,7 @@ def waiting_lines(pods: Sequence[dict[str, Any]]) -> list[str]:
     from moorage.api.reasons.codes import ReasonCode
     from moorage.cli.rows.text import fold_lines, rows_left, terminal_width
     from moorage.service.questions.folding.folds import first_folds, fold
-    from moorage.service.questions.folding.group_reason import OF_GROUPS, reason_of_group
+    from moorage.service.questions.folding.group_reason import concerns_group, reason_of_group
 
     rows = [_row(each) for each in pods]
     texts: dict[str, list[str]] = {}
@@ -87,7 +87,7 @@ def waiting_lines(pods: Sequence[dict[str, Any]]) -> list[str]:
     of_groups = {group: reason_of_group(each) for group, each in texts.items()}
     for at, row in enumerate(rows):
         reason, message = of_groups.get(row.group, ("", ""))
-        if reason in OF_GROUPS and row.reason != ReasonCode.SCHEDULING_GATED:
+        if concerns_group(reason, message) and row.reason != ReasonCode.SCHEDULING_GATED:
             rows[at] = msgspec.structs.replace(row, reason=reason, message=message)
     shown = first_folds(fold(rows), _ROWS_MOST)
     lines = fold_lines(shown.folds, now_ns=0, width=terminal_width() - len(_INDENT))
