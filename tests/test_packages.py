@@ -116,5 +116,5 @@ def test_run_reaches_no_more_modules_of_other_packages():
     ],
 )
 def test_an_import_is_found(text: str, found: bool):
-    imports = packages.imports_of("moorage.what_if.kinds", text)
+    imports = packages.imports_of("moorage.virtual.kinds", text)
     assert any(packages.is_upward(each) for each in imports) is found

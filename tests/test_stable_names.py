@@ -25,7 +25,7 @@ from moorage.explain.workloads.question import explain_object_question
 from moorage.observe.catalogue import METRICS
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.questions.pages import OPENAPI_PATH
-from moorage.what_if.question import tried_questions
+from moorage.what_if.answering.question import tried_questions
 from moorage_lab.traces.scenario import Scenario
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from moorage_sandbox.testing.virtual_loop import run_virtual

@@ -90,9 +90,9 @@ class Town:
 
 @asynccontextmanager
 async def town(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Town]:
-    monkeypatch.setattr("moorage.service.confirmations._PATIENCE_SECONDS", 0.5)
-    monkeypatch.setattr("moorage.service.confirmations._ROUND_SECONDS", 0.1)
-    monkeypatch.setattr("moorage.service.api_binding._WAIT_SECONDS", 0.05)
+    monkeypatch.setattr("moorage.service.binding.confirmations._PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr("moorage.service.binding.confirmations._ROUND_SECONDS", 0.1)
+    monkeypatch.setattr("moorage.service.binding.api_binding._WAIT_SECONDS", 0.05)
     failures: list[BaseException] = []
     tasks = TaskOwner(lambda _name, error: failures.append(error))
     async with listening(folder) as wire:

@@ -66,7 +66,7 @@ def test_the_first_failure_is_logged_whole_and_repeats_are_counted_once_a_minute
     [
         pytest.param(record(1, plugin="Worse"), id="another plugin"),
         pytest.param(record(1, problem=KeyError("k")), id="another exception"),
-        pytest.param(record(1, room="moorage.service.pump"), id="not about a plugin"),
+        pytest.param(record(1, room="moorage.service.attempts.pump"), id="not about a plugin"),
     ],
 )
 def test_a_different_failure_is_logged_whole(other: logging.LogRecord) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from moorage.base.running_sandboxes import find
 from moorage.cli.what_if.source import drop_ended_jobs
-from moorage.what_if.lists import read_objects
+from moorage.virtual.objects import read_objects
 from moorage_sandbox.testing.builders import Manifest, node_manifest
 from sandbox.tests.sandbox.process import Up
 from scheduler.tests.what_if.cluster import bare as bare_pod

@@ -20,8 +20,8 @@ from moorage.client.transport import Answer, Call
 from moorage.config.feature_gates import feature_gates
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
-from moorage.service.kinds import CUSTOM, DEVICE_TAINT_RULE, JOB, POD_GROUP, WATCHED
-from moorage.service.leader import elector_of
+from moorage.service.intake.kinds import CUSTOM, DEVICE_TAINT_RULE, JOB, POD_GROUP, WATCHED
+from moorage.service.process.leader import elector_of
 from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from sandbox.tests.controllers.test_resource_claims import claims, device_class, offered, state

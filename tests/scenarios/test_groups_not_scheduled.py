@@ -20,7 +20,7 @@ from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.config.feature_gates import feature_gates
 from moorage.config.own import LoadedConfiguration
 from moorage.explain.explaining import explain
-from moorage.service.disabled_groups.objects import GroupObjects
+from moorage.service.groups.disabled_groups.objects import GroupObjects
 from moorage.service.questions.queue import queue_answer
 from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
 from tests.scenarios.gangs import Cluster, coscheduling, of_labels, of_object, play, pod_group

@@ -14,8 +14,8 @@ from moorage.base.rng import Streams
 from moorage.config.own import LoadedConfiguration
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.core import build_core
-from moorage.service.hint_map import build_hints
-from moorage.service.kinds import WATCHED
+from moorage.service.intake.hint_map import build_hints
+from moorage.service.intake.kinds import WATCHED
 from tools.pages.state_tables import table
 
 _HEADER = """# Cluster events

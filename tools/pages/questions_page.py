@@ -10,7 +10,7 @@ from moorage.cli.run.serving import questions_of
 from moorage.explain.workloads.question import explain_object_question
 from moorage.service.questions.openapi import openapi
 from moorage.service.questions.question import BodyQuestion, Question
-from moorage.what_if.question import tried_questions
+from moorage.what_if.answering.question import tried_questions
 
 _HEAD = """# Questions over HTTP
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from moorage.config.gate_table import GATES, V1_36, V1_37, Gate
-from moorage.service.kinds import (
+from moorage.service.intake.kinds import (
     DEVICE_TAINT_RULE,
     POD_GROUP,
     SERVER_VERSIONS,
@@ -15,7 +15,7 @@ from moorage.service.kinds import (
 
 _HEADER = """# Versions of the API server
 
-<!-- Written by `make docs` from moorage.service.kinds. Do not edit. -->
+<!-- Written by `make docs` from moorage.service.intake.kinds. Do not edit. -->
 
 moorage decides as kube-scheduler v1.36, or v1.37 with `--emulated-version 1.37`. It works with API
 servers of the versions in this table, whichever version it emulates.

@@ -40,7 +40,7 @@ SOURCE = packages.SOURCES[0] / "moorage"
 RESULTS = HERE / "mutation_results.json"
 ROOMS = ("engine", "framework", "plugins", "service", "snapshot", "state")
 # What no simulated cluster runs: the questions and the ports of a process, and what only tells.
-_ELSEWHERE = ("service/questions/", "service/serving/", "service/zpages.py")
+_ELSEWHERE = ("service/questions/", "service/serving/", "service/process/zpages.py")
 
 _COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,

@@ -22,7 +22,7 @@ from moorage.engine.cycle import Cycle
 from moorage.engine.decision import CLEAR_NOMINATION, Decision
 from moorage.plugins.resources import scoring
 from moorage.plugins.resources.node_resources_fit import NodeResourcesFit
-from moorage.service.ingest import ASSIGNED_POD_DELETE
+from moorage.service.intake.ingest import ASSIGNED_POD_DELETE
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.table import NodeTable
 from moorage.state.queue import SchedulingQueue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from moorage.service.leader import Elector
+from moorage.service.process.leader import Elector
 from moorage_lab.fault_sim import acts
 from moorage_lab.fault_sim.acts import AnyAct, Script
 from moorage_lab.fault_sim.fault_run import Outcome, play

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.base.errors import UsageError
-from moorage.service.leader import Elector
+from moorage.service.process.leader import Elector
 from moorage_lab.fault_sim import acts
 from moorage_lab.fault_sim.fault_run import play
 from moorage_lab.fault_sim.walk import SCENES, WALK_ACTS, Walk, WalkAct, scene
@@ -42,7 +42,7 @@ def test_a_short_walk_has_every_await_of_the_source(each: int) -> None:
 def test_awaits_are_told_apart_by_the_code_that_led_there() -> None:
     places = {stop.place for stop in Walk(scene("volumes", 1), "kill").stops}
     binding = [each for each in places if "plugins/volumes/writes.py" in each]
-    assert any("service/api_binding.py" in each for each in binding)
+    assert any("service/binding/api_binding.py" in each for each in binding)
     assert not [each for each in places if "fault_sim/" in each.partition("callback")[0]]
 
 

@@ -20,7 +20,7 @@ play = running.Simulation.play
 
 def noted(self):
     play(self)
-    clusters.append(weakref.ref(self.rehearsal.filled.core.snapshot))
+    clusters.append(weakref.ref(self.model.half.core.snapshot))
 
 running.Simulation.play = noted
 def simulate_four():

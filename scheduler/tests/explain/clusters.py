@@ -10,8 +10,8 @@ from moorage.config.own import LoadedConfiguration
 from moorage.explain.answer import Explanation
 from moorage.explain.explaining import QUICK, Effort, explain
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.what_if.lists import read_objects
-from moorage.what_if.world import World
+from moorage.virtual.deciding_half import ClusterInputs
+from moorage.virtual.objects import read_objects
 from moorage_sandbox.testing.builders import Manifest, pod_manifest
 
 
@@ -28,19 +28,19 @@ def bound(name: str, node_name: str, **fields: Any) -> Manifest:
     return waiting(name, node_name=node_name, **fields)
 
 
-def world_of(*manifests: Manifest, config: LoadedConfiguration | None = None) -> World:
-    """Return a world of these objects; an unreadable one fails the test."""
+def inputs_of(*manifests: Manifest, config: LoadedConfiguration | None = None) -> ClusterInputs:
+    """Return a model of these objects; an unreadable one fails the test."""
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)})
     objects = read_objects(text.encode(), "the test")
     assert not objects.unreadable, objects.unreadable
-    return World(
+    return ClusterInputs(
         objects=objects, registry=in_tree_registry(), config=config or LoadedConfiguration()
     )
 
 
-def pod_of(world: World, name: str) -> Pod:
+def pod_of(inputs: ClusterInputs, name: str) -> Pod:
     """Return a pod of the namespace default."""
-    return world.objects.pods["default", name]
+    return inputs.objects.pods["default", name]
 
 
 def explained(
@@ -50,5 +50,5 @@ def explained(
     config: LoadedConfiguration | None = None,
 ) -> Explanation:
     """Explain the pod of this name in a cluster of these objects."""
-    world = world_of(*manifests, config=config)
-    return explain(world.fill().core, pod_of(world, name), effort)
+    inputs = inputs_of(*manifests, config=config)
+    return explain(inputs.fill().core, pod_of(inputs, name), effort)

@@ -10,7 +10,7 @@ from moorage.explain.explaining import explain
 from moorage.plugins.claims.dynamic_resources import DynamicResources
 from moorage.snapshot.view import NodeView
 from moorage_sandbox.testing.builders import Manifest, node_manifest
-from scheduler.tests.explain.clusters import bound, explained, pod_of, waiting, world_of
+from scheduler.tests.explain.clusters import bound, explained, inputs_of, pod_of, waiting
 from scheduler.tests.explain.planted_devices import (
     device_class,
     offered,
@@ -49,8 +49,8 @@ def test_every_node_is_asked_about_twice_as_it_is_and_without_allocations(
         return judge(self, state, pod, view)
 
     monkeypatch.setattr(DynamicResources, "filter", counted)
-    world = world_of(*_cluster())
-    explain(world.fill().core, pod_of(world, "p"))
+    inputs = inputs_of(*_cluster())
+    explain(inputs.fill().core, pod_of(inputs, "p"))
     # The cycle asks about nodes without the taint, and then the others are asked about.
     assert sum(asked[:2]) == _NODES
     assert asked[2] == _NODES
@@ -72,10 +72,10 @@ def test_devices_that_others_have_are_the_cause_on_nodes_without_another() -> No
 
 def test_a_question_leaves_claims_as_they_are() -> None:
     """Devices are given back on trial only."""
-    world = world_of(*_cluster())
-    core = world.fill().core
+    inputs = inputs_of(*_cluster())
+    core = inputs.fill().core
     before = list(core.snapshot.listers.resource_claims.all())
-    explain(core, pod_of(world, "p"))
-    again = explain(core, pod_of(world, "p"))
+    explain(core, pod_of(inputs, "p"))
+    again = explain(core, pod_of(inputs, "p"))
     assert list(core.snapshot.listers.resource_claims.all()) == before
     assert again.sentence.startswith(f"would fit on {_NODES // 2} nodes of {_NODES}")

@@ -18,7 +18,7 @@ from moorage.explain.explaining import QUICK, explain, explain_by_name
 from moorage.state.lifecycle import PodState
 from moorage_sandbox.sandbox.example_extender import MAINTENANCE
 from moorage_sandbox.testing.builders import node_manifest
-from scheduler.tests.explain.clusters import waiting, world_of
+from scheduler.tests.explain.clusters import inputs_of, waiting
 from tests.scenarios.test_example_extender import HEAD, VERBS, Cluster, cluster, extender
 
 TAINT = {"key": "team", "value": "x", "effect": "NoSchedule"}
@@ -79,8 +79,8 @@ async def test_an_extender_that_cannot_be_reached_is_the_cause() -> None:
 
 def test_without_a_running_scheduler_extenders_are_said_not_to_be_asked() -> None:
     config = parse_config(f"{HEAD}extenders: [{{urlPrefix: '{NOBODY}', {VERBS}}}]")
-    world = world_of(node_manifest("n"), waiting("p"), config=config)
-    found = explain_by_name(world, "default", "p", QUICK)
+    inputs = inputs_of(node_manifest("n"), waiting("p"), config=config)
+    found = explain_by_name(inputs, "default", "p", QUICK)
     assert found.sentence == "fits now on 1 node; it is the next in the queue"
     assert found.notes == (
         "The configuration has extenders; computed afresh, they are not asked. Ask the running "

@@ -12,7 +12,7 @@ from moorage.explain.answer import Explanation
 from moorage.snapshot.pod_info import PodInfo
 from moorage_sandbox.testing.builders import Manifest, node_manifest
 from scheduler.tests.explain.applying import applied
-from scheduler.tests.explain.clusters import bound, explained, pod_of, waiting, world_of
+from scheduler.tests.explain.clusters import bound, explained, inputs_of, pod_of, waiting
 
 PREFIX = "alibabacloud.com/gpu-"
 GPU = "nvidia.com/gpu"
@@ -86,9 +86,9 @@ def test_each_suggestion_is_the_smallest_and_places_the_pod(
     for way in found.suggestions:
         if way.kind != "gpu":
             continue
-        world = world_of(*applied(way, manifests), config=config())
-        cycle = world.fill().core.cycles["default-scheduler"]
-        assert cycle.decide(PodInfo(pod_of(world, "p"))).node_name == way.node
+        inputs = inputs_of(*applied(way, manifests), config=config())
+        cycle = inputs.fill().core.cycles["default-scheduler"]
+        assert cycle.decide(PodInfo(pod_of(inputs, "p"))).node_name == way.node
 
 
 def test_a_node_that_lacks_something_else_does_not_count() -> None:

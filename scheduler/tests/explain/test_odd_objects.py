@@ -11,8 +11,8 @@ from moorage.base.clock import SystemClock
 from moorage.config.own import LoadedConfiguration
 from moorage.explain.explaining import QUICK, explain_by_name
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.what_if.lists import read_objects
-from moorage.what_if.world import World
+from moorage.virtual.deciding_half import ClusterInputs
+from moorage.virtual.objects import read_objects
 
 NODE = {
     "apiVersion": "v1",
@@ -36,13 +36,13 @@ def requests(**amounts: str) -> dict[str, Any]:
 
 
 def sentence(*objects: Any) -> str:
-    world = World(
+    inputs = ClusterInputs(
         objects=read_objects(msgspec.json.encode(objects), "file"),
         registry=in_tree_registry(),
         config=LoadedConfiguration(),
         now_ns=SystemClock().now_ns(),
     )
-    return explain_by_name(world, "default", "a", QUICK).sentence
+    return explain_by_name(inputs, "default", "a", QUICK).sentence
 
 
 @pytest.mark.parametrize(

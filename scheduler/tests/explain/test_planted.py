@@ -18,10 +18,10 @@ from moorage.base.clock import Clock
 from moorage.config.own import LoadedConfiguration
 from moorage.explain.answer import Suggestion
 from moorage.snapshot.pod_info import PodInfo
-from moorage.what_if.rehearsal import Rehearsal
+from moorage.virtual.model import ClusterModel
 from moorage_sandbox.testing.builders import Manifest
 from scheduler.tests.explain.applying import applied
-from scheduler.tests.explain.clusters import explained, pod_of, world_of
+from scheduler.tests.explain.clusters import explained, inputs_of, pod_of
 from scheduler.tests.explain.plan import Case
 from scheduler.tests.explain.planted import PLANTED, names_first, planted
 from scheduler.tests.explain.running import Started, apply, binds, live
@@ -88,7 +88,7 @@ def _can_be_done(way: Suggestion, case: Case) -> bool:
 
 def test_every_default_plugin_that_may_hold_a_pod_has_a_planted_cause() -> None:
     """A plugin that joins the default profile needs a family of its own."""
-    profile = world_of(planted(0).manifests[0]).fill().core.profiles[_DEFAULT]
+    profile = inputs_of(planted(0).manifests[0]).fill().core.profiles[_DEFAULT]
     asked = (*profile.pre_enqueue, *profile.pre_filters, *profile.filters)
     left = {str(getattr(each, "name", "")) for each in asked}
     for plant in range(len(PLANTED)):
@@ -104,12 +104,12 @@ def test_every_default_plugin_that_may_hold_a_pod_has_a_planted_cause() -> None:
 
 def _place(manifests: list[Manifest], config: LoadedConfiguration) -> str:
     """Return the node that pod ``p`` gets, its victims gone; "" for none."""
-    world = world_of(*manifests, config=config)
-    if world.fill().core.snapshot.groups.terms_of(pod_of(world, "p")) is not None:
-        rehearsal = Rehearsal(world)
-        rehearsal.settle()  # members are placed together
-        return rehearsal.objects.pods["default", "p"].spec.node_name
-    decision = world.fill().core.cycles[_DEFAULT].decide(PodInfo(pod_of(world, "p")))
+    inputs = inputs_of(*manifests, config=config)
+    if inputs.fill().core.snapshot.groups.terms_of(pod_of(inputs, "p")) is not None:
+        model = ClusterModel(inputs)
+        model.settle()  # members are placed together
+        return model.objects.pods["default", "p"].spec.node_name
+    decision = inputs.fill().core.cycles[_DEFAULT].decide(PodInfo(pod_of(inputs, "p")))
     gone = {victim.full_name for victim in decision.victims}
     if decision.node_name or not gone:
         return decision.node_name

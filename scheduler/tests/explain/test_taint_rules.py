@@ -8,7 +8,7 @@ from moorage.config.feature_gates import feature_gates
 from moorage.config.own import LoadedConfiguration
 from moorage.explain.explaining import explain
 from moorage_sandbox.testing.builders import Manifest, node_manifest
-from scheduler.tests.explain.clusters import explained, pod_of, waiting, world_of
+from scheduler.tests.explain.clusters import explained, inputs_of, pod_of, waiting
 from scheduler.tests.explain.planted_devices import (
     DRIVER,
     device_class,
@@ -70,11 +70,11 @@ def test_the_rule_is_named(manifests: list[Manifest], taints: str) -> None:
 
 
 def test_a_question_leaves_rules_as_they_are() -> None:
-    world = world_of(*cluster(rule("all")), config=CONFIG)
-    core = world.fill().core
+    inputs = inputs_of(*cluster(rule("all")), config=CONFIG)
+    core = inputs.fill().core
     before = list(core.snapshot.listers.device_taint_rules.all())
-    first = explain(core, pod_of(world, "p")).sentence
-    assert explain(core, pod_of(world, "p")).sentence == first
+    first = explain(core, pod_of(inputs, "p")).sentence
+    assert explain(core, pod_of(inputs, "p")).sentence == first
     assert list(core.snapshot.listers.device_taint_rules.all()) == before
 
 

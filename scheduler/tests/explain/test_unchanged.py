@@ -19,11 +19,11 @@ from moorage.framework.handle import Handle
 from moorage.framework.registry import PluginEntry
 from moorage.framework.status import Status, unschedulable
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.service.plugin_effects import ApiEffects
+from moorage.service.attempts.plugin_effects import ApiEffects
 from moorage.snapshot.pod_info import PodInfo
-from moorage.what_if.world import Filled
+from moorage.virtual.deciding_half import DecidingHalf
 from moorage_sandbox.testing.builders import Manifest, node_manifest
-from scheduler.tests.explain.clusters import bound, pod_of, waiting, world_of
+from scheduler.tests.explain.clusters import bound, inputs_of, pod_of, waiting
 from tests.scenarios.gangs import coscheduling, of_labels
 
 
@@ -46,12 +46,12 @@ def _cluster() -> list[Manifest]:
     return [*nodes, *placed, *small, *spreading, *important, waiting("huge", cpu="64")]
 
 
-def _decide(filled: Filled, *, asking: bool) -> list[tuple[str, str, tuple[str, ...]]]:
+def _decide(half: DecidingHalf, *, asking: bool) -> list[tuple[str, str, tuple[str, ...]]]:
     """Decide about every queued pod, and return pod, node and victims of each decision."""
-    core, found = filled.core, []
+    core, found = half.core, []
     while (queued := core.queue.pop()) is not None:
         if asking:
-            _ask(filled)
+            _ask(half)
         decision: Decision = core.cycles["default-scheduler"].decide(queued.info)
         victims = tuple(sorted(pod.name for pod in decision.victims))
         node = decision.node_name or (decision.nomination.node_name if decision.nomination else "")
@@ -62,16 +62,16 @@ def _decide(filled: Filled, *, asking: bool) -> list[tuple[str, str, tuple[str, 
     return found
 
 
-def _ask(filled: Filled) -> None:
+def _ask(half: DecidingHalf) -> None:
     for name in ("huge", "z1", "s20", "t5", "w3"):
-        pod = filled.core.store.get("default", name)
+        pod = half.core.store.get("default", name)
         assert pod is not None
-        explain(filled.core, pod, THOROUGH)
+        explain(half.core, pod, THOROUGH)
 
 
 def test_decisions_are_equal_with_questions_in_between() -> None:
-    world = world_of(*_cluster())
-    plain, asked = world.fill(), world.fill()
+    inputs = inputs_of(*_cluster())
+    plain, asked = inputs.fill(), inputs.fill()
     expected = _decide(plain, asking=False)
     assert any(victims for _, _, victims in expected), "no decision preempts"
     assert _decide(asked, asking=True) == expected
@@ -84,9 +84,9 @@ def test_decisions_are_equal_with_questions_in_between() -> None:
 
 
 def test_the_columns_are_as_before_after_a_question() -> None:
-    """A fresh world of the same objects has equal columns."""
-    world = world_of(*_cluster())
-    asked, fresh = world.fill().core, world.fill().core
+    """A fresh inputs of the same objects has equal columns."""
+    inputs = inputs_of(*_cluster())
+    asked, fresh = inputs.fill().core, inputs.fill().core
     for name in ("huge", "z0", "s00", "w3"):
         pod = asked.store.get("default", name)
         assert pod is not None
@@ -102,12 +102,12 @@ def test_the_columns_are_as_before_after_a_question() -> None:
 def test_a_node_with_the_name_of_a_suggested_one_stays() -> None:
     """The suggestion was followed; the next question suggests another name."""
     full = bound("w", "one-more-node", cpu="4")
-    filled = world_of(node_manifest("one-more-node"), full, waiting("p", cpu="2")).fill()
-    pod = filled.core.store.get("default", "p")
+    half = inputs_of(node_manifest("one-more-node"), full, waiting("p", cpu="2")).fill()
+    pod = half.core.store.get("default", "p")
     assert pod is not None
-    suggested = [way.node for way in explain(filled.core, pod).suggestions if way.kind == "node"]
+    suggested = [way.node for way in explain(half.core, pod).suggestions if way.kind == "node"]
     assert suggested == ["one-more-node-2"]
-    assert filled.core.snapshot.names == ["one-more-node"]
+    assert half.core.snapshot.names == ["one-more-node"]
 
 
 class _Telling:
@@ -177,8 +177,8 @@ def test_no_plugin_acts_for_a_question(
     """No Event, no write and no pod that is tried sooner; in an attempt the plugins act."""
     registry = in_tree_registry()
     registry.register(PluginEntry("Telling", _Telling))
-    world = replace(world_of(node_manifest("n"), *objects, config=config), registry=registry)
-    core, acts = world.fill().core, list[str]()
+    inputs = replace(inputs_of(node_manifest("n"), *objects, config=config), registry=registry)
+    core, acts = inputs.fill().core, list[str]()
 
     def spawn(coro: Coroutine[object, object, None], *, name: str) -> object:
         coro.close()
@@ -188,7 +188,7 @@ def test_no_plugin_acts_for_a_question(
     api = ApiEffects(record=lambda note: acts.append(note.reason), spawn=spawn, ready=lambda: True)
     monkeypatch.setattr(core.effects, "_api", api)
     monkeypatch.setattr(core.effects._activations, "add_pods", lambda _pods: acts.append("tried"))
-    pod = pod_of(world, "p")
+    pod = pod_of(inputs, "p")
     explain(core, pod, THOROUGH)
     assert acts == []
     core.cycles["default-scheduler"].decide(PodInfo(pod))

@@ -28,7 +28,7 @@ from moorage.observe.points import PointFacts
 from moorage.observe.resources import resources_page
 from moorage.observe.series import Durations, Histogram, exponential
 from moorage.observe.slis import HealthFacts
-from moorage.service.metrics import exposition_of
+from moorage.service.process.metrics import exposition_of
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from moorage_sandbox.testing.virtual_loop import run_virtual

@@ -20,7 +20,7 @@ from moorage.kinds.built_in import resource_type
 from moorage.observe.access import AccessFacts
 from moorage.observe.calls import CallFacts
 from moorage.observe.catalogue import METRICS
-from moorage.service.metrics import exposition_of
+from moorage.service.process.metrics import exposition_of
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from moorage_sandbox.testing.virtual_loop import run_virtual

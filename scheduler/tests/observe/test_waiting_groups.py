@@ -9,7 +9,7 @@ from moorage.framework.containment import Containment
 from moorage.observe.access import AccessFacts
 from moorage.observe.calls import CallFacts
 from moorage.observe.waiting_groups import WaitingGroups
-from moorage.service.metrics import exposition_of
+from moorage.service.process.metrics import exposition_of
 from tests.scenarios.gangs import Cluster, coscheduling, nodes, of_object, play, pod_group
 
 

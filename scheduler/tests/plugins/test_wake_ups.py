@@ -40,7 +40,7 @@ from moorage.api.volume import (
 from moorage.api.workloads import Namespace
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.status import Code
-from moorage.service.hint_map import NODE_TAINT
+from moorage.service.intake.hint_map import NODE_TAINT
 from moorage.snapshot.pod_info import PodInfo, forget_shared_parts
 from moorage.snapshot.snapshot import Snapshot
 from moorage_lab.conformance.recordings import RecordedObjects

@@ -22,11 +22,11 @@ from moorage.base.rng import Streams
 from moorage.client.event_series import EventNote
 from moorage.config.own import LoadedConfiguration
 from moorage.plugins.in_tree import in_tree_registry
+from moorage.service.attempts.failure import FailureHandler
+from moorage.service.attempts.skipping import Skipping
+from moorage.service.binding.slots import BindingSlots
 from moorage.service.core import CoreInputs, build_core
-from moorage.service.facts import Facts
-from moorage.service.failure import FailureHandler
-from moorage.service.skipping import Skipping
-from moorage.service.slots import BindingSlots
+from moorage.service.process.facts import Facts
 from moorage.state.contracts import Precheck
 from moorage.state.queued_pod import QueuedPod
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest

@@ -72,7 +72,8 @@ def told(caplog: pytest.LogCaptureFixture, verbosity: int, *, seconds: float = 0
     return [
         (verbosity_of(each.levelno), each.getMessage())
         for each in caplog.records
-        if each.name in ("moorage.service.attempt_log", "moorage.service.score_log")
+        if each.name
+        in ("moorage.service.attempts.attempt_log", "moorage.service.attempts.score_log")
     ]
 
 

@@ -18,9 +18,9 @@ from moorage.base.errors import TransportError
 from moorage.engine.decision import Decision, Outcome
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.status import SUCCESS, Code, Status, error, unschedulable
-from moorage.service.binding_cycle import BindingCycles
-from moorage.service.ingest import PodIngest
-from moorage.service.slots import BindingSlots
+from moorage.service.binding.binding_cycle import BindingCycles
+from moorage.service.binding.slots import BindingSlots
+from moorage.service.intake.ingest import PodIngest
 from moorage.snapshot.pod_info import PodInfo
 from scheduler.tests.framework.builders import Fake, profile
 from scheduler.tests.service.build import World, node, pod

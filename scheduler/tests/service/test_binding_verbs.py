@@ -18,8 +18,8 @@ from moorage.base.errors import (
 )
 from moorage.base.rng import Streams
 from moorage.client.writes import Client
-from moorage.service.api_binding import ApiBinding
-from moorage.service.slots import BindingSlots
+from moorage.service.binding.api_binding import ApiBinding
+from moorage.service.binding.slots import BindingSlots
 from scheduler.tests.client.fakes import ScriptedTransport, answer, failure, instant_sleep
 from scheduler.tests.service.build import pod
 

@@ -8,7 +8,7 @@ import pytest
 
 from moorage.base.aio import TaskOwner
 from moorage.base.errors import MoorageError, NotFoundError, NotLeadingError, TransportError
-from moorage.service.confirmations import Confirmations
+from moorage.service.binding.confirmations import Confirmations
 from moorage.state.lifecycle import PodState
 from scheduler.tests.client.fakes import _real_sleep, instant_sleep
 from scheduler.tests.service.test_binding_cycle import UNDONE, Binding

@@ -10,7 +10,7 @@ import pytest
 from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.framework.preemption import leaving_pods
-from moorage.service.evictions import EvictionLedger
+from moorage.service.binding.evictions import EvictionLedger
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.snapshot import Snapshot
 from moorage_sandbox.testing.builders import node, pod

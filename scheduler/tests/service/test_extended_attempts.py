@@ -13,9 +13,9 @@ import pytest
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.select_node import smallest_name
 from moorage.framework.extender import in_order
+from moorage.service.attempts.extended_attempts import ExtendedAttempts
+from moorage.service.attempts.outcomes import Outcomes
 from moorage.service.core import AskingCycle
-from moorage.service.extended_attempts import ExtendedAttempts
-from moorage.service.outcomes import Outcomes
 from moorage.state.queued_pod import QueuedPod
 from moorage_sandbox.testing.virtual_loop import run_virtual
 from scheduler.tests.engine.extenders.test_cycle import Scripted

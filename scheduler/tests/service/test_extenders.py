@@ -21,8 +21,8 @@ from moorage.base.errors import ConfigError
 from moorage.client.auth import ServerAccess
 from moorage.client.transport import Answer, Call, LineStream
 from moorage.config.load import parse_config
-from moorage.service import extenders as service_extenders
-from moorage.service.extenders import OpenExtenders
+from moorage.service.attempts import extenders as service_extenders
+from moorage.service.attempts.extenders import OpenExtenders
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from moorage_sandbox.testing.virtual_loop import run_virtual

@@ -11,7 +11,7 @@ from moorage.client.event_series import SeriesBook
 from moorage.engine.decision import CLEAR_NOMINATION, Nomination
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.status import Status, error, unschedulable
-from moorage.service.failure import failed_scheduling
+from moorage.service.attempts.failure import failed_scheduling
 from scheduler.tests.service.build import World, pod
 
 REJECTED = Diagnosis(

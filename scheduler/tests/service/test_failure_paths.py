@@ -19,13 +19,13 @@ from moorage.engine.cycle import Cycle
 from moorage.engine.select_node import smallest_name
 from moorage.framework.extender import in_order
 from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
-from moorage.service.binding_cycle import BindingCycles
+from moorage.service.attempts.extended_attempts import ExtendedAttempts
+from moorage.service.attempts.outcomes import Outcomes
+from moorage.service.attempts.pump import Pump
+from moorage.service.binding.binding_cycle import BindingCycles
+from moorage.service.binding.waiting import CallOff
 from moorage.service.core import AskingCycle
-from moorage.service.extended_attempts import ExtendedAttempts
-from moorage.service.ingest import PodIngest
-from moorage.service.outcomes import Outcomes
-from moorage.service.pump import Pump
-from moorage.service.waiting import CallOff
+from moorage.service.intake.ingest import PodIngest
 from moorage_sandbox.testing.virtual_loop import run_virtual
 from scheduler.tests.engine.builders import filterer, scorer
 from scheduler.tests.engine.extenders.test_cycle import Scripted

@@ -6,7 +6,7 @@ import pytest
 
 from moorage.base.aio import TaskOwner, sleep
 from moorage.base.clock import ManualClock
-from moorage.service.flushes import flush_backoff, flush_leftover
+from moorage.service.attempts.flushes import flush_backoff, flush_leftover
 from moorage.state.contracts import QueueSettings
 from moorage_sandbox.testing.virtual_loop import run_virtual
 

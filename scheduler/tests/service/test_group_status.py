@@ -7,7 +7,7 @@ import pytest
 from moorage.api.meta import Condition
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.framework.status import SUCCESS, error, unschedulable
-from moorage.service.group_status import condition_after
+from moorage.service.groups.group_status import condition_after
 
 PLACED = GroupDecision(GroupOutcome.PLACED, SUCCESS)
 REJECTED = GroupDecision(GroupOutcome.REJECTED, unschedulable("no room"))

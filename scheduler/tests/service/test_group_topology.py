@@ -6,7 +6,7 @@ import pytest
 
 from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS
 from moorage.api.resources import NODES
-from moorage.service import group_turns
+from moorage.service.groups import group_turns
 from moorage_sandbox.testing.builders import Manifest, node_manifest
 from scheduler.tests.service import test_group_attempt as of_kubernetes
 from tests.scenarios.gangs import Cluster, coscheduling, of_labels, of_object, play, pod_group

@@ -12,7 +12,7 @@ from moorage.base.clock import ManualClock
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.engine.groups.trying import Steps
 from moorage.framework.status import SUCCESS
-from moorage.service.group_turns import Turns
+from moorage.service.groups.group_turns import Turns
 
 DECISION = GroupDecision(GroupOutcome.PLACED, SUCCESS)
 

@@ -17,8 +17,8 @@ from multidict import MultiDict
 from moorage.base import aio, served_calls
 from moorage.base.errors import UsageError
 from moorage.observe.slis import HealthFacts
-from moorage.service import health as health_port
-from moorage.service.health import HealthServer, Listening, Page, health
+from moorage.service.process import health as health_port
+from moorage.service.process.health import HealthServer, Listening, Page, health
 from moorage.service.questions.answering import WAITING_MOST
 from moorage.service.serving.rights import Rights
 from moorage.service.serving.tls import TlsRules

@@ -14,7 +14,7 @@ from moorage.framework.points import EventRegistration
 from moorage.framework.profile import Profile
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.core import build_core
-from moorage.service.hint_map import build_hints
+from moorage.service.intake.hint_map import build_hints
 from moorage.state.contracts import Hint
 from scheduler.tests.service.build import pod
 

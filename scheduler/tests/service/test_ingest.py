@@ -11,7 +11,7 @@ from moorage.api.changes import Resource
 from moorage.api.codec import from_dict
 from moorage.api.pod import Pod
 from moorage.api.volume import StorageClass
-from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest
+from moorage.service.intake.ingest import ListerIngest, NodeIngest, PodIngest
 from moorage.snapshot.listers import Lister
 from moorage_sandbox.testing.builders import pod_manifest
 from scheduler.tests.service.build import World, node, pod

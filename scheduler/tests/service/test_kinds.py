@@ -11,7 +11,7 @@ import pytest
 from moorage.base import aio
 from moorage.base.clock import ManualClock
 from moorage.client.transport import Answer, Call, LineStream, Transport
-from moorage.service.kinds import WATCHED
+from moorage.service.intake.kinds import WATCHED
 from moorage.snapshot.listers import Listers
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster

@@ -22,7 +22,7 @@ from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call, LineStream
 from moorage.client.writes import Client
 from moorage.config.types import LeaderElection
-from moorage.service.leader import Elector, LeaseRule, lease_rule
+from moorage.service.process.leader import Elector, LeaseRule, lease_rule
 from moorage_sandbox.apiserver.bootstrap import bootstrap
 from moorage_sandbox.apiserver.served_kinds import served_kinds
 from moorage_sandbox.apiserver.server import ApiServer

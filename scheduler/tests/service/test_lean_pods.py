@@ -14,8 +14,8 @@ import pytest
 from moorage.api.codec import decode, encode
 from moorage.api.pod import Pod
 from moorage.client.objects import ObjectReader
-from moorage.service import lean_pods
-from moorage.service.lean_pods import LeanPods
+from moorage.service.intake import lean_pods
+from moorage.service.intake.lean_pods import LeanPods
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import FEATURES, IMAGES, PORTS, RESOURCES, TOLERATIONS
 from moorage.snapshot.volume_pods import volumes_of

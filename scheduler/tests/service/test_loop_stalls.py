@@ -9,7 +9,7 @@ import pytest
 from moorage.base import aio
 from moorage.base.clock import ManualClock
 from moorage.observe.series import Histogram
-from moorage.service.loop_stalls import watch_loop
+from moorage.service.process.loop_stalls import watch_loop
 
 
 async def test_a_timer_that_is_late_tells_of_a_stall(monkeypatch: pytest.MonkeyPatch):

@@ -9,7 +9,7 @@ import pytest
 
 from moorage.base import aio
 from moorage.base.clock import SystemClock
-from moorage.service.loop_watch import LoopWatch
+from moorage.service.process.loop_watch import LoopWatch
 
 
 def watched(caller: str, held_seconds: float = 0.05) -> LoopWatch:
@@ -46,7 +46,7 @@ async def test_a_held_loop_is_reported_once_and_when_it_runs_again(
     caller: str, beginning: str
 ) -> None:
     once, twice = Told(1), Told(2)
-    logger = logging.getLogger("moorage.service.loop_watch")
+    logger = logging.getLogger("moorage.service.process.loop_watch")
     for each in (once, twice):
         logger.addHandler(each)
     try:

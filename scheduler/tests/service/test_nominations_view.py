@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Container, Pod, PodSpec
-from moorage.service.nominations import Nominations
+from moorage.service.binding.nominations import Nominations
 from moorage.snapshot.key_log import KeyLog
 from moorage.state.nominations import NominatingInfo, Nominator
 

@@ -11,8 +11,8 @@ import pytest
 
 from moorage.framework.effects import NoEffects, WaitingPod
 from moorage.framework.status import SUCCESS, Code, Status, error, unschedulable
-from moorage.service.plugin_effects import ApiEffects, LivePluginEffects
-from moorage.service.waiting import WaitingPods
+from moorage.service.attempts.plugin_effects import ApiEffects, LivePluginEffects
+from moorage.service.binding.waiting import WaitingPods
 from moorage.state.activations import Activations
 from moorage_sandbox.testing.virtual_loop import run_virtual
 from scheduler.tests.service.build import World, pod

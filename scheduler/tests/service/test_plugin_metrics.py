@@ -9,7 +9,7 @@ from typing import Any
 from moorage.framework.capabilities import Capabilities
 from moorage.framework.plugin_metrics import Labels, PluginMetrics
 from moorage.observe.series import Histogram
-from moorage.service.metrics import sources_of_plugins
+from moorage.service.process.metrics import sources_of_plugins
 
 ERRORS = "scheduler_volume_scheduling_stage_error_total"
 WAITS = "scheduler_dra_bindingconditions_wait_duration_seconds"

@@ -19,7 +19,7 @@ import pytest
 
 from moorage.base.clock import SystemClock
 from moorage.framework.containment import BudgetExceededError
-from moorage.service.plugin_watch import EXIT_HANGS, PluginWatch
+from moorage.service.intake.plugin_watch import EXIT_HANGS, PluginWatch
 
 pytestmark = pytest.mark.skipif(
     threading.current_thread() is not threading.main_thread(),
@@ -119,7 +119,7 @@ def test_the_plugin_watch_restores_signal_handler_and_threads() -> None:
 HANGS = """
     import itertools, logging, re, time
     from moorage.base.clock import SystemClock
-    from moorage.service.plugin_watch import PluginWatch
+    from moorage.service.intake.plugin_watch import PluginWatch
 
     logging.basicConfig()
 

@@ -17,7 +17,7 @@ from moorage.base.errors import TransportError
 from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call
 from moorage.client.writes import Client
-from moorage.service.pod_writes import PodWrites
+from moorage.service.binding.pod_writes import PodWrites
 from scheduler.tests.client.fakes import ScriptedTransport, answer, failure
 from scheduler.tests.service.build import pod
 

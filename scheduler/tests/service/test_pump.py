@@ -12,9 +12,9 @@ from moorage.engine.decision import CLEAR_NOMINATION, Decision, Nomination, Outc
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.status import SUCCESS, unschedulable
-from moorage.service.outcomes import Outcomes
-from moorage.service.pump import Pump
-from moorage.service.waiting import WaitingPods
+from moorage.service.attempts.outcomes import Outcomes
+from moorage.service.attempts.pump import Pump
+from moorage.service.binding.waiting import WaitingPods
 from moorage.snapshot.pod_info import PodInfo
 from moorage.state.queued_pod import QueuedPod
 from scheduler.tests.service.build import World, node, pod

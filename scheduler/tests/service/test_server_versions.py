@@ -22,7 +22,7 @@ from moorage.client.served_version import VERSIONS
 from moorage.client.transport import Answer, Call, LineStream, Transport
 from moorage.config.feature_gates import feature_gates
 from moorage.config.own import LoadedConfiguration
-from moorage.service.kinds import DEVICE_TAINT_RULE, JOB, POD_GROUP, SERVER_VERSIONS, WATCHED
+from moorage.service.intake.kinds import DEVICE_TAINT_RULE, JOB, POD_GROUP, SERVER_VERSIONS, WATCHED
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from moorage_sandbox.testing.virtual_loop import run_virtual

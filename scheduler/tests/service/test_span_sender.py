@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 
 from moorage.observe.traces.span import Span
-from moorage.service.span_sender import SpanSender
+from moorage.service.process.span_sender import SpanSender
 
 
 def span(number: int) -> Span:

@@ -17,7 +17,7 @@ from moorage.base.aio import TaskOwner
 from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.framework.effects import WaitingPod
 from moorage.framework.status import SUCCESS, Code, Status, error, unschedulable
-from moorage.service.waiting import PreBinding, WaitingPods
+from moorage.service.binding.waiting import PreBinding, WaitingPods
 from moorage.state.lifecycle import PodState
 from moorage_sandbox.testing.virtual_loop import run_virtual
 from scheduler.tests.service.build import pod

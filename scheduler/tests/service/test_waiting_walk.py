@@ -13,7 +13,7 @@ import pytest
 from moorage.base import aio
 from moorage.base.rng import Streams
 from moorage.framework.status import SUCCESS, Code, Status, error
-from moorage.service.waiting import CallOff
+from moorage.service.binding.waiting import CallOff
 from moorage.snapshot.pod_info import PodInfo
 from moorage_sandbox.testing.virtual_loop import run_virtual
 from scheduler.tests.service.build import node, pod

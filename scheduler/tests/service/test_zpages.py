@@ -14,8 +14,8 @@ import yaml
 
 from moorage import __version__
 from moorage.base.clock import NS_PER_SECOND, ManualClock
-from moorage.service.health import Page
-from moorage.service.zpages import PageForm, flagz, negotiated, statusz
+from moorage.service.process.health import Page
+from moorage.service.process.zpages import PageForm, flagz, negotiated, statusz
 
 PARAMETERS = ";v=%s;g=config.k8s.io;as=Statusz"
 BETA, ALPHA = (f"application/json{PARAMETERS % version}" for version in ("v1beta1", "v1alpha1"))

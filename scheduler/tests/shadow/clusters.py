@@ -23,8 +23,8 @@ from moorage.shadow.comparison import Comparison
 from moorage.shadow.feed import Feed
 from moorage.shadow.report import Report
 from moorage.shadow.watching import Limits, Watch
-from moorage.what_if.lists import Objects
-from moorage.what_if.world import World
+from moorage.virtual.deciding_half import ClusterInputs
+from moorage.virtual.objects import ClusterObjects
 from moorage_sandbox.cluster.in_process import InProcessTransport
 from moorage_sandbox.testing.builders import Manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
@@ -130,14 +130,14 @@ def shadowed(
         async with VirtualCluster(
             clock, nodes=nodes, seed=seed, config=real, renew_seconds=10_000, around=around
         ) as cluster:
-            world = World(
-                objects=Objects(),
+            inputs = ClusterInputs(
+                objects=ClusterObjects(),
                 registry=registry or in_tree_registry(),
                 config=config or LoadedConfiguration(),
                 seed=seed,
                 now_ns=clock.now_ns(),
             )
-            feed = Feed(world, clock, configuration="test", on_comparison=found.append)
+            feed = Feed(inputs, clock, configuration="test", on_comparison=found.append)
             transport = NotedCalls(InProcessTransport(cluster.server))
             watch = Watch(transport, feed, clock=clock, streams=Streams(seed))
             owner = TaskOwner()
@@ -150,7 +150,7 @@ def shadowed(
             await owner.cancel_all()
             await watch.close()
             report = feed.report()
-            feed.beside.filled.core.queue.validate()
+            feed.beside.half.core.queue.validate()
             return Seen(report, found, frozenset(transport.methods))
 
     return run_virtual(main(), clock)

@@ -13,8 +13,8 @@ from moorage.config.own import LoadedConfiguration
 from moorage.plugins.from_outside import with_plugins
 from moorage.shadow.comparison import Comparison, Outcome
 from moorage.shadow.feed import Feed
-from moorage.what_if.lists import Objects
-from moorage.what_if.world import World
+from moorage.virtual.deciding_half import ClusterInputs
+from moorage.virtual.objects import ClusterObjects
 from moorage_sandbox.testing.builders import node, pod
 from scheduler.tests.shadow.clusters import config_of
 
@@ -34,13 +34,13 @@ class Cluster:
         self.found: list[Comparison] = []
         self.clock = ManualClock()
         known = with_plugins(config or LoadedConfiguration(), plugins)
-        world = World(
-            objects=Objects(),
+        inputs = ClusterInputs(
+            objects=ClusterObjects(),
             registry=known.registry,
             config=known.config,
             now_ns=self.clock.now_ns(),
         )
-        self.feed = Feed(world, self.clock, configuration="test", on_comparison=self.found.append)
+        self.feed = Feed(inputs, self.clock, configuration="test", on_comparison=self.found.append)
         for number in range(nodes):
             self.feed.nodes.on_add(node(f"n{number:03d}"))
         self._version = 0

@@ -16,8 +16,8 @@ from moorage.client.transport import Answer, Call, LineStream, Transport
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.shadow.feed import Feed
 from moorage.shadow.watching import Limits, Watch
-from moorage.what_if.lists import Objects
-from moorage.what_if.world import World
+from moorage.virtual.deciding_half import ClusterInputs
+from moorage.virtual.objects import ClusterObjects
 from moorage_sandbox.cluster.in_process import InProcessTransport
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
@@ -51,8 +51,10 @@ class Forbidding:
 
 
 def watch_of(cluster: VirtualCluster, clock: ManualClock, *, forbidden: str = "") -> Watch:
-    world = World(objects=Objects(), registry=in_tree_registry(), now_ns=clock.now_ns())
-    feed = Feed(world, clock, configuration="test")
+    inputs = ClusterInputs(
+        objects=ClusterObjects(), registry=in_tree_registry(), now_ns=clock.now_ns()
+    )
+    feed = Feed(inputs, clock, configuration="test")
     transport: Transport = InProcessTransport(cluster.server)
     if forbidden:
         transport = Forbidding(transport, forbidden)

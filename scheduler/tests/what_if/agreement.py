@@ -1,8 +1,8 @@
-"""Random clusters and changes: what a rehearsal says beside what happens in a sandbox.
+"""Random clusters and changes: what a model says beside what happens in a sandbox.
 
 `agreement` plays one scenario, chosen by a seed. A whole cluster runs in virtual time: API server,
 controllers, node agents, scheduler. When it is quiet, its objects are listed and the change is
-tried in a world made of them. Then the change is made in the cluster itself.
+tried in a model made of them. Then the change is made in the cluster itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from moorage.base.rng import Random, Streams
 from moorage.nodeshapes.templates import complete
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.snapshot.pod_info import forget_shared_parts
-from moorage.what_if.agenda import DRAWN_MOST
+from moorage.virtual.agenda import DRAWN_MOST
+from moorage.virtual.deciding_half import ClusterInputs
+from moorage.virtual.model import ClusterModel
+from moorage.virtual.objects import ClusterObjects
 from moorage.what_if.change import (
     AddNode,
     AddTaint,
@@ -35,9 +38,6 @@ from moorage.what_if.change import (
     Scale,
 )
 from moorage.what_if.course import BETWEEN_SECONDS, play, scene_of
-from moorage.what_if.lists import Objects
-from moorage.what_if.rehearsal import Rehearsal
-from moorage.what_if.world import World
 from moorage.workloads.pods import deletion_order, is_active
 from moorage_sandbox.controllers.disruption import DisruptionController
 from moorage_sandbox.controllers.workloads import WorkloadControllers
@@ -66,7 +66,7 @@ class Outcome(msgspec.Struct, frozen=True):
     before
         The places of pods before them.
     said
-        The places that rehearsals said, one for each order of what happens at one moment.
+        The places that models said, one for each order of what happens at one moment.
     happened
         The places after the changes were made.
     is_race
@@ -126,15 +126,15 @@ async def _play(cluster: VirtualCluster, rng: Random) -> Outcome:
         await aio.sleep(1.1)
     await aio.sleep(REST_SECONDS)
     objects = await listed(cluster)
-    world = World(
+    inputs = ClusterInputs(
         objects=objects,
         registry=in_tree_registry(),
         draws=cluster.draws.copy(),
         order={uid: rank for rank, uid in enumerate(_known_order(cluster))},
         now_ns=cluster.clock.now_ns(),
     )
-    steps, said = _rehearsed(rng, world)
-    others = (_played(world, steps, order=order) for order in range(1, _ORDERS))
+    steps, said = _rehearsed(rng, inputs)
+    others = (_played(inputs, steps, order=order) for order in range(1, _ORDERS))
     most_waiting = _refused_owners(objects)
     is_tie, draining = False, list[tuple[str, str]]()
     for number, step in enumerate(steps, start=1):
@@ -157,8 +157,10 @@ async def _play(cluster: VirtualCluster, rng: Random) -> Outcome:
     )
 
 
-def _is_decided_by_new_uids(now: Objects, step: Scale, before: Objects, *, now_ns: int) -> bool:
-    """Whether uids decide which pods go, and some pods are new: no rehearsal knows their uids."""
+def _is_decided_by_new_uids(
+    now: ClusterObjects, step: Scale, before: ClusterObjects, *, now_ns: int
+) -> bool:
+    """Whether uids decide which pods go, and some pods are new: no model knows their uids."""
     pods = [
         pod
         for pod in now.pods.values()
@@ -188,31 +190,31 @@ async def _create(cluster: VirtualCluster, obj: Manifest) -> None:
             raise
 
 
-def _rehearsed(rng: Random, world: World) -> tuple[tuple[Change, ...], Places]:
+def _rehearsed(rng: Random, inputs: ClusterInputs) -> tuple[tuple[Change, ...], Places]:
     """Return changes and the places they lead to; others if an earlier one takes their object."""
     while True:
-        steps = tuple(_steps(rng, world.objects))
+        steps = tuple(_steps(rng, inputs.objects))
         try:
-            return steps, _played(world, steps, order=0)
+            return steps, _played(inputs, steps, order=0)
         except UsageError:
             continue
 
 
-def _played(world: World, steps: Sequence[Change], *, order: int) -> Places:
-    """Return the places that changes lead to in a rehearsal."""
-    scene = scene_of(Rehearsal(world))
-    scene.rehearsal.take_order(order)
+def _played(inputs: ClusterInputs, steps: Sequence[Change], *, order: int) -> Places:
+    """Return the places that changes lead to in a model."""
+    scene = scene_of(ClusterModel(inputs))
+    scene.model.take_order(order)
     scene.workloads.make_limited_pods()
-    scene.rehearsal.settle()
-    assert not scene.rehearsal.bound, "the cluster was quiet"
-    scene.rehearsal.rewind_draws()
-    rehearsal = play(scene, steps).rehearsal
-    assert rehearsal.is_quiet
-    return _places(rehearsal.objects)
+    scene.model.settle()
+    assert not scene.model.bound, "the cluster was quiet"
+    scene.model.rewind_draws()
+    model = play(scene, steps).model
+    assert model.is_quiet
+    return _places(model.objects)
 
 
 def _seconds_after(step: Change, following: Change | None) -> float:
-    """Return the time between two changes, as a rehearsal takes it."""
+    """Return the time between two changes, as a model takes it."""
     if _together(step, following):
         return BETWEEN_SECONDS
     # The pods of a deleted node are collected after 40 seconds.
@@ -223,7 +225,7 @@ def _together(step: Change, following: Change | None) -> bool:
     return isinstance(step, Apply) and isinstance(following, Apply)
 
 
-def _refused_owners(objects: Objects) -> int:
+def _refused_owners(objects: ClusterObjects) -> int:
     """Return the number of owners that have fewer pods than they want, maybe for a quota."""
     found = objects.manifests
     if not found.get(("", "ResourceQuota")):
@@ -388,7 +390,7 @@ def random_pod(rng: Random, name: str) -> Manifest:
 # --- changes --------------------------------------------------------------------------------------
 
 
-def _steps(rng: Random, objects: Objects) -> list[Change]:
+def _steps(rng: Random, objects: ClusterObjects) -> list[Change]:
     makers = [_add, _remove, _cordon, _drain, _taint, _apply, _scale, _delete]
     found: list[Change] = []
     left = objects.copy()
@@ -397,16 +399,16 @@ def _steps(rng: Random, objects: Objects) -> list[Change]:
     return found
 
 
-def _any_node(rng: Random, objects: Objects) -> str:
+def _any_node(rng: Random, objects: ClusterObjects) -> str:
     return rng.choice(sorted(objects.nodes))
 
 
-def _add(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
+def _add(rng: Random, objects: ClusterObjects, number: int) -> Sequence[Change]:
     del objects
     return [AddNode(complete(random_node(rng, f"x{number}")))]
 
 
-def _remove(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
+def _remove(rng: Random, objects: ClusterObjects, number: int) -> Sequence[Change]:
     del number
     if len(objects.nodes) < 2:
         return []
@@ -415,15 +417,15 @@ def _remove(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
     return [RemoveNode(name)]
 
 
-def _cordon(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
+def _cordon(rng: Random, objects: ClusterObjects, number: int) -> Sequence[Change]:
     del number
     return [Cordon(_any_node(rng, objects))]
 
 
-def _drain(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
+def _drain(rng: Random, objects: ClusterObjects, number: int) -> Sequence[Change]:
     """Return the drain of a node, unless pods of so many owners leave that two orders say little.
 
-    A rehearsal tries two orders. With three owners there are more, and which one happens is a race.
+    A model tries two orders. With three owners there are more, and which one happens is a race.
     """
     del number
     name = _any_node(rng, objects)
@@ -432,37 +434,37 @@ def _drain(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
     return [] if len(owners) > 2 else [Drain(name)]
 
 
-def _taint(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
+def _taint(rng: Random, objects: ClusterObjects, number: int) -> Sequence[Change]:
     effect = rng.choice(("NoSchedule", "NoExecute", "PreferNoSchedule"))
     name = _any_node(rng, objects)
     first = _emptied(objects, name, number) if effect == "NoExecute" else []
     return [*first, AddTaint(name, f"key{number}", "on", effect)]
 
 
-def _emptied(objects: Objects, name: str, number: int) -> Sequence[Change]:
+def _emptied(objects: ClusterObjects, name: str, number: int) -> Sequence[Change]:
     """Return the drain of a node, unless it has one pod at most.
 
     Pods that leave at one moment are made again by controllers side by side; which of the new pods
-    comes first is a race, and no rehearsal can know its end.
+    comes first is a race, and no model can know its end.
     """
     there = sum(pod.spec.node_name == name for pod in objects.pods.values())
     return [] if number == 0 and there <= 1 else [Drain(name)]
 
 
-def _apply(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
+def _apply(rng: Random, objects: ClusterObjects, number: int) -> Sequence[Change]:
     del objects
     make = rng.choice((_owner, random_pod))
     return [Apply(make(rng, f"new{number}{letter}")) for letter in "ab"[: rng.randint(1, 2)]]
 
 
-def _owners(objects: Objects) -> list[tuple[str, str]]:
+def _owners(objects: ClusterObjects) -> list[tuple[str, str]]:
     kinds = ("Deployment", "StatefulSet")
     return sorted(
         (kind, key[1]) for kind in kinds for key in objects.manifests.get(("apps", kind), {})
     )
 
 
-def _scale(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
+def _scale(rng: Random, objects: ClusterObjects, number: int) -> Sequence[Change]:
     del number
     found = _owners(objects)
     if not found:
@@ -474,11 +476,11 @@ def _scale(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
     return [Scale(kind, "default", name, replicas)]
 
 
-def _is_race(objects: Objects, owner: str, left: int) -> bool:
+def _is_race(objects: ClusterObjects, owner: str, left: int) -> bool:
     """Return whether pods of an owner leave several nodes at one moment, and others want the room.
 
     Kubelets end pods side by side. Which node has room first decides where a waiting pod goes, and
-    no rehearsal can know it.
+    no model can know it.
     """
     waits = any(not pod.spec.node_name for pod in objects.pods.values())
     nodes = [
@@ -489,7 +491,7 @@ def _is_race(objects: Objects, owner: str, left: int) -> bool:
     return waits and len(nodes) - left > 1 and len(set(nodes)) > 1
 
 
-def _delete(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
+def _delete(rng: Random, objects: ClusterObjects, number: int) -> Sequence[Change]:
     del number
     bare = sorted(key[1] for key, pod in objects.pods.items() if not pod.metadata.owner_references)
     owners = _owners(objects)
@@ -509,7 +511,7 @@ def _delete(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
 # --- looking --------------------------------------------------------------------------------------
 
 
-def _places(objects: Objects) -> Places:
+def _places(objects: ClusterObjects) -> Places:
     return Counter(
         (_owner_name(pod), pod.spec.node_name)
         for pod in objects.pods.values()

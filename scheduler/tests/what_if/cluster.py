@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.what_if.lists import read_objects
-from moorage.what_if.world import World
+from moorage.virtual.deciding_half import ClusterInputs
+from moorage.virtual.objects import read_objects
 from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
 
 COSCHEDULING = """
@@ -65,8 +65,8 @@ def bare(name: str, node_name: str = "", **fields: Any) -> Manifest:
     return pod
 
 
-def world_of(*items: Manifest, nodes: int = 3) -> World:
-    """Return a world of nodes ``n1``, ``n2`` and so on, with 4 cores each, and further objects."""
+def inputs_of(*items: Manifest, nodes: int = 3) -> ClusterInputs:
+    """Return a model of nodes ``n1``, ``n2`` and so on, with 4 cores each, and further objects."""
     listed = [node_manifest(f"n{number}") for number in range(1, nodes + 1)]
     text = json.dumps({"kind": "List", "items": [*listed, *items]})
-    return World(objects=read_objects(text.encode(), "test"), registry=in_tree_registry())
+    return ClusterInputs(objects=read_objects(text.encode(), "test"), registry=in_tree_registry())

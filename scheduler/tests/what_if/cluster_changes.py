@@ -12,6 +12,7 @@ from moorage.api.resources import NODES, RESOURCES, by_kind
 from moorage.base import aio
 from moorage.base.errors import NotFoundError
 from moorage.client.transport import Call
+from moorage.virtual.objects import ClusterObjects
 from moorage.what_if.change import (
     AddNode,
     AddTaint,
@@ -24,13 +25,12 @@ from moorage.what_if.change import (
     Scale,
     SetPriority,
 )
-from moorage.what_if.lists import Objects
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 
 REST_SECONDS = 25.0
 """Longer than every backoff, and than the stop of a pod."""
 _DRAIN_RETRY_SECONDS = 5.0
-# For longer than a rehearsal waits for progress.
+# For longer than a model waits for progress.
 _DRAIN_TRIES = 40
 
 
@@ -132,8 +132,8 @@ async def rest(cluster: VirtualCluster, seconds: float, draining: list[tuple[str
     await aio.sleep(seconds)
 
 
-async def listed(cluster: VirtualCluster) -> Objects:
-    found = Objects()
+async def listed(cluster: VirtualCluster) -> ClusterObjects:
+    found = ClusterObjects()
     served = [each for each in RESOURCES if each.kind not in ("Event", "Lease", "Secret")]
     lists = await asyncio.gather(*(_list(cluster, each) for each in served))
     for resource, items in zip(served, lists, strict=True):

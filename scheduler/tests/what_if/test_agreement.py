@@ -1,4 +1,4 @@
-"""What a rehearsal says is what happens in a sandbox, for random clusters and random changes.
+"""What a model says is what happens in a sandbox, for random clusters and random changes.
 
 The first seeds are played each time, a thousand of them among the slow tests. A seed that fails is
 the id of its test.

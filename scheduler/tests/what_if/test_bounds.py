@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from moorage.base.errors import UsageError
-from moorage.what_if.answers import capacity_kinds
-from moorage.what_if.capacity import Kind, room_for, room_in
+from moorage.virtual.model import ClusterModel
+from moorage.what_if.answering.answers import capacity_kinds
+from moorage.what_if.capacity.count import Kind, room_for, room_in
 from moorage.what_if.change import Apply, Change, Delete, Drain, Scale
 from moorage.what_if.course import scene_of, try_steps
-from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.wire import CapacityBody
 from moorage_sandbox.testing.builders import Manifest, pod, pod_manifest
-from scheduler.tests.what_if.cluster import bare, pod_of, replica_set, world_of
+from scheduler.tests.what_if.cluster import bare, inputs_of, pod_of, replica_set
 
 
 def _quota(hard: dict[str, str], **spec: Any) -> Manifest:
@@ -155,7 +155,7 @@ def test_pods_are_made_as_their_namespace_allows(
     items: Sequence[Manifest], changes: Sequence[Change], starts: int, refused: int
 ) -> None:
     """A refused pod has no node, and the reason is the server's."""
-    course = try_steps(world_of(*items), changes)
+    course = try_steps(inputs_of(*items), changes)
     said = [each for each in course.newly_pending if "refuses the pod" in each.reason]
     assert (len(course.starts), len(said)) == (starts, refused)
     assert course.is_quiet
@@ -164,7 +164,7 @@ def test_pods_are_made_as_their_namespace_allows(
 def test_the_use_of_a_quota_begins_with_its_status() -> None:
     """Objects that are not known here count as well."""
     quota = {**_quota({"pods": "10"}), "status": {"hard": {"pods": "10"}, "used": {"pods": "9"}}}
-    course = try_steps(world_of(*_TWO, quota), [_FOUR])
+    course = try_steps(inputs_of(*_TWO, quota), [_FOUR])
     assert len(course.starts) == 1
     assert course.newly_pending[0].reason == (
         "its namespace refuses the pod, so it is not made: "
@@ -174,7 +174,7 @@ def test_the_use_of_a_quota_begins_with_its_status() -> None:
 
 def test_a_pod_that_a_drain_evicts_waits_for_the_old_one() -> None:
     """The quota is full while the old pod stops; then the new one is made, and follows it."""
-    course = try_steps(world_of(*_TWO, _quota({"pods": "2"})), [Drain("n1")])
+    course = try_steps(inputs_of(*_TWO, _quota({"pods": "2"})), [Drain("n1")])
     assert [each.pod for each in course.moves] == ["default/web-0"]
     assert not course.newly_pending
 
@@ -226,7 +226,7 @@ def test_a_pod_that_a_drain_evicts_waits_for_the_old_one() -> None:
 def test_a_pod_that_is_made_again_is_admitted_anew(
     items: Sequence[Manifest], bounds: Manifest, moves: list[str], waits: list[str]
 ) -> None:
-    course = try_steps(world_of(*items, bounds), [Drain("n1")])
+    course = try_steps(inputs_of(*items, bounds), [Drain("n1")])
     assert [each.pod for each in course.moves] == moves
     assert [each.was for each in course.newly_pending] == waits
     assert not course.lost
@@ -234,7 +234,7 @@ def test_a_pod_that_is_made_again_is_admitted_anew(
 
 def _turns(world_items: Sequence[Manifest], *changes: Change) -> dict[str, int]:
     """Return the numbers of pods that start or move, by owner."""
-    course = try_steps(world_of(*world_items), changes)
+    course = try_steps(inputs_of(*world_items), changes)
     new = [each.pod for each in course.starts] + [each.successor for each in course.moves]
     return dict(Counter(name.split("/")[1].split("-")[0] for name in new))
 
@@ -262,7 +262,7 @@ def test_owners_share_the_room_of_pods_that_leave_at_one_moment() -> None:
 def test_several_owners_that_wait_for_room_are_tried_in_several_orders() -> None:
     waiting = [replica_set("api", 1, "1"), replica_set("db", 1, "1"), *_TWO]
     change = Scale("ReplicaSet", "default", "web", 1)
-    course = try_steps(world_of(*waiting, _quota({"pods": "2"})), [change])
+    course = try_steps(inputs_of(*waiting, _quota({"pods": "2"})), [change])
     assert course.order_matters
     assert len(course.starts) == 1
 
@@ -281,22 +281,22 @@ def test_several_owners_that_wait_for_room_are_tried_in_several_orders() -> None
 )
 def test_a_quota_counts_objects(hard: str, changes: list[Change]) -> None:
     with pytest.raises(UsageError, match="exceeded quota: q"):
-        try_steps(world_of(_quota({hard: "0"})), changes)
-    try_steps(world_of(_quota({hard: "1"})), changes)
+        try_steps(inputs_of(_quota({hard: "0"})), changes)
+    try_steps(inputs_of(_quota({hard: "1"})), changes)
 
 
 def test_an_object_that_is_deleted_makes_room_in_a_quota() -> None:
-    world = world_of(_quota({"count/deployments.apps": "1", "count/replicasets.apps": "1"}))
+    inputs = inputs_of(_quota({"count/deployments.apps": "1", "count/replicasets.apps": "1"}))
     delete = Delete("Deployment", "default", "a")
-    assert len(try_steps(world, [_deployment("a"), delete, _deployment("b")]).starts) == 1
+    assert len(try_steps(inputs, [_deployment("a"), delete, _deployment("b")]).starts) == 1
     with pytest.raises(UsageError, match="exceeded quota: q"):
-        try_steps(world, [_deployment("a"), _deployment("b")])
+        try_steps(inputs, [_deployment("a"), _deployment("b")])
 
 
 def test_a_pod_that_would_be_refused_cannot_be_applied() -> None:
     """As with kubectl."""
     with pytest.raises(UsageError, match="Pod x would be refused: exceeded quota: q"):
-        try_steps(world_of(*_TWO, _quota({"pods": "2"})), [Apply(pod_manifest("x"))])
+        try_steps(inputs_of(*_TWO, _quota({"pods": "2"})), [Apply(pod_manifest("x"))])
 
 
 @pytest.mark.parametrize(
@@ -314,14 +314,14 @@ def test_capacity_ends_where_the_namespace_refuses(
     bounds: Manifest, fit: int, message: str
 ) -> None:
     """Three nodes have room for ten more pods."""
-    room = room_for(world_of(*_TWO, bounds), [Kind(pod("p", cpu="1"))], most=100)
+    room = room_for(inputs_of(*_TWO, bounds), [Kind(pod("p", cpu="1"))], most=100)
     assert (room.fit, room.refused, room.message) == (fit, True, message)
 
 
 def test_capacity_counts_pods_as_a_limit_range_makes_them() -> None:
     """The template requests nothing, and the default takes three of the four cores of a node."""
-    world = world_of(_set_of(None, 0), _limits(default={"cpu": "3"}))
-    scene = scene_of(Rehearsal(world))
+    inputs = inputs_of(_set_of(None, 0), _limits(default={"cpu": "3"}))
+    scene = scene_of(ClusterModel(inputs))
     kinds = capacity_kinds(CapacityBody(like="rs/web"), scene)
     assert room_in(scene, kinds, most=100).fit == 3
 
@@ -353,7 +353,7 @@ def test_whole_owners_are_counted_as_their_namespace_takes_them(
         "metadata": {"name": "q", "namespace": "default", "uid": "q"},
         "spec": {"hard": hard},
     }
-    scene = scene_of(Rehearsal(world_of(*([quota] if hard else []))))
+    scene = scene_of(ClusterModel(inputs_of(*([quota] if hard else []))))
     body = CapacityBody(mix=(owner,), whole=True)
     room = room_in(scene, capacity_kinds(body, scene), most=100)
     assert (room.fit, room.refused) == (fit, bool(hard))

@@ -28,7 +28,7 @@ from moorage.what_if.change import (
 from moorage.what_if.consequences import ChangeComparison
 from moorage.what_if.course import Reconfigure, try_steps
 from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
-from scheduler.tests.what_if.cluster import COSCHEDULING, bare, pod_of, replica_set, world_of
+from scheduler.tests.what_if.cluster import COSCHEDULING, bare, inputs_of, pod_of, replica_set
 
 _NO_CPU = "0/3 nodes are available: 3 Insufficient cpu."
 
@@ -180,16 +180,16 @@ def test_a_change_leads_to_its_course(
     """The whole course is compared; a change that cannot be made is refused."""
     if said is None:
         with pytest.raises(UsageError, match="there is no ReplicaSet web"):
-            try_steps(world_of(*items), changes)
+            try_steps(inputs_of(*items), changes)
         return
-    course = try_steps(world_of(*items), changes)
+    course = try_steps(inputs_of(*items), changes)
     assert _said(course) == said
     assert course.is_quiet
 
 
 def test_a_pod_without_a_node_has_its_reason() -> None:
     """The message is the scheduler's."""
-    course = try_steps(world_of(*_FULL), [Apply(pod_manifest("x", cpu="1"))])
+    course = try_steps(inputs_of(*_FULL), [Apply(pod_manifest("x", cpu="1"))])
     (waiting,) = course.newly_pending
     assert waiting.pod == "default/x"
     assert waiting.reason.startswith(_NO_CPU)
@@ -198,9 +198,9 @@ def test_a_pod_without_a_node_has_its_reason() -> None:
 
 def test_a_world_stays_as_it_is() -> None:
     """The same question has the same answer twice."""
-    world = world_of(*_WEB)
-    first = try_steps(world, [Drain("n1"), Scale("ReplicaSet", "default", "web", 4)])
-    second = try_steps(world, [Drain("n1"), Scale("ReplicaSet", "default", "web", 4)])
+    inputs = inputs_of(*_WEB)
+    first = try_steps(inputs, [Drain("n1"), Scale("ReplicaSet", "default", "web", 4)])
+    second = try_steps(inputs, [Drain("n1"), Scale("ReplicaSet", "default", "web", 4)])
     assert first == second
 
 
@@ -216,8 +216,8 @@ profiles:
       disabled: [{name: NodeResourcesFit}]
 """
     )
-    world = world_of(*_FULL, bare("waits", cpu="4"))
-    course = try_steps(world, [Reconfigure(config, in_tree_registry())])
+    inputs = inputs_of(*_FULL, bare("waits", cpu="4"))
+    course = try_steps(inputs, [Reconfigure(config, in_tree_registry())])
     assert [each.pod for each in course.starts] == ["default/waits"]
     assert not course.ended
     assert not course.moves
@@ -227,14 +227,14 @@ def test_an_object_that_a_server_would_refuse_is_refused() -> None:
     """The rules of admission are those of the API server."""
     pod = pod_manifest("x", priorityClassName="unknown")
     with pytest.raises(UsageError, match="no PriorityClass with name unknown was found"):
-        try_steps(world_of(), [Apply(pod)])
+        try_steps(inputs_of(), [Apply(pod)])
 
 
 def test_a_changed_template_is_refused() -> None:
     """A rollout is not played."""
     changed = replica_set("web", 2, cpu="1")
     with pytest.raises(UsageError, match="rollout"):
-        try_steps(world_of(*_WEB), [Apply(changed)])
+        try_steps(inputs_of(*_WEB), [Apply(changed)])
 
 
 def _job(**spec: Any) -> Manifest:
@@ -260,7 +260,7 @@ def _job(**spec: Any) -> Manifest:
 )
 def test_a_job_gets_the_pods_that_its_controller_makes(spec: dict[str, Any], count: int) -> None:
     """A suspended job, or one of another controller, gets none."""
-    assert len(try_steps(world_of(), [Apply(_job(**spec))]).starts) == count
+    assert len(try_steps(inputs_of(), [Apply(_job(**spec))]).starts) == count
 
 
 _SET_OF_DEPLOYMENT = replica_set("web", 2)
@@ -280,7 +280,7 @@ _SET_OF_DEPLOYMENT["metadata"]["ownerReferences"] = [
 def test_the_set_of_a_deployment_is_not_sized_by_itself(change: Change) -> None:
     """The controller of the Deployment takes such a change back."""
     with pytest.raises(UsageError, match="Deployment shop, whose controller takes the change back"):
-        try_steps(world_of(_SET_OF_DEPLOYMENT, pod_of("web", 0, "n1")), [change])
+        try_steps(inputs_of(_SET_OF_DEPLOYMENT, pod_of("web", 0, "n1")), [change])
 
 
 def test_a_namespace_is_deleted_with_everything_in_it() -> None:
@@ -290,8 +290,8 @@ def test_a_namespace_is_deleted_with_everything_in_it() -> None:
         {**each, "metadata": {**each["metadata"], "namespace": "shop"}}
         for each in (*_WEB, *_FULL[1:])
     ]
-    world = world_of(namespace, *inside, bare("waits", cpu="4"))
-    course = try_steps(world, [Delete("Namespace", "", "shop")])
+    inputs = inputs_of(namespace, *inside, bare("waits", cpu="4"))
+    course = try_steps(inputs, [Delete("Namespace", "", "shop")])
     assert len(course.ended) == 4
     assert [each.pod for each in course.starts] == ["default/waits"]
 
@@ -299,7 +299,7 @@ def test_a_namespace_is_deleted_with_everything_in_it() -> None:
 def test_a_namespace_that_a_server_keeps_is_not_deleted() -> None:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}
     with pytest.raises(UsageError, match="namespace kube-system may not be deleted"):
-        try_steps(world_of(namespace), [Delete("Namespace", "", "kube-system")])
+        try_steps(inputs_of(namespace), [Delete("Namespace", "", "kube-system")])
 
 
 def test_an_object_is_deleted_with_the_pods_that_it_owns() -> None:
@@ -309,10 +309,10 @@ def test_an_object_is_deleted_with_the_pods_that_it_owns() -> None:
     owned["metadata"]["ownerReferences"] = [
         {"apiVersion": "v1", "kind": "Service", "name": "q", "uid": "uid-q"}
     ]
-    course = try_steps(world_of(queue, owned), [Delete("Service", "default", "q")])
+    course = try_steps(inputs_of(queue, owned), [Delete("Service", "default", "q")])
     assert [each.pod for each in course.ended] == ["default/a"]
     with pytest.raises(UsageError, match="no CronJob is read here"):
-        try_steps(world_of(), [Delete("CronJob", "default", "nightly")])
+        try_steps(inputs_of(), [Delete("CronJob", "default", "nightly")])
 
 
 def test_an_object_whose_controller_is_not_played_is_refused() -> None:
@@ -324,7 +324,7 @@ def test_an_object_whose_controller_is_not_played_is_refused() -> None:
         "spec": {"schedule": "0 3 * * *", "jobTemplate": {"spec": _job()["spec"]}},
     }
     with pytest.raises(UsageError, match="CronJob makes Jobs by its schedule"):
-        try_steps(world_of(), [Apply(cron_job)])
+        try_steps(inputs_of(), [Apply(cron_job)])
 
 
 def test_an_object_that_owns_no_pods_is_put_and_deleted() -> None:
@@ -335,15 +335,15 @@ def test_an_object_that_owns_no_pods_is_put_and_deleted() -> None:
         "metadata": {"name": "s"},
         "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
     }
-    course = try_steps(world_of(*_WEB), [Apply(service), Delete("Service", "default", "s")])
+    course = try_steps(inputs_of(*_WEB), [Apply(service), Delete("Service", "default", "s")])
     assert _said(course) == {}
     with pytest.raises(UsageError, match="there is no Service default/s"):
-        try_steps(world_of(), [Delete("Service", "default", "s")])
+        try_steps(inputs_of(), [Delete("Service", "default", "s")])
 
 
 def test_a_course_can_be_told_to_programs() -> None:
     """The names are those of the documented JSON."""
-    course = try_steps(world_of(*_WEB), [Drain("n1")])
+    course = try_steps(inputs_of(*_WEB), [Drain("n1")])
     plain = msgspec.to_builtins(course)
     assert plain["moves"][0]["fromNode"] == "n1"
     assert set(plain) == {
@@ -395,8 +395,8 @@ def test_a_gang_starts_as_a_whole_or_not_at_all(
     members: int, said: dict[str, Any], config: str
 ) -> None:
     """Each node has room for one member."""
-    world = msgspec.structs.replace(world_of(), config=parse_config(config))
-    found = _said(try_steps(world, [_member(number, members) for number in range(members)]))
+    inputs = msgspec.structs.replace(inputs_of(), config=parse_config(config))
+    found = _said(try_steps(inputs, [_member(number, members) for number in range(members)]))
     found = {name: [line.rstrip("123") for line in lines] for name, lines in found.items()}
     assert found == said
 
@@ -434,9 +434,9 @@ def test_room_is_held_back_for_a_group(seconds: float, said: str | None) -> None
         {**each.manifest, "metadata": {**each.manifest["metadata"], "uid": f"uid-{number}"}}
         for number, each in enumerate(members)
     ]
-    world = world_of(*running, *pending)
-    world = msgspec.structs.replace(world, config=parse_config(_holding_back(seconds)))
-    course = try_steps(world, [Apply(pod_manifest("late", cpu="2"))])
+    inputs = inputs_of(*running, *pending)
+    inputs = msgspec.structs.replace(inputs, config=parse_config(_holding_back(seconds)))
+    course = try_steps(inputs, [Apply(pod_manifest("late", cpu="2"))])
     reasons = [] if said is None else [said]
     assert [each.reason for each in course.newly_pending] == reasons
 
@@ -480,17 +480,17 @@ def _gang_config(version: str) -> LoadedConfiguration:
 def test_a_pod_group_is_applied_with_its_pods(
     version: str, members: int, said: dict[str, Any]
 ) -> None:
-    world = msgspec.structs.replace(world_of(), config=_gang_config(version))
-    found = _said(try_steps(world, _group(version, members)))
+    inputs = msgspec.structs.replace(inputs_of(), config=_gang_config(version))
+    found = _said(try_steps(inputs, _group(version, members)))
     assert {n: [line.rstrip("123") for line in lines] for n, lines in found.items()} == said
 
 
 def test_members_that_came_early_name_the_members_of_now() -> None:
     """The first member was tried when it was the only one."""
     version = "scheduling.x-k8s.io/v1alpha1"
-    world = msgspec.structs.replace(world_of(), config=_gang_config(version))
+    inputs = msgspec.structs.replace(inputs_of(), config=_gang_config(version))
     *pods, group = _group(version, 2)
-    course = try_steps(world, [group, *pods])
+    course = try_steps(inputs, [group, *pods])
     assert [each.reason for each in course.newly_pending] == [
         f"0/3 nodes are available: pre-filter pod gang-{number} cannot find enough sibling pods, "
         "current pods number: 2, minMember of group: 3."
@@ -503,6 +503,6 @@ def test_pod_groups_of_two_groups_are_deleted_by_name() -> None:
     for version in _GROUPS:
         *_pods, group = _group(version, 0)
         gone = Delete("PodGroup", "default", "g")
-        assert not try_steps(world_of(), [group, gone]).worse
+        assert not try_steps(inputs_of(), [group, gone]).worse
         with pytest.raises(UsageError, match="there is no PodGroup default/g"):
-            try_steps(world_of(), [group, gone, gone])
+            try_steps(inputs_of(), [group, gone, gone])

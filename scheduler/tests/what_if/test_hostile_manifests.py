@@ -19,12 +19,12 @@ import pytest
 from moorage.base.errors import MoorageError
 from moorage.base.rng import Random, Streams
 from moorage.plugins.in_tree import in_tree_registry
+from moorage.virtual.deciding_half import ClusterInputs
+from moorage.virtual.objects import read_objects
 from moorage.what_if.change import AddNode, Apply, Change, Cordon, Delete, Drain, RemoveNode, Scale
 from moorage.what_if.course import try_steps
-from moorage.what_if.lists import read_objects
-from moorage.what_if.world import World
 from moorage_sandbox.testing.builders import Manifest, node_manifest
-from scheduler.tests.what_if.cluster import pod_of, replica_set, world_of
+from scheduler.tests.what_if.cluster import inputs_of, pod_of, replica_set
 
 _RUNS = int(os.environ.get("FUZZ_RUNS", "60"))
 _SEED = int(os.environ.get("FUZZ_SEED", "1"))
@@ -142,8 +142,10 @@ def _played(items: list[Manifest], change: Change) -> None:
     """Try a change; it may be refused."""
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
     with contextlib.suppress(MoorageError):
-        world = World(objects=read_objects(text.encode(), "test"), registry=in_tree_registry())
-        try_steps(world, [change])
+        inputs = ClusterInputs(
+            objects=read_objects(text.encode(), "test"), registry=in_tree_registry()
+        )
+        try_steps(inputs, [change])
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -177,11 +179,11 @@ def test_nothing_breaks(part: int) -> None:
 )
 def test_nodes_that_make_no_sense_are_refused(kind: Any, manifest: Manifest, message: str) -> None:
     with pytest.raises(MoorageError, match=message):
-        try_steps(world_of(), [kind(manifest)])
+        try_steps(inputs_of(), [kind(manifest)])
 
 
 @pytest.mark.parametrize("metadata", [["a"], "x", 5, True])
 def test_metadata_of_a_custom_resource_that_is_no_object_is_refused(metadata: Any) -> None:
     group = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "spec": {}}
     with pytest.raises(MoorageError, match=r"PodGroup\.metadata of type v1\.ObjectMeta"):
-        try_steps(world_of(), [Apply({**group, "metadata": metadata})])
+        try_steps(inputs_of(), [Apply({**group, "metadata": metadata})])

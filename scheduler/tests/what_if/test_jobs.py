@@ -10,7 +10,7 @@ from moorage.what_if.change import AddTaint, Apply, Change, Delete, Drain, Remov
 from moorage.what_if.consequences import ChangeComparison
 from moorage.what_if.course import try_steps
 from moorage_sandbox.testing.builders import Manifest
-from scheduler.tests.what_if.cluster import bare, world_of
+from scheduler.tests.what_if.cluster import bare, inputs_of
 
 _LIMIT = "Job train fails: Job has reached the specified backoff limit"
 _FAIL = {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
@@ -44,7 +44,7 @@ def _pod(number: int, node_name: str, **annotations: str) -> Manifest:
 
 
 def _course(job: Manifest, *changes: Change, nodes: int = 3) -> ChangeComparison:
-    return try_steps(world_of(job, _pod(0, "n1"), _pod(1, "n2"), nodes=nodes), changes)
+    return try_steps(inputs_of(job, _pod(0, "n1"), _pod(1, "n2"), nodes=nodes), changes)
 
 
 @pytest.mark.parametrize(
@@ -129,10 +129,10 @@ def test_a_job_that_has_succeeded_once_makes_no_more_pods() -> None:
 def test_a_pod_of_another_owner_is_there_before_that_of_a_job() -> None:
     """A job pauses for ten seconds after a failure, so the room is taken."""
     other = bare("waits", cpu="4")
-    world = world_of(
+    inputs = inputs_of(
         _job(), _pod(0, "n1"), _pod(1, "n2"), bare("big", "n3", cpu="4"), other, nodes=3
     )
-    course = try_steps(world, [Delete("Pod", "default", "train-0")])
+    course = try_steps(inputs, [Delete("Pod", "default", "train-0")])
     assert [each.pod for each in course.starts] == ["default/waits"]
     assert [each.to_node for each in course.moves] == ["n2"]
 

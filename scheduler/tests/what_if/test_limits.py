@@ -12,9 +12,9 @@ from click.testing import CliRunner
 
 from moorage.base.clock import SystemClock
 from moorage.cli.main import main
-from moorage.what_if.forks import forked
+from moorage.what_if.answering.forks import forked
+from moorage.what_if.answering.messages import Reply
 from moorage.what_if.limits import Limits
-from moorage.what_if.messages import Reply
 
 NODE = """apiVersion: v1
 kind: Node

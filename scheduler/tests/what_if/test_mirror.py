@@ -1,4 +1,4 @@
-"""A mirror of a running scheduler rehearses what a world made of the API server's lists does.
+"""A mirror of a running scheduler rehearses what a model made of the API server's lists does.
 
 Left out: the process and its pipes (`test_process.py`).
 """
@@ -17,13 +17,13 @@ from moorage.base.clock import ManualClock
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.config.own import LoadedConfiguration
 from moorage.plugins.in_tree import in_tree_registry
+from moorage.what_if.answering.messages import First, Moment, QuestionFrame, Reply, Update
+from moorage.what_if.answering.mirror import Mirror
+from moorage.what_if.answering.mirrored_state import MirroredState
+from moorage.what_if.answering.question import tried_questions
 from moorage.what_if.change import Apply, Cordon, Drain
 from moorage.what_if.consequences import FlagNeed
 from moorage.what_if.course import try_steps
-from moorage.what_if.messages import First, Moment, QuestionFrame, Reply, Update
-from moorage.what_if.mirror import Mirror
-from moorage.what_if.mirrored_state import MirroredState
-from moorage.what_if.question import tried_questions
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from moorage_sandbox.testing.virtual_loop import run_virtual
@@ -91,7 +91,7 @@ def test_members_that_succeeded_count_in_a_mirror_as_long_as_they_exist() -> Non
             await cluster.until(lambda: bool(cluster.node_of("a") and cluster.node_of("b")))
             state = _state(cluster, clock)
             mirror = _new_mirror(state, config)
-            groups = mirror.begin_rehearsal(_moment(state)).filled.core.snapshot.groups
+            groups = mirror.begin_model(_moment(state)).half.core.snapshot.groups
             told = list[tuple[int, int]]()
 
             async def tell_terms() -> None:
@@ -156,7 +156,7 @@ def test_nodes_that_come_change_and_go_are_told_once() -> None:
             await cluster.patch_object(NODES, "n3", {"metadata": {"labels": {"power": "green"}}})
             await aio.sleep(5)
             told.append(sorted(_names(_tell(state, mirror))))
-            table = mirror.begin_rehearsal(_moment(state)).filled.core.snapshot.table
+            table = mirror.begin_model(_moment(state)).half.core.snapshot.table
             labels = [f"{each.name} {each.metadata.labels.get('power')}" for each in table.nodes]
             return told, sorted(labels), sorted(_names(_tell(state, mirror)))
 
@@ -184,7 +184,7 @@ def test_a_pod_goes_where_the_scheduler_then_binds_it() -> None:
                 for frame in told:
                     mirror.take_changes(msgspec.msgpack.decode(frame, type=Update))
                 pod = pod_manifest(f"p{number}", cpu="1")
-                course = try_steps(mirror.begin_rehearsal(_moment(state)), [Apply(pod)])
+                course = try_steps(mirror.begin_model(_moment(state)), [Apply(pod)])
                 said += [f"{each.pod} {each.node}" for each in course.starts]
                 await cluster.create_objects(pod)
                 await aio.sleep(5)
@@ -219,9 +219,9 @@ def test_a_pod_without_a_node_is_tried_and_owners_come_with_the_question() -> No
             state = _state(cluster, clock)
             mirror = _new_mirror(state)
             _tell(state, mirror)
-            rehearsal = mirror.begin_rehearsal(_moment(state), [owner])
-            course = try_steps(rehearsal, [Cordon("n0"), Drain("n0")])
-            return course, rehearsal.objects.manifest("apps", "ReplicaSet", ("default", "web"))
+            model = mirror.begin_model(_moment(state), [owner])
+            course = try_steps(model, [Cordon("n0"), Drain("n0")])
+            return course, model.objects.manifest("apps", "ReplicaSet", ("default", "web"))
 
     course, manifest = run_virtual(main(), clock)
     assert [each.pod for each in course.still_pending] == ["default/waits"]
@@ -296,8 +296,8 @@ def test_a_drain_that_is_asked_for_without_objects_names_pods_that_lose_local_da
             mirror = _new_mirror(state)
             _tell(state, mirror)
             frame = answering.frame
-            rehearsal = mirror.begin_rehearsal(frame.moment, with_local_data=frame.with_local_data)
-            return try_steps(rehearsal, [Drain("n0")]).drain_flags
+            model = mirror.begin_model(frame.moment, with_local_data=frame.with_local_data)
+            return try_steps(model, [Drain("n0")]).drain_flags
 
     assert run_virtual(main(), clock) == (
         FlagNeed("--delete-emptydir-data", ("default/scratch",)),

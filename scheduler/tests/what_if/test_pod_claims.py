@@ -1,4 +1,4 @@
-"""Claims from templates are made in a rehearsal, so pods with devices start and are counted."""
+"""Claims from templates are made in a model, so pods with devices start and are counted."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import pytest
 
 from moorage.api.codec import encode
 from moorage.api.resources import DEVICE_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_SLICES
-from moorage.what_if.answers import capacity_kinds
-from moorage.what_if.capacity import room_in
+from moorage.virtual.deciding_half import ClusterInputs
+from moorage.virtual.model import ClusterModel
+from moorage.what_if.answering.answers import capacity_kinds
+from moorage.what_if.capacity.count import room_in
 from moorage.what_if.change import Change, Drain, Scale
 from moorage.what_if.course import scene_of, try_steps
-from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.wire import CapacityBody
-from moorage.what_if.world import World
 from moorage_sandbox.testing.builders import Manifest
-from scheduler.tests.what_if.cluster import replica_set, world_of
+from scheduler.tests.what_if.cluster import inputs_of, replica_set
 
 
 def _slice(node_name: str, devices: int) -> Manifest:
@@ -31,7 +31,7 @@ def _slice(node_name: str, devices: int) -> Manifest:
     }
 
 
-def _world(devices: dict[str, int], replicas: int = 0) -> World:
+def _inputs(devices: dict[str, int], replicas: int = 0) -> ClusterInputs:
     owner = replica_set("web", replicas, "100m")
     spec = owner["spec"]["template"]["spec"]
     spec["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
@@ -51,7 +51,7 @@ def _world(devices: dict[str, int], replicas: int = 0) -> World:
         "metadata": {"name": "gpu", "uid": "c"},
         "spec": {},
     }
-    return world_of(owner, template, kind, *(_slice(*each) for each in devices.items()))
+    return inputs_of(owner, template, kind, *(_slice(*each) for each in devices.items()))
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def _world(devices: dict[str, int], replicas: int = 0) -> World:
 )
 def test_a_pod_starts_with_a_device_of_its_own(devices: dict[str, int], starts: int) -> None:
     """Each pod gets a claim, and each claim a device."""
-    course = try_steps(_world(devices), [Scale("ReplicaSet", "default", "web", 3)])
+    course = try_steps(_inputs(devices), [Scale("ReplicaSet", "default", "web", 3)])
     assert (len(course.starts), len(course.newly_pending)) == (starts, 3 - starts)
 
 
@@ -76,14 +76,14 @@ def test_the_device_of_a_pod_that_goes_is_free() -> None:
         Scale("ReplicaSet", "default", "web", 1),
         Scale("ReplicaSet", "default", "web", 2),
     ]
-    course = try_steps(_world({"n1": 2, "n2": 2}), steps)
+    course = try_steps(_inputs({"n1": 2, "n2": 2}), steps)
     assert [each.node for each in course.starts] == ["n2", "n2"]
     assert not course.newly_pending
 
 
 def test_capacity_counts_free_devices() -> None:
     """Three devices on two nodes."""
-    scene = scene_of(Rehearsal(_world({"n1": 1, "n2": 2})))
+    scene = scene_of(ClusterModel(_inputs({"n1": 1, "n2": 2})))
     room = room_in(scene, capacity_kinds(CapacityBody(like="rs/web"), scene), most=100)
     assert (room.fit, room.by_node) == (3, {"n1": 1, "n2": 2})
     assert room.message
@@ -91,9 +91,9 @@ def test_capacity_counts_free_devices() -> None:
 
 def test_a_quota_bounds_the_claims_from_templates() -> None:
     """A pod whose claim is refused waits, and says why; the claim of a pod that goes is free."""
-    world = _world({"n1": 4})
+    inputs = _inputs({"n1": 4})
     hard = {"count/resourceclaims.resource.k8s.io": "2"}
-    world.objects.add_json(
+    inputs.objects.add_json(
         encode(
             {
                 "apiVersion": "v1",
@@ -103,10 +103,10 @@ def test_a_quota_bounds_the_claims_from_templates() -> None:
             }
         )
     )
-    course = try_steps(world, [Scale("ReplicaSet", "default", "web", 3)])
+    course = try_steps(inputs, [Scale("ReplicaSet", "default", "web", 3)])
     assert len(course.starts) == 2
     (waiting,) = course.newly_pending
     assert "exceeded quota: q, requested: count/resourceclaims" in waiting.reason
-    scene = scene_of(Rehearsal(world))
+    scene = scene_of(ClusterModel(inputs))
     room = room_in(scene, capacity_kinds(CapacityBody(like="rs/web"), scene), most=100)
     assert room.fit == 2

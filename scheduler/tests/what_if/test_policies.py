@@ -12,9 +12,9 @@ import pytest
 from moorage.base.errors import UsageError
 from moorage.what_if.change import Apply, Drain, Scale
 from moorage.what_if.course import try_steps
-from moorage.what_if.policies import not_evaluated
+from moorage.what_if.rules.policies import not_evaluated
 from moorage_sandbox.testing.builders import Manifest
-from scheduler.tests.what_if.cluster import bare, pod_of, replica_set, world_of
+from scheduler.tests.what_if.cluster import bare, inputs_of, pod_of, replica_set
 
 _PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
 _LIMITS = "object.spec.containers.all(c, has(c.resources.limits))"
@@ -95,22 +95,22 @@ _MOST = {
     ],
 )
 def test_owners_make_the_pods_that_policies_allow(objects: list[Manifest], made: int) -> None:
-    world = world_of(replica_set("web", 1, cpu="1"), pod_of("web", 1, "n1", cpu="1"), *objects)
-    course = try_steps(world, [Scale("ReplicaSet", "default", "web", 3)])
+    inputs = inputs_of(replica_set("web", 1, cpu="1"), pod_of("web", 1, "n1", cpu="1"), *objects)
+    course = try_steps(inputs, [Scale("ReplicaSet", "default", "web", 3)])
     assert (len(course.starts), len(course.newly_pending)) == (made, 2 - made)
     assert all("denied request: limits, please" in each.reason for each in course.newly_pending)
 
 
 def test_a_mutating_policy_decides_where_new_pods_go() -> None:
-    world = world_of(replica_set("web", 1, cpu="1"), pod_of("web", 1, "n1", cpu="1"), *_changes())
-    course = try_steps(world, [Scale("ReplicaSet", "default", "web", 2)])
+    inputs = inputs_of(replica_set("web", 1, cpu="1"), pod_of("web", 1, "n1", cpu="1"), *_changes())
+    course = try_steps(inputs, [Scale("ReplicaSet", "default", "web", 2)])
     (waiting,) = course.newly_pending
     assert "3 node(s) didn't match Pod's node affinity/selector" in waiting.reason
 
 
 def test_a_pod_that_leaves_is_made_again_only_if_policies_allow_it() -> None:
-    world = world_of(replica_set("web", 1, cpu="1"), pod_of("web", 1, "n1", cpu="1"), *_denies())
-    course = try_steps(world, [Drain("n1")])
+    inputs = inputs_of(replica_set("web", 1, cpu="1"), pod_of("web", 1, "n1", cpu="1"), *_denies())
+    course = try_steps(inputs, [Drain("n1")])
     assert (len(course.moves), [each.was for each in course.newly_pending]) == (
         0,
         ["default/web-1 on n1"],
@@ -119,7 +119,7 @@ def test_a_pod_that_leaves_is_made_again_only_if_policies_allow_it() -> None:
 
 def test_a_manifest_that_a_policy_denies_is_refused() -> None:
     with pytest.raises(UsageError, match=r"Pod alone would be refused: .*limits, please"):
-        try_steps(world_of(*_denies()), [Apply(bare("alone"))])
+        try_steps(inputs_of(*_denies()), [Apply(bare("alone"))])
 
 
 @pytest.mark.parametrize(
@@ -139,15 +139,15 @@ def test_a_manifest_that_a_policy_denies_is_refused() -> None:
 def test_policies_that_are_not_looked_at_are_named(
     objects: list[Manifest], sentences: list[str]
 ) -> None:
-    assert not_evaluated(world_of(*objects).objects) == sentences
+    assert not_evaluated(inputs_of(*objects).objects) == sentences
 
 
 def test_without_cel_every_bound_policy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moorage.what_if.policies.is_installed", lambda: False)
-    world = world_of(replica_set("web", 1, cpu="1"), *_denies())
-    assert not_evaluated(world.objects) == [
+    monkeypatch.setattr("moorage.what_if.rules.policies.is_installed", lambda: False)
+    inputs = inputs_of(replica_set("web", 1, cpu="1"), *_denies())
+    assert not_evaluated(inputs.objects) == [
         "ValidatingAdmissionPolicy p is not looked at: "
         "CEL is not installed; pip install 'moorage[dra]' has it"
     ]
-    course = try_steps(world, [Scale("ReplicaSet", "default", "web", 3)])
+    course = try_steps(inputs, [Scale("ReplicaSet", "default", "web", 3)])
     assert course.newly_pending == ()

@@ -19,7 +19,7 @@ from moorage.cli.run.answering import CODE
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
 from moorage.service.questions.answering import WAITING_MOST, AnsweringProcess
-from moorage.what_if.messages import First, Moment, QuestionFrame, Reply, Update
+from moorage.what_if.answering.messages import First, Moment, QuestionFrame, Reply, Update
 from moorage.what_if.wire import CAPACITY, WHAT_IF
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 

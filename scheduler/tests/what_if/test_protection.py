@@ -8,7 +8,7 @@ from moorage.what_if.change import Apply, Change, Delete
 from moorage.what_if.consequences import ChangeComparison
 from moorage.what_if.course import try_steps
 from moorage_sandbox.testing.builders import Manifest
-from scheduler.tests.what_if.cluster import bare, pod_of, replica_set, world_of
+from scheduler.tests.what_if.cluster import bare, inputs_of, pod_of, replica_set
 from scheduler.tests.what_if.test_volumes import _STORAGE
 
 _BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
@@ -46,7 +46,7 @@ def _reasons(course: ChangeComparison) -> list[str]:
 
 def _course(changes: list[Change], *, users: int = 1) -> ChangeComparison:
     pods = [_with_volume(pod_of("web", n, "n1", cpu="100m")) for n in range(users)]
-    return try_steps(world_of(_VOLUME, _CLAIM, replica_set("web", users), *pods), changes)
+    return try_steps(inputs_of(_VOLUME, _CLAIM, replica_set("web", users), *pods), changes)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_resource_claim_stays_as_long_as_it_is_reserved(changes: list[Change],
     user = bare("one", "n1", cpu="100m", resourceClaims=entry)
     new = bare("new", cpu="100m", resourceClaims=entry)
     course = try_steps(
-        world_of(_device_claim(["one"]), user),
+        inputs_of(_device_claim(["one"]), user),
         [Delete("ResourceClaim", "default", "gpu"), *changes, Apply(new)],
     )
     assert [why in each for each in _reasons(course)] == [True], course.newly_pending
@@ -125,7 +125,7 @@ def test_a_claim_that_is_being_deleted_at_the_start_goes_with_its_last_user() ->
     """Then a StatefulSet, or a person, may make another of that name."""
     going = {**_CLAIM["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
     user = _with_volume(pod_of("web", 0, "n1", cpu="100m"))
-    world = world_of(_VOLUME, {**_CLAIM, "metadata": going}, replica_set("web", 1), user)
+    inputs = inputs_of(_VOLUME, {**_CLAIM, "metadata": going}, replica_set("web", 1), user)
     new = Apply(_with_volume(bare("new", cpu="100m")))
-    course = try_steps(world, [Delete("ReplicaSet", "default", "web"), new])
+    course = try_steps(inputs, [Delete("ReplicaSet", "default", "web"), new])
     assert ["not found" in each for each in _reasons(course)] == [True]

@@ -15,14 +15,14 @@ from moorage.cli.rows.text import Shown
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
 from moorage.plugins.from_outside import with_plugins
-from moorage.what_if.answers import capacity
+from moorage.virtual.deciding_half import ClusterInputs
+from moorage.virtual.model import ClusterModel
+from moorage.what_if.answering.answers import capacity
+from moorage.what_if.capacity.shapes import SHAPES_MOST, differences, shapes_to_try
 from moorage.what_if.limits import Limits
-from moorage.what_if.rehearsal import Rehearsal
-from moorage.what_if.shapes import SHAPES_MOST, differences, shapes_to_try
 from moorage.what_if.wire import Capacity, CapacityBody
-from moorage.what_if.world import World
 from moorage_sandbox.testing.builders import Manifest, node
-from scheduler.tests.what_if.cluster import bare, world_of
+from scheduler.tests.what_if.cluster import bare, inputs_of
 
 ZONE, DISK, RACK = "topology.kubernetes.io/zone", "example.com/disk", "example.com/rack"
 ADDED_AFFINITY = f"""
@@ -47,8 +47,8 @@ def nodes(number: int) -> dict[str, Node]:
     return {f"n{each:02}": node(f"n{each:02}", labels=labels[each]) for each in range(number)}
 
 
-def world(*items: Manifest, config: str = "", number: int = 12) -> World:
-    found = world_of(*items, nodes=0)
+def inputs(*items: Manifest, config: str = "", number: int = 12) -> ClusterInputs:
+    found = inputs_of(*items, nodes=0)
     found.objects.nodes.update(nodes(number))
     loaded = parse_config(config) if config else LoadedConfiguration()
     return msgspec.structs.replace(found, config=loaded)
@@ -123,7 +123,7 @@ def as_reported(capacity: Capacity) -> CapacityReport:
 def test_labels_make_shapes_only_where_somebody_asks_about_them(
     items: list[Manifest], config: str, shapes: int
 ) -> None:
-    found = shapes_to_try(Rehearsal(world(*items, config=config)))
+    found = shapes_to_try(ClusterModel(inputs(*items, config=config)))
     assert (len(found.tried), found.left_out) == (shapes, [])
 
 
@@ -133,17 +133,17 @@ def test_a_plugin_from_outside_may_ask_about_every_label(tmp_path: Path) -> None
         "from moorage import plugin\n\n@plugin.filter\ndef rack(pod, node):\n    return True\n"
     )
     known = with_plugins(LoadedConfiguration(), [f"{file}:rack"])
-    start = msgspec.structs.replace(world(bare("w")), config=known.config, registry=known.registry)
-    assert len(shapes_to_try(Rehearsal(start)).tried) == 12
+    start = msgspec.structs.replace(inputs(bare("w")), config=known.config, registry=known.registry)
+    assert len(shapes_to_try(ClusterModel(start)).tried) == 12
 
 
-def answered(start: World, limits: Limits | None = None) -> Capacity:
+def answered(start: ClusterInputs, limits: Limits | None = None) -> Capacity:
     limits = limits or Limits(ManualClock())
-    return capacity(CapacityBody(needs=True), lambda work: work(Rehearsal(start)), limits)
+    return capacity(CapacityBody(needs=True), lambda work: work(ClusterModel(start)), limits)
 
 
 def test_only_the_most_common_shapes_are_tried_and_the_others_are_named() -> None:
-    start = world(bare("w", cpu="65", nodeSelector={RACK: "common"}), number=SHAPES_MOST + 5)
+    start = inputs(bare("w", cpu="65", nodeSelector={RACK: "common"}), number=SHAPES_MOST + 5)
     for name in ("x1", "x2"):
         start.objects.nodes[name] = node(name, cpu="64", labels={RACK: "common"})
     found = answered(start)
@@ -159,7 +159,7 @@ def test_shapes_of_one_size_say_what_differs() -> None:
         bare(f"w{each}", cpu="65", labels={"app": "w"}, topologySpreadConstraints=[SPREAD])
         for each in range(2)
     ]
-    found = answered(world(*waiting))
+    found = answered(inputs(*waiting))
     assert [need.differs for need in found.needs] == [{ZONE: f"z{each}"} for each in range(3)]
     assert [(row.pods, row.reason) for row in found.waiting] == [(2, "InsufficientCPU")]
     text = report(as_reported(found), Shown())
@@ -193,7 +193,7 @@ class Rushing(ManualClock):
 @pytest.mark.parametrize("seconds", [30, 60, 200])
 def test_shapes_that_the_time_does_not_suffice_for_are_left_out(seconds: int) -> None:
     waiting = [bare(f"w{each}", cpu="5", nodeSelector={DISK: "ssd"}) for each in range(9)]
-    found = answered(world(*waiting), Limits(Rushing(), seconds=seconds))
+    found = answered(inputs(*waiting), Limits(Rushing(), seconds=seconds))
     likes = {*(need.like for need in found.needs), *found.left_out}
     assert likes == {"n00", "n01"}
     assert found.limit in ("", f"the limit of {seconds} s was reached")

@@ -7,17 +7,17 @@ from functools import partial
 import pytest
 
 from moorage.api.pod import Pod
-from moorage.what_if.answers import capacity_kinds
-from moorage.what_if.capacity import room_in
-from moorage.what_if.carrying import CALL_SECONDS
+from moorage.virtual.effects import CALL_SECONDS
+from moorage.virtual.model import ClusterModel
+from moorage.what_if.answering.answers import capacity_kinds
+from moorage.what_if.capacity.count import room_in
 from moorage.what_if.change import Drain, Scale
 from moorage.what_if.changes import Scene
 from moorage.what_if.course import scene_of, try_steps
-from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.wire import CapacityBody
 from moorage.workloads.stateful_steps import REVISION_LABEL
 from moorage_sandbox.testing.builders import Manifest
-from scheduler.tests.what_if.cluster import bare, world_of
+from scheduler.tests.what_if.cluster import bare, inputs_of
 
 _CALL_MS = round(CALL_SECONDS * 1000)
 
@@ -51,22 +51,22 @@ def _pod(ordinal: int) -> Manifest:
 
 def _course(scene: Scene, gone_ms: dict[int, int]) -> dict[int, int]:
     """Let pods be gone after so many milliseconds; return when their ordinals are made again."""
-    rehearsal = scene.rehearsal
-    begin_ns = rehearsal.virtual_now_ns
+    model = scene.model
+    begin_ns = model.virtual_now_ns
     made: dict[int, int] = {}
-    pods = rehearsal.objects.pods
+    pods = model.objects.pods
 
     def note(pod: Pod) -> None:
-        current = rehearsal.current(pod)
+        current = model.current(pod)
         if current is not None and not current.spec.node_name:
             ordinal = int(pod.name.rpartition("-")[2])
-            made.setdefault(ordinal, (rehearsal.virtual_now_ns - begin_ns) // 10**6)
+            made.setdefault(ordinal, (model.virtual_now_ns - begin_ns) // 10**6)
 
-    rehearsal.listeners.append(note)
+    model.listeners.append(note)
     for ordinal, after_ms in gone_ms.items():
-        leaves = partial(rehearsal.leave, pods["default", f"db-{ordinal}"], at_once=True)
-        rehearsal.call_at(begin_ns + after_ms * 10**6, leaves)
-    rehearsal.settle()
+        leaves = partial(model.leave, pods["default", f"db-{ordinal}"], at_once=True)
+        model.call_at(begin_ns + after_ms * 10**6, leaves)
+    model.settle()
     return made
 
 
@@ -101,8 +101,8 @@ def test_a_pod_is_made_again_a_call_after_its_set_was_looked_at(
 
     What it sees then is what it makes and deletes, and the set is not synced again meanwhile.
     """
-    world = world_of(_stateful_set(2), _pod(0), _pod(1))
-    assert _course(scene_of(Rehearsal(world)), gone_ms) == made_ms
+    inputs = inputs_of(_stateful_set(2), _pod(0), _pod(1))
+    assert _course(scene_of(ClusterModel(inputs)), gone_ms) == made_ms
 
 
 def _claim(ordinal: int) -> Manifest:
@@ -176,25 +176,25 @@ def test_a_pod_that_is_made_again_has_the_claim_of_the_one_before(
 ) -> None:
     """The claim stays when the pod goes, and its volume says where the next pod can be."""
     items = [*_with_volumes("WaitForFirstConsumer"), _volume(0, node_name)]
-    course = try_steps(world_of(*items), [Drain("n1")])
+    course = try_steps(inputs_of(*items), [Drain("n1")])
     assert (len(course.moves), len(course.newly_pending)) == (moves, waits)
 
 
 def test_a_new_pod_of_a_set_gets_a_claim_of_its_own() -> None:
     """The volume is made for the node that is chosen, so the pod starts."""
     items = [*_with_volumes("WaitForFirstConsumer"), _volume(0, "n1")]
-    course = try_steps(world_of(*items), [Scale("StatefulSet", "default", "db", 3)])
+    course = try_steps(inputs_of(*items), [Scale("StatefulSet", "default", "db", 3)])
     assert [each.pod for each in course.starts] == ["default/db-1", "default/db-2"]
 
 
 def test_a_set_that_is_deleted_during_its_call_gets_no_pod() -> None:
     """A pod that came after all would be collected with its owner."""
-    scene = scene_of(Rehearsal(world_of(_stateful_set(1), _pod(0))))
-    rehearsal = scene.rehearsal
+    scene = scene_of(ClusterModel(inputs_of(_stateful_set(1), _pod(0))))
+    model = scene.model
     deletes = partial(scene.workloads.delete_owner, "StatefulSet", ("default", "db"))
-    rehearsal.call_at(rehearsal.virtual_now_ns + 10**6, deletes)
+    model.call_at(model.virtual_now_ns + 10**6, deletes)
     assert _course(scene, {0: 0}) == {}
-    assert rehearsal.objects.pods == {}
+    assert model.objects.pods == {}
 
 
 def _quota(**hard: str) -> Manifest:
@@ -209,7 +209,7 @@ def _quota(**hard: str) -> Manifest:
 def test_pods_whose_claims_a_quota_refuses_are_not_made() -> None:
     """The other pods of the set are made, with their claims."""
     items = [*_with_volumes("WaitForFirstConsumer"), _quota(persistentvolumeclaims="3")]
-    course = try_steps(world_of(*items), [Scale("StatefulSet", "default", "db", 5)])
+    course = try_steps(inputs_of(*items), [Scale("StatefulSet", "default", "db", 5)])
     assert [each.pod for each in course.starts] == ["default/db-1", "default/db-2"]
     assert [each.pod for each in course.newly_pending] == ["default/db-3", "default/db-4"]
     assert "PersistentVolumeClaim data-db-3 would be refused" in course.newly_pending[0].reason
@@ -227,7 +227,7 @@ def test_capacity_counts_pods_with_the_claims_that_their_set_makes(
     whole: bool, hard: dict[str, str], pods: int
 ) -> None:
     items = _with_volumes("WaitForFirstConsumer")
-    scene = scene_of(Rehearsal(world_of(*items, *([_quota(**hard)] if hard else []))))
+    scene = scene_of(ClusterModel(inputs_of(*items, *([_quota(**hard)] if hard else []))))
     larger = items[0] | {"spec": items[0]["spec"] | {"replicas": 3}}
     body = CapacityBody(mix=(larger,), whole=True) if whole else CapacityBody(like="sts/db")
     room = room_in(scene, capacity_kinds(body, scene), most=100)

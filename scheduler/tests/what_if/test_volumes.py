@@ -9,7 +9,7 @@ import pytest
 from moorage.what_if.change import Apply, Scale
 from moorage.what_if.course import try_steps
 from moorage_sandbox.testing.builders import Manifest
-from scheduler.tests.what_if.cluster import bare, world_of
+from scheduler.tests.what_if.cluster import bare, inputs_of
 from scheduler.tests.what_if.test_stateful_sets import _stateful_set, _with_volumes
 
 _STORAGE = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -100,7 +100,7 @@ _STATIC = "kubernetes.io/no-provisioner"
 def test_a_pod_goes_where_the_volume_of_its_claim_is(
     there: list[Manifest], applied: list[Manifest], node_name: str, anywhere: list[str]
 ) -> None:
-    course = try_steps(world_of(*there), [Apply(each) for each in applied])
+    course = try_steps(inputs_of(*there), [Apply(each) for each in applied])
     nodes = [each.node for each in course.starts]
     assert (nodes != []) == (node_name != "")
     assert node_name in ("", "any", *nodes)
@@ -110,6 +110,6 @@ def test_a_pod_goes_where_the_volume_of_its_claim_is(
 def test_new_pods_of_a_set_get_volumes_of_a_driver() -> None:
     items = [each for each in _with_volumes("Immediate") if each["kind"] != "PersistentVolumeClaim"]
     items = [_stateful_set(1) | items[0], *items[2:]]
-    course = try_steps(world_of(*items), [Scale("StatefulSet", "default", "db", 2)])
+    course = try_steps(inputs_of(*items), [Scale("StatefulSet", "default", "db", 2)])
     assert list(course.volumes_anywhere) == ["default/data-db-0", "default/data-db-1"]
     assert len(course.newly_pending) == 0

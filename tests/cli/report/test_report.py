@@ -18,8 +18,8 @@ from moorage.cli.render import Table
 from moorage.cli.report.document import Document, Part, Step, document_of
 from moorage.cli.report.page import page
 from moorage.cli.what_if.text import ChangeReport
+from moorage.what_if.capacity.room import Room
 from moorage.what_if.fullness import Use, UseChange
-from moorage.what_if.room import Room
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 from tests.cli.conftest import Type
 from tests.cli.queue.test_text import ANSWER

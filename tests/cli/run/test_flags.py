@@ -37,7 +37,7 @@ from moorage.config.own import LoadedConfiguration, MoorageConfiguration
 from moorage.observe.access import AccessFacts
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.core import build_core
-from moorage.service.health import Listening
+from moorage.service.process.health import Listening
 from scheduler.tests.service.serving.guards import open_access
 from tests.cli.conftest import Type
 from tests.cli.run.test_scheduling import kubeconfig

@@ -23,7 +23,7 @@ from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.containment import Containment
 from moorage.plugins.from_outside import with_plugins
-from moorage.service.plugin_watch import PluginWatch
+from moorage.service.intake.plugin_watch import PluginWatch
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from moorage_sandbox.testing.virtual_loop import run_virtual

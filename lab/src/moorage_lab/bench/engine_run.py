@@ -23,10 +23,10 @@ from moorage.base.rng import Random, Streams
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.observe.records.recorder import Recorder
+from moorage.service.attempts.failure import FailureHandler
 from moorage.service.core import Core, CoreInputs, build_core
-from moorage.service.facts import Facts
-from moorage.service.failure import FailureHandler
-from moorage.service.ingest import NodeIngest, PodIngest
+from moorage.service.intake.ingest import NodeIngest, PodIngest
+from moorage.service.process.facts import Facts
 from moorage_lab.bench.claims.writes import ClaimWrites
 from moorage_lab.bench.objects import put_objects
 from moorage_lab.bench.preempting import Preempting

@@ -26,8 +26,8 @@ from moorage.base.rng import Random, Streams
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.service.core import Core, build_core
-from moorage.service.facts import Facts
-from moorage.service.ingest import NodeIngest, PodIngest
+from moorage.service.intake.ingest import NodeIngest, PodIngest
+from moorage.service.process.facts import Facts
 from moorage.snapshot.pod_info import PodInfo
 
 GPU: Final = "nvidia.com/gpu"

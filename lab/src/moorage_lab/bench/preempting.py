@@ -19,9 +19,9 @@ from moorage.config.plugin_args import DefaultPreemptionArgs
 from moorage.config.types import PluginConfig
 from moorage.engine.decision import Decision, Outcome
 from moorage.framework.preemption import TRIED
+from moorage.service.attempts.failure import FailureHandler
 from moorage.service.core import Core
-from moorage.service.failure import FailureHandler
-from moorage.service.ingest import PodIngest
+from moorage.service.intake.ingest import PodIngest
 from moorage.state.queued_pod import QueuedPod
 from moorage_lab.bench.timing import Laps
 

@@ -34,7 +34,7 @@ from moorage.framework.runner import AskPostFilter, PostFilterOutcome, run_unres
 from moorage.framework.runner_binding import run_bind
 from moorage.framework.status import Code
 from moorage.kinds.pod.kind import POD
-from moorage.service.extenders import settings_of
+from moorage.service.attempts.extenders import settings_of
 from moorage.snapshot.pod_info import PodInfo
 from moorage_lab.conformance.recordings import Json, Scenario
 from moorage_lab.conformance.world import World

@@ -13,7 +13,7 @@ from moorage.engine.decision import Decision, Outcome
 from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupDecision, MemberOutcome
 from moorage.framework.preemption import PREEMPTION
-from moorage.service.group_status import condition_after
+from moorage.service.groups.group_status import condition_after
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
 from moorage_lab.conformance.recordings import Json

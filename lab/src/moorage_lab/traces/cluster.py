@@ -1,6 +1,6 @@
 """``moorage.Cluster``: a cluster in memory for Python programs, where pods can be placed.
 
-The scheduler's own parts decide, as in `run`, with a world that stays from one call to the next.
+The scheduler's own parts decide, as in `run`, with a model that stays from one call to the next.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from moorage.api.pod import Pod
 from moorage.base.errors import ConfigError, UsageError
 from moorage.config.load import load_config
 from moorage.plugins.from_outside import with_plugins
-from moorage.what_if.rehearsal import Rehearsal
-from moorage.what_if.world import World
+from moorage.virtual.deciding_half import ClusterInputs
+from moorage.virtual.model import ClusterModel
 from moorage_lab.traces.arrivals import Planned, most_common
 from moorage_lab.traces.columns import Coming
 from moorage_lab.traces.fragmentation import fragmentation
@@ -84,15 +84,15 @@ class Cluster:
         if not self._preparing.objects.nodes:
             raise UsageError("there are no nodes in the cluster")
         known = with_plugins(load_config(config), plugins)
-        world = World(
+        inputs = ClusterInputs(
             objects=self._preparing.objects,
             registry=known.registry,
             config=known.config,
             seed=seed,
             now_ns=START_NS,
         )
-        self._rehearsal = Rehearsal(world)
-        self._rehearsal.settle()
+        self._model = ClusterModel(inputs)
+        self._model.settle()
 
     @classmethod
     def from_dump(
@@ -138,11 +138,11 @@ class Cluster:
         coming = self._preparing.coming([Coming(dict(each)) for each in found])
         self._refuse()
         new = [decode(Pod, each.pod) for each in coming]
-        taken = [pod.full_name for pod in new if pod.key in self._rehearsal.objects.pods]
+        taken = [pod.full_name for pod in new if pod.key in self._model.objects.pods]
         if taken:
             raise UsageError(f"there is a pod {', '.join(taken)} already")
-        put = [self._rehearsal.add_pod(pod) for pod in new]
-        self._rehearsal.settle()
+        put = [self._model.add_pod(pod) for pod in new]
+        self._model.settle()
         return self._placements(put)
 
     def fragmentation(self) -> dict[str, float]:
@@ -154,21 +154,21 @@ class Cluster:
             From 0 to 1, by resource; the usual pods are the most common requests, of 95 % of the
             pods in the cluster, with a node or without.
         """
-        pods = list(self._rehearsal.objects.pods.values())
+        pods = list(self._model.objects.pods.values())
         shapes = most_common([Planned(0.0, pod, None, 0) for pod in pods], share=_SHARE_OF_PODS)
         asked = {name for amounts, _ in shapes for name, amount in amounts.items() if amount}
-        snapshot = self._rehearsal.filled.core.snapshot
+        snapshot = self._model.half.core.snapshot
         return fragmentation(snapshot, shapes, sorted(asked, key=lambda name: ("/" in name, name)))
 
     @property
     def pods(self) -> Table:
         """Every pod: namespace, name, node and reason."""
-        return self._placements(self._rehearsal.objects.pods.values())
+        return self._placements(self._model.objects.pods.values())
 
     @property
     def nodes(self) -> Table:
         """A row a node and resource: what it offers, and what its pods request."""
-        snapshot = self._rehearsal.filled.core.snapshot
+        snapshot = self._model.half.core.snapshot
         rows = []
         for row in range(snapshot.num_nodes):
             node = snapshot.node(row)
@@ -183,10 +183,10 @@ class Cluster:
         return Table({name: [row[n] for row in rows] for n, name in enumerate(names)})
 
     def _placements(self, pods: Iterable[Pod]) -> Table:
-        reasons = self._rehearsal.reasons()
+        reasons = self._model.reasons()
         rows = []
         for pod in pods:
-            now = self._rehearsal.current(pod)
+            now = self._model.current(pod)
             node = "" if now is None else now.spec.node_name
             gone = "it was evicted" if now is None else reasons.get(pod.uid, "it was not tried yet")
             rows.append((pod.namespace, pod.name, node, "" if node else gone))
@@ -199,7 +199,7 @@ class Cluster:
             raise ConfigError(faults)
 
     def __repr__(self) -> str:
-        objects = self._rehearsal.objects
+        objects = self._model.objects
         return f"Cluster of {len(objects.nodes)} nodes and {len(objects.pods)} pods"
 
     def _repr_html_(self) -> str:

@@ -14,8 +14,8 @@ from moorage.api.codec import decode_untyped, encode
 from moorage.base.clock import ManualClock
 from moorage.base.errors import UsageError
 from moorage.base.rng import Random, Streams
-from moorage.what_if.admission import Admission
-from moorage.what_if.lists import Objects
+from moorage.virtual.objects import ClusterObjects
+from moorage.what_if.rules.admission import Admission
 from moorage_lab.traces.columns import Coming
 from moorage_lab.traces.jobs.laws import known_run_times
 from moorage_lab.traces.scenario import (
@@ -167,7 +167,7 @@ class Preparing:
     """
 
     def __init__(self) -> None:
-        self.objects = Objects()
+        self.objects = ClusterObjects()
         self.objects_encoded: list[bytes] = []
         self.left_out: list[str] = []
         # Only priorities and defaults are wanted; the uids of pods are drawn in each run.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from moorage.api.pod import Pod
-from moorage.what_if.rehearsal import Rehearsal
+from moorage.virtual.model import ClusterModel
 from moorage_lab.traces.arrivals import amounts_of
 
 COLUMNS: Final = (
@@ -73,7 +73,7 @@ class Records:
 
     Parameters
     ----------
-    rehearsal
+    model
         The run.
     on_placed, on_gone
         Called with a pod that has got a node, and with one that is gone.
@@ -92,13 +92,13 @@ class Records:
 
     def __init__(
         self,
-        rehearsal: Rehearsal,
+        model: ClusterModel,
         *,
         on_placed: Callable[[PodRecord], None],
         on_gone: Callable[[PodRecord], None],
     ) -> None:
-        self._rehearsal = rehearsal
-        self._begin_ns = rehearsal.virtual_now_ns
+        self._model = model
+        self._begin_ns = model.virtual_now_ns
         self._on_placed = on_placed
         self._on_gone = on_gone
         self._coming: tuple[int, float | None] = (-1, None)
@@ -106,19 +106,19 @@ class Records:
         self.requested: dict[str, dict[str, int]] = {}
         self.evicted = 0
         self.pending: dict[str, None] = {}
-        for pod in rehearsal.objects.pods.values():
+        for pod in model.objects.pods.values():
             self._begin(pod)
-        rehearsal.listeners.append(self._record_change)
+        model.listeners.append(self._record_change)
 
     @property
     def now(self) -> float:
         """Seconds after the begin."""
-        return (self._rehearsal.virtual_now_ns - self._begin_ns) / 1e9
+        return (self._model.virtual_now_ns - self._begin_ns) / 1e9
 
     def arrive(self, pod: Pod, *, group: int, runs: float | None) -> PodRecord:
         """Put a pod into the cluster."""
         self._coming = (group, runs)
-        added = self._rehearsal.add_pod(pod)
+        added = self._model.add_pod(pod)
         self._coming = (-1, None)
         return self.pods[added.uid]
 
@@ -134,7 +134,7 @@ class Records:
         record = self.pods.get(pod.uid)
         if record is None:
             self._succeed(pod)
-        elif self._rehearsal.current(pod) is None:
+        elif self._model.current(pod) is None:
             self._gone(record)
         elif pod.spec.node_name and not record.node:
             record.node, record.placed, record.outcome = pod.spec.node_name, self.now, "running"
@@ -144,7 +144,7 @@ class Records:
 
     def _succeed(self, pod: Pod) -> None:
         """Begin the record of a new pod; the successor of a pod runs as long as that was to run."""
-        before = [each for each in self._rehearsal.evictions.values() if each.successor == pod.uid]
+        before = [each for each in self._model.evictions.values() if each.successor == pod.uid]
         old = self.pods.get(before[-1].pod.uid) if before else None
         if old is not None:
             self._coming = (old.group, old.runs)
@@ -157,7 +157,7 @@ class Records:
         if record.placed is not None:
             self._count(record, -1)
         if record.outcome in ("pending", "running"):
-            eviction = self._rehearsal.evictions.get(record.pod.uid)
+            eviction = self._model.evictions.get(record.pod.uid)
             preemptor = None if eviction is None else eviction.by
             record.outcome = "lost" if preemptor is None else "evicted"
             if preemptor is not None:

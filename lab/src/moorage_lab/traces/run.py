@@ -1,7 +1,7 @@
 """One run: the pods of a scenario come, are placed and end, in virtual time.
 
 Place in the flow: `inputs`, a variant and a seed to here; a `RunResult` to `sweep`. The queue, the
-decisions, preemption and groups are those of a scheduler, by `moorage.what_if.rehearsal`. A run is
+decisions, preemption and groups are those of a scheduler, by `moorage.virtual.model`. A run is
 a function of its arguments: it gives the same result in any process.
 """
 
@@ -19,11 +19,11 @@ from moorage.base.clock import NS_PER_SECOND, Clock, SystemClock
 from moorage.base.digests import digest
 from moorage.base.rng import Streams
 from moorage.nodeshapes.annotations import START_SECONDS, number, run_seconds
-from moorage.what_if.carrying import CALL_SECONDS
-from moorage.what_if.lists import Objects
-from moorage.what_if.live_objects import fresh
-from moorage.what_if.rehearsal import Rehearsal
-from moorage.what_if.world import World
+from moorage.virtual.deciding_half import ClusterInputs
+from moorage.virtual.effects import CALL_SECONDS
+from moorage.virtual.live_objects import fresh
+from moorage.virtual.model import ClusterModel
+from moorage.virtual.objects import ClusterObjects
 from moorage_lab.traces.arrivals import Planned, most_common, planned
 from moorage_lab.traces.inputs import START_NS, Inputs
 from moorage_lab.traces.jobs.members import MemberStarts
@@ -108,8 +108,8 @@ class Simulation:
 
     Attributes
     ----------
-    rehearsal
-        The world in which it takes place.
+    model
+        The model in which it takes place.
     records
         Its pods.
     """
@@ -119,23 +119,23 @@ class Simulation:
         self._variant = variant
         self._seed = seed
         self._progress = progress
-        objects = Objects()
+        objects = ClusterObjects()
         for item in inputs.objects:
             objects.add_json(item)
         loaded = variant.load()
-        world = World(
+        start = ClusterInputs(
             objects=objects,
             registry=loaded.registry,
             config=loaded.config,
             seed=seed,
             now_ns=START_NS,
         )
-        self.rehearsal = Rehearsal(world)
+        self.model = ClusterModel(start)
         self._streams = Streams(seed)
         self._open = 0  # arrivals, ends and failures that are still to come
         self._placements: list[tuple[str, str]] = []
-        self.records = Records(self.rehearsal, on_placed=self._placed, on_gone=self._gone)
-        snapshot = self.rehearsal.filled.core.snapshot
+        self.records = Records(self.model, on_placed=self._placed, on_gone=self._gone)
+        snapshot = self.model.half.core.snapshot
         offered = {name for node in objects.nodes.values() for name in node.status.allocatable}
         capacity = {name: int(snapshot.allocatable(name).sum()) for name in sorted(offered)}
         self._plan = planned(inputs, self._streams, capacity)
@@ -168,9 +168,9 @@ class Simulation:
         self._begin_samples()
         until = self._inputs.until_seconds
         until_ns = None if math.isinf(until) else START_NS + round(until * NS_PER_SECOND)
-        self.rehearsal.run(lambda: self._open > 0, until_ns=until_ns)
+        self.model.run(lambda: self._open > 0, until_ns=until_ns)
         self._series.sample()
-        self.records.explain(self.rehearsal.reasons())
+        self.records.explain(self.model.reasons())
         self._progress(1.0)
 
     def result(self, took_seconds: float) -> RunResult:
@@ -180,7 +180,7 @@ class Simulation:
             seed=self._seed,
             arguments=self._variant.arguments,
             digest=digest(self._placements),
-            totals=totals(self.records, self._series, self.rehearsal.attempts),
+            totals=totals(self.records, self._series, self.model.attempts),
             pods=self.records.table(),
             series=self._series.table(),
             took_seconds=took_seconds,
@@ -194,7 +194,7 @@ class Simulation:
             act()
 
         self._open += 1
-        self.rehearsal.call_at(START_NS + round(seconds * NS_PER_SECOND), happen)
+        self.model.call_at(START_NS + round(seconds * NS_PER_SECOND), happen)
 
     # --- pods -----------------------------------------------------------------------------------
 
@@ -209,8 +209,8 @@ class Simulation:
     def _give_up(self, record: PodRecord) -> None:
         if not record.node and record.ended is None:
             record.outcome = "gaveUp"
-            record.reason = self.rehearsal.reasons().get(record.pod.uid, "")
-            self.rehearsal.leave(record.pod, returns=False)
+            record.reason = self.model.reasons().get(record.pod.uid, "")
+            self.model.leave(record.pod, returns=False)
 
     def _placed(self, record: PodRecord) -> None:
         self._placements.append((record.pod.full_name, record.node))
@@ -226,10 +226,10 @@ class Simulation:
             self._soon(self.records.now + starts + runs, partial(self._complete, record))
 
     def _complete(self, record: PodRecord) -> None:
-        current = self.rehearsal.current(record.pod)
+        current = self.model.current(record.pod)
         if current is not None and not current.metadata.deletion_timestamp:
             record.outcome = "completed"
-            self.rehearsal.drop_pod(current)
+            self.model.drop_pod(current)
 
     def _gone(self, record: PodRecord) -> None:
         if record.outcome != "completed":
@@ -244,22 +244,22 @@ class Simulation:
     # --- nodes ----------------------------------------------------------------------------------
 
     def _fail(self, name: str) -> None:
-        node = self.rehearsal.objects.nodes.get(name)
+        node = self.model.objects.nodes.get(name)
         if node is not None:
             self._down[name] = node
-            self.rehearsal.remove_node(name)
+            self.model.remove_node(name)
 
     def _return(self, name: str) -> None:
         node = self._down.pop(name, None)
         if node is not None:
-            self.rehearsal.put_node(node)
+            self.model.put_node(node)
 
     def _draw_failures(self) -> None:
         drawn = self._inputs.random_failures
         if drawn is None:
             return
         every, lasts, until = (seconds_of(each) for each in (drawn.every, drawn.for_, drawn.until))
-        for name in self.rehearsal.objects.nodes:
+        for name in self.model.objects.nodes:
             rng = self._streams.stream(f"simulate/failures/{name}")
             now = rng.expovariate(1 / every)
             while now < until:
@@ -283,8 +283,8 @@ class Simulation:
 
     def _next_sample(self) -> None:
         if not math.isinf(self._step) and self._open:
-            due_ns = self.rehearsal.virtual_now_ns + round(self._step * NS_PER_SECOND)
-            self.rehearsal.call_at(due_ns, self._timed_sample)
+            due_ns = self.model.virtual_now_ns + round(self._step * NS_PER_SECOND)
+            self.model.call_at(due_ns, self._timed_sample)
 
     def _timed_sample(self) -> None:
         self._sample()

@@ -19,7 +19,7 @@ from moorage.base.errors import ConfigError, UsageError
 from moorage.base.files import DATA_BYTES_MAX, read_file, unpacked
 from moorage.nodeshapes.shapes import parse_shape, shaped_nodes
 from moorage.nodeshapes.templates import complete
-from moorage.what_if.lists import items_of
+from moorage.virtual.objects import items_of
 from moorage_lab.traces import presets
 from moorage_lab.traces.columns import (
     NODE_FIELDS,

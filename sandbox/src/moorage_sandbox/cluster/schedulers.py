@@ -10,9 +10,9 @@ from moorage.framework.registry import Registry
 from moorage.observe.records.recorder import Recorder
 from moorage.observe.traces.attempts import Traces
 from moorage.service.assembly import assemble
-from moorage.service.extenders import Connect
-from moorage.service.facts import Facts
-from moorage.service.leader import elector_of
+from moorage.service.attempts.extenders import Connect
+from moorage.service.process.facts import Facts
+from moorage.service.process.leader import elector_of
 from moorage.service.scheduler import Scheduler
 
 

@@ -31,7 +31,7 @@ from moorage.nodeshapes.annotations import PLAYED
 from moorage.nodeshapes.templates import complete
 from moorage.observe.traces.attempts import Traces
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.service.facts import Facts
+from moorage.service.process.facts import Facts
 from moorage_sandbox.cluster.assembly import (
     SCHEDULER,
     USER,

@@ -15,7 +15,7 @@ from moorage.config.own import LoadedConfiguration
 from moorage.config.types import KubeSchedulerConfiguration
 from moorage.plugins.from_outside import with_plugins
 from moorage.service.core import Core, build_core
-from moorage.service.start_faults import start_faults
+from moorage.service.process.start_faults import start_faults
 
 _ARGS = re.compile(r"profiles\[(\d+)\]\.pluginConfig\[(\d+)\]")
 

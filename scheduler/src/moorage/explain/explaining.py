@@ -46,7 +46,7 @@ from moorage.framework.profile import Profile
 from moorage.service.core import Core
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
-from moorage.what_if.world import World
+from moorage.virtual.deciding_half import ClusterInputs
 
 AFRESH: Final = (
     "Computed afresh from the API's objects by the scheduler's engine; queue and backoff are those "
@@ -361,27 +361,29 @@ def effort_of(*, node: str, every: bool, thorough: bool) -> Effort:
     return msgspec.structs.replace(effort, node=node, nodes=None if every else effort.nodes)
 
 
-def explain_by_name(world: World, namespace: str, name: str, effort: Effort) -> Explanation:
-    """Explain a pod of a world: the objects of a server or of a dump.
+def explain_by_name(
+    inputs: ClusterInputs, namespace: str, name: str, effort: Effort
+) -> Explanation:
+    """Explain a pod of a model: the objects of a server or of a dump.
 
     Raises
     ------
     NotFoundError
         There is no such pod.
     """
-    pod = world.objects.pods.get((namespace, name))
+    pod = inputs.objects.pods.get((namespace, name))
     if pod is None:
         raise NotFoundError(404, "NotFound", f'pods "{name}" not found in {namespace}')
-    plain, notes = without_extenders(world)
+    plain, notes = without_extenders(inputs)
     found = explain(plain.fill().core, pod, effort)
     return msgspec.structs.replace(found, source=AFRESH, notes=(*found.notes, *notes))
 
 
-def without_extenders(world: World) -> tuple[World, tuple[str, ...]]:
-    """Return a world whose scheduler asks no extenders, and a note if it had some."""
-    scheduler = world.config.scheduler
+def without_extenders(inputs: ClusterInputs) -> tuple[ClusterInputs, tuple[str, ...]]:
+    """Return a model whose scheduler asks no extenders, and a note if it had some."""
+    scheduler = inputs.config.scheduler
     if not scheduler.extenders:
-        return world, ()
+        return inputs, ()
     plain = msgspec.structs.replace(scheduler, extenders=[])
-    config = msgspec.structs.replace(world.config, scheduler=plain)
-    return msgspec.structs.replace(world, config=config), (NOT_ASKED,)
+    config = msgspec.structs.replace(inputs.config, scheduler=plain)
+    return msgspec.structs.replace(inputs, config=config), (NOT_ASKED,)

@@ -70,7 +70,7 @@ class BudgetExceededError(BaseException):
 
 
 class Budget(Protocol):
-    """Runs a call within the time plugins have; see `moorage.service.plugin_watch`."""
+    """Runs a call within the time plugins have; see `moorage.service.intake.plugin_watch`."""
 
     def run(
         self, label: str, call: Callable[..., T], args: Sequence[Any], kwargs: Mapping[str, Any]

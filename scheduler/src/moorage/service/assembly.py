@@ -34,40 +34,40 @@ from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.observe.records.recorder import Recorder
 from moorage.observe.traces.attempts import Traces
-from moorage.service.api_binding import ApiBinding
-from moorage.service.backfill import Backfill
-from moorage.service.binding_cycle import BindingCycles
-from moorage.service.catching_up import CatchUp
-from moorage.service.confirmations import Confirmations
+from moorage.service.attempts.extended_attempts import ExtendedAttempts
+from moorage.service.attempts.extenders import Connect, OpenExtenders
+from moorage.service.attempts.failure import FailureHandler
+from moorage.service.attempts.first_failure import FirstFailure
+from moorage.service.attempts.flushes import node_changed
+from moorage.service.attempts.outcomes import Outcomes
+from moorage.service.attempts.plugin_effects import ApiEffects
+from moorage.service.attempts.pump import Pump
+from moorage.service.attempts.skipping import Skipping
+from moorage.service.binding.api_binding import ApiBinding
+from moorage.service.binding.binding_cycle import BindingCycles
+from moorage.service.binding.confirmations import Confirmations
+from moorage.service.binding.evictions import Evictor
+from moorage.service.binding.permit_reasons import PermitReasons, holders_at_permit
+from moorage.service.binding.pod_writes import PodWrites
+from moorage.service.binding.slots import BindingSlots
+from moorage.service.binding.waiting import CallOff
 from moorage.service.core import Core, CoreInputs, build_core
-from moorage.service.disabled_groups.objects import GroupObjects
-from moorage.service.disabled_groups.reports import DisabledGroupReports
-from moorage.service.evictions import Evictor
-from moorage.service.extended_attempts import ExtendedAttempts
-from moorage.service.extenders import Connect, OpenExtenders
-from moorage.service.facts import Facts
-from moorage.service.failure import FailureHandler
-from moorage.service.first_failure import FirstFailure
-from moorage.service.flushes import node_changed
-from moorage.service.group_attempt import GroupAttempts
-from moorage.service.group_status import GroupReports
-from moorage.service.incomplete_groups import IncompleteGroups
-from moorage.service.ingest import NodeIngest, PodIngest, SucceededIngest
-from moorage.service.kinds import lister_ingest, watched
-from moorage.service.leader import Elector
-from moorage.service.lean_pods import LeanPods, trim_succeeded
+from moorage.service.groups.backfill import Backfill
+from moorage.service.groups.disabled_groups.objects import GroupObjects
+from moorage.service.groups.disabled_groups.reports import DisabledGroupReports
+from moorage.service.groups.group_attempt import GroupAttempts
+from moorage.service.groups.group_status import GroupReports
+from moorage.service.groups.incomplete_groups import IncompleteGroups
+from moorage.service.intake.catching_up import CatchUp
+from moorage.service.intake.ingest import NodeIngest, PodIngest, SucceededIngest
+from moorage.service.intake.kinds import lister_ingest, watched
+from moorage.service.intake.lean_pods import LeanPods, trim_succeeded
+from moorage.service.intake.pod_store import PodStore
 from moorage.service.loads.fetcher import NodeLoadFetcher
-from moorage.service.outcomes import Outcomes
-from moorage.service.permit_reasons import PermitReasons, holders_at_permit
-from moorage.service.plugin_effects import ApiEffects
-from moorage.service.pod_store import PodStore
-from moorage.service.pod_writes import PodWrites
-from moorage.service.pump import Pump
-from moorage.service.reload import Reload
+from moorage.service.process.facts import Facts
+from moorage.service.process.leader import Elector
+from moorage.service.process.reload import Reload
 from moorage.service.scheduler import Parts, Scheduler
-from moorage.service.skipping import Skipping
-from moorage.service.slots import BindingSlots
-from moorage.service.waiting import CallOff
 
 POD_FIELDS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 """Finished pods are not watched: a pod that finishes leaves the selection, and looks deleted."""

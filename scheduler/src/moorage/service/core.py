@@ -30,14 +30,14 @@ from moorage.framework.status import ReasonTable
 from moorage.observe.plugin_facts import PluginFacts
 from moorage.observe.queue_facts import EntityFacts, QueueFacts
 from moorage.observe.records.recorder import Recorder
-from moorage.service.disabled_groups.index import DisabledGroups
-from moorage.service.evictions import EvictionLedger
-from moorage.service.nominations import Nominations
-from moorage.service.plugin_effects import ApiEffects, LivePluginEffects
-from moorage.service.pod_store import PodStore
-from moorage.service.queue_of_profiles import build_queue
-from moorage.service.score_log import scores_are_logged, tell_scores
-from moorage.service.waiting import PreBinding, WaitingPods
+from moorage.service.attempts.plugin_effects import ApiEffects, LivePluginEffects
+from moorage.service.attempts.queue_of_profiles import build_queue
+from moorage.service.attempts.score_log import scores_are_logged, tell_scores
+from moorage.service.binding.evictions import EvictionLedger
+from moorage.service.binding.nominations import Nominations
+from moorage.service.binding.waiting import PreBinding, WaitingPods
+from moorage.service.groups.disabled_groups.index import DisabledGroups
+from moorage.service.intake.pod_store import PodStore
 from moorage.snapshot.group_labels import (
     CUSTOM_SOURCE,
     LABEL_SOURCE,

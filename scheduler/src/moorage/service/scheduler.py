@@ -23,22 +23,22 @@ from moorage.base.memory import settle_memory
 from moorage.client.events import EventRecorder
 from moorage.client.reflector import Reflector
 from moorage.client.writes import Client
-from moorage.service.catching_up import CatchUp
+from moorage.service.attempts.extenders import OpenExtenders
+from moorage.service.attempts.first_failure import FirstFailure
+from moorage.service.attempts.flushes import flush_backoff, flush_groups, flush_leftover
+from moorage.service.attempts.pump import Pump
+from moorage.service.binding.pod_writes import PodWrites
+from moorage.service.binding.slots import BindingSlots
 from moorage.service.core import Core
-from moorage.service.disabled_groups.objects import GroupObjects
-from moorage.service.disabled_groups.reports import DisabledGroupReports
-from moorage.service.extenders import OpenExtenders
-from moorage.service.facts import Facts
-from moorage.service.first_failure import FirstFailure
-from moorage.service.flushes import flush_backoff, flush_groups, flush_leftover
+from moorage.service.groups.disabled_groups.objects import GroupObjects
+from moorage.service.groups.disabled_groups.reports import DisabledGroupReports
+from moorage.service.groups.incomplete_groups import IncompleteGroups
 from moorage.service.history.moments import History
-from moorage.service.incomplete_groups import IncompleteGroups
-from moorage.service.leader import Elector
+from moorage.service.intake.catching_up import CatchUp
 from moorage.service.loads.fetcher import NodeLoadFetcher
-from moorage.service.pod_writes import PodWrites
-from moorage.service.pump import Pump
-from moorage.service.reload import Reload
-from moorage.service.slots import BindingSlots
+from moorage.service.process.facts import Facts
+from moorage.service.process.leader import Elector
+from moorage.service.process.reload import Reload
 from moorage.state.compare import Mismatch, compare
 
 _log = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ from moorage.shadow.moments import MOMENT_NS, Agreement, Binding, Moments
 from moorage.shadow.queue_order import QueueOrder, SortKey
 from moorage.snapshot.pod_info import PodInfo
 from moorage.state.lifecycle import PodState
-from moorage.what_if.world import Filled, World
+from moorage.virtual.deciding_half import ClusterInputs, DecidingHalf
 
 OnComparison = Callable[[Comparison], None]
 
@@ -50,14 +50,14 @@ class DecisionComparer:
 
     Parameters
     ----------
-    world
+    inputs
         The configuration and its plugins; its objects are those of the first lists.
     report
         Takes every comparison, once.
 
     Attributes
     ----------
-    filled
+    half
         The deciding half over the cluster as it is.
     decider
         Decides about one pod.
@@ -67,10 +67,10 @@ class DecisionComparer:
         The pods without a node.
     """
 
-    def __init__(self, world: World, report: OnComparison) -> None:
+    def __init__(self, inputs: ClusterInputs, report: OnComparison) -> None:
         preference = Preference()
-        self.filled: Filled = world.fill(tie_break=preference)
-        core = self.filled.core
+        self.half: DecidingHalf = inputs.fill(tie_break=preference)
+        core = self.half.core
         self.decider = Decider(core.cycles, core.snapshot, preference)
         self.moments = Moments(core.snapshot)
         self.order = QueueOrder()
@@ -84,17 +84,17 @@ class DecisionComparer:
     @property
     def shadow_now_ns(self) -> int:
         """Wall-clock time, nanoseconds since the Unix epoch."""
-        return self.filled.clock.now_ns()
+        return self.half.clock.now_ns()
 
     def serves(self, pod: Pod) -> bool:
         """Whether the configuration has a profile for a pod."""
-        return pod.spec.scheduler_name in self.filled.core.profiles
+        return pod.spec.scheduler_name in self.half.core.profiles
 
     # --- what is seen ---------------------------------------------------------------------------
 
     def begin_comparing(self) -> None:
         """Begin anew: what the first lists showed is no change."""
-        self.moments = Moments(self.filled.core.snapshot)
+        self.moments = Moments(self.half.core.snapshot)
         self._claims.clear()
         self._uncertain.clear()
 
@@ -104,7 +104,7 @@ class DecisionComparer:
 
     def _sort_key(self, pod: Pod) -> SortKey | None:
         """Return the order in which a pod is popped; None where it is not known."""
-        core = self.filled.core
+        core = self.half.core
         if not self.serves(pod) or was_rejected(pod) or pod.spec.scheduling_gates:
             return None
         gated = core.queue.lifecycle.state(pod.uid) is PodState.GATED
@@ -226,7 +226,7 @@ class DecisionComparer:
         for why, at_ns in self._uncertain.items():
             if at_ns >= binding.at_ns - MOMENT_NS:
                 return why
-        if self.filled.core.snapshot.groups.key_of(binding.pod.pod) is not None:
+        if self.half.core.snapshot.groups.key_of(binding.pod.pod) is not None:
             return "it is a member of a group, which is decided about as a whole"
         if self._nominated_there(binding.pod, nodes):
             return "another pod is nominated for a node in question, and nominations are seen late"
@@ -234,14 +234,14 @@ class DecisionComparer:
 
     def _nominated_there(self, pod: PodInfo, nodes: set[str]) -> bool:
         """Whether another pod is nominated for one of the nodes."""
-        nominator = self.filled.core.queue.nominator
+        nominator = self.half.core.queue.nominator
         return any(
             each.uid != pod.uid for name in nodes if name for each in nominator.for_node(name)
         )
 
     def _obstacle(self, binding: Binding) -> str:
         """Return why the state that the real scheduler decided on is not known; "" if it is."""
-        if self.filled.core.snapshot.row_of(binding.node) is None:
+        if self.half.core.snapshot.row_of(binding.node) is None:
             return "its node was not known yet"
         for claim in _claims_of(binding.pod.pod):
             if self._claims.get(claim, 0) > binding.turn.since_ns:
@@ -250,7 +250,7 @@ class DecisionComparer:
 
     def gated_reason(self, pod: Pod) -> Why | None:
         """Return why a PreEnqueue plugin keeps a pod out of the queue; None if none does."""
-        core = self.filled.core
+        core = self.half.core
         if core.queue.lifecycle.state(pod.uid) is not PodState.GATED:
             return None
         status = run_pre_enqueue(core.profiles[pod.spec.scheduler_name], pod)

@@ -1,7 +1,7 @@
 """Takes in the watch events of a live cluster, for the comparison and for the own course.
 
 Each handler first compares, while the state is that before the change, and then hands the change
-to the ingest of the deciding half, as in a scheduler (`moorage.service.ingest`).
+to the ingest of the deciding half, as in a scheduler (`moorage.service.intake.ingest`).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from moorage.shadow.decision_comparer import DecisionComparer
 from moorage.shadow.fullness import Fullness, fullness_of
 from moorage.shadow.left_pending import LeftPending
 from moorage.shadow.moments import Binding
-from moorage.shadow.own_course import ShadowCluster
 from moorage.shadow.queue_order import BEFORE_THE_FIRST_LIST
 from moorage.shadow.replay import Replay
 from moorage.shadow.report import Courses, Report, Tally
+from moorage.shadow.shadow_cluster import ShadowCluster
 from moorage.snapshot.pod_info import PodInfo
-from moorage.what_if.lists import Objects, checked_node
-from moorage.what_if.world import World
+from moorage.virtual.deciding_half import ClusterInputs
+from moorage.virtual.objects import ClusterObjects, checked_node
 
 _CLAIMS: Final = {
     "persistent_volume_claims": "PersistentVolumeClaim",
@@ -43,7 +43,7 @@ class Feed:
 
     Parameters
     ----------
-    world
+    inputs
         The configuration and its plugins, over no objects.
     clock
         The time of the live cluster.
@@ -68,28 +68,28 @@ class Feed:
 
     def __init__(
         self,
-        world: World,
+        inputs: ClusterInputs,
         clock: Clock,
         *,
         configuration: str,
         on_comparison: Callable[[Comparison], None] | None = None,
         follows_course: bool = True,
     ) -> None:
-        self._world = world
+        self._inputs = inputs
         self._clock = clock
         self._configuration = configuration
         self._on_comparison = on_comparison
         self._follows_course = follows_course
         self._started_ns = clock.now_ns()
         self.tally = Tally()
-        self.beside = DecisionComparer(world, self._take_comparison)
+        self.beside = DecisionComparer(inputs, self._take_comparison)
         self._left_pending = LeftPending(self.beside, self._take_comparison)
         self.course: ShadowCluster | None = None
         self.begun = False
         self.pods = PodFeed(self)
         self.replay = Replay(self.beside.order, self.pods.take_binding)
         self.nodes = NodeFeed(self)
-        self.others = {name: OtherFeed(self, name) for name in self.beside.filled.others}
+        self.others = {name: OtherFeed(self, name) for name in self.beside.half.others}
 
     def begin_comparing(self, objects: Mapping[str, Mapping[Any, ApiObject]]) -> None:
         """Begin to compare: the first lists are in.
@@ -108,7 +108,7 @@ class Feed:
 
     def pass_time(self) -> None:
         """Take over the time of the live cluster."""
-        clock = self.beside.filled.clock
+        clock = self.beside.half.clock
         clock.advance_ns(max(0, self._clock.now_ns() - clock.now_ns()))
 
     def tick(self) -> None:
@@ -131,13 +131,13 @@ class Feed:
             started=rfc3339_micro(self._started_ns),
             ended=rfc3339_micro(self._clock.now_ns()),
             configuration=self._configuration,
-            profiles=tuple(sorted(self.beside.filled.core.profiles)),
+            profiles=tuple(sorted(self.beside.half.core.profiles)),
             courses=self._courses(),
         )
 
     def real_fullness(self) -> Fullness:
         """Return how full the live cluster is."""
-        core = self.beside.filled.core
+        core = self.beside.half.core
         pending = sum(
             not pod.spec.node_name and self.beside.serves(pod) for pod in core.store.all_pods()
         )
@@ -160,9 +160,9 @@ class Feed:
         if self._on_comparison is not None:
             self._on_comparison(comparison)
 
-    def _world_now(self, objects: Mapping[str, Mapping[Any, ApiObject]]) -> World:
-        """Return the live cluster as a world."""
-        core, now_objects = self.beside.filled.core, Objects()
+    def _world_now(self, objects: Mapping[str, Mapping[Any, ApiObject]]) -> ClusterInputs:
+        """Return the live cluster as a model."""
+        core, now_objects = self.beside.half.core, ClusterObjects()
         now_objects.nodes = {
             core.snapshot.names[row]: core.snapshot.node(row)
             for row in range(core.snapshot.num_nodes)
@@ -172,11 +172,11 @@ class Feed:
         now_objects.succeeded = core.snapshot.groups.succeeded.all_pods()
         for name, listed in objects.items():
             now_objects.lister(name).update(listed)
-        return World(
+        return ClusterInputs(
             objects=now_objects,
-            registry=self._world.registry,
-            config=self._world.config,
-            seed=self._world.seed,
+            registry=self._inputs.registry,
+            config=self._inputs.config,
+            seed=self._inputs.seed,
             now_ns=self._clock.now_ns(),
         )
 
@@ -205,8 +205,8 @@ class PodFeed(_Handler):
     """Takes in pods: a pod that gets a node was bound by the real scheduler."""
 
     def __init__(self, feed: Feed) -> None:
-        super().__init__(feed, feed.beside.filled.pods)
-        self._store = feed.beside.filled.core.store
+        super().__init__(feed, feed.beside.half.pods)
+        self._store = feed.beside.half.core.store
 
     def on_add(self, pod: Pod) -> None:
         """Take in a pod that appeared."""
@@ -324,7 +324,7 @@ class NodeFeed(_Handler):
     """Takes in nodes."""
 
     def __init__(self, feed: Feed) -> None:
-        super().__init__(feed, feed.beside.filled.nodes)
+        super().__init__(feed, feed.beside.half.nodes)
 
     def on_add(self, node: Node) -> None:
         """Take in a node that appeared."""
@@ -364,7 +364,7 @@ class OtherFeed(_Handler):
     """Takes in the objects of any other kind."""
 
     def __init__(self, feed: Feed, lister: str) -> None:
-        super().__init__(feed, feed.beside.filled.others[lister])
+        super().__init__(feed, feed.beside.half.others[lister])
         self._lister = lister
         self._claims = _CLAIMS.get(lister, "")
 

@@ -93,7 +93,7 @@ class LeftPending:
 
     def _waiting(self, now_ns: int) -> list[Pod]:
         """Return the pods that the real scheduler has rejected, and that have waited for long."""
-        core, last_ns = self._beside.filled.core, now_ns - WAIT_SECONDS * NS_PER_SECOND
+        core, last_ns = self._beside.half.core, now_ns - WAIT_SECONDS * NS_PER_SECOND
         return [
             pod
             for pod in core.store.all_pods()
@@ -120,7 +120,7 @@ class LeftPending:
 
     def _would_act(self, pod: Pod) -> tuple[str, str]:
         """Return what the configuration would do, and the node; "" where it leaves the pod too."""
-        info = self._beside.filled.core.store.info(pod.namespace, pod.name)
+        info = self._beside.half.core.store.info(pod.namespace, pod.name)
         if info is None or self._beside.gated_reason(pod) is not None:
             return "", ""
         decision = self._beside.decider.decide(info)

@@ -22,7 +22,7 @@ from moorage.client.reflector import Reflector
 from moorage.client.reflectors import Reflectors
 from moorage.client.transport import Transport
 from moorage.service.assembly import POD_FIELDS, SUCCEEDED_FIELDS
-from moorage.service.lean_pods import trim_succeeded
+from moorage.service.intake.lean_pods import trim_succeeded
 from moorage.shadow.feed import Feed
 
 _LOOK_SECONDS: Final = 0.1
@@ -81,15 +81,15 @@ class Watch:
             name: reflectors.reflector_of(
                 kind.resource, kind.type_, feed.others[name], optional=True
             )
-            for name, kind in feed.beside.filled.kinds.items()
+            for name, kind in feed.beside.half.kinds.items()
         }
         self._pods = reflectors.reflector_of(resources.PODS, Pod, feed.pods, fields=POD_FIELDS)
         self._succeeded: dict[str, Reflector[Pod]] = {}
-        if feed.beside.filled.core.snapshot.groups.has_source:
+        if feed.beside.half.core.snapshot.groups.has_source:
             self._succeeded["pods that have succeeded"] = reflectors.reflector_of(
                 resources.PODS,
                 Pod,
-                feed.beside.filled.succeeded,
+                feed.beside.half.succeeded,
                 fields=SUCCEEDED_FIELDS,
                 trim=trim_succeeded,
             )
@@ -140,7 +140,7 @@ class Watch:
     @property
     def _all(self) -> dict[str, Reflector[Any]]:
         """Every reflector by the plural of its kind: nodes first, so that pods find them."""
-        kinds = self.feed.beside.filled.kinds
+        kinds = self.feed.beside.half.kinds
         others = {kinds[name].resource.plural: each for name, each in self._others.items()}
         pods = {**self._succeeded, resources.PODS.plural: self._pods}
         return {resources.NODES.plural: self._nodes, **others, **pods}

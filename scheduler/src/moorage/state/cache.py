@@ -1,7 +1,7 @@
 """The cache: the node that each pod runs on, or will run on, as the scheduler believes.
 
-Fed by ``service/ingest`` from the watch (add, update, remove) and by the scheduling cycle (assume,
-forget); it feeds the snapshot's table, row by row. A pod is held in one of two ways:
+Fed by ``service/intake/ingest`` from the watch (add, update, remove) and by the scheduling cycle
+(assume, forget); it feeds the snapshot's table, row by row. A pod is held in one of two ways:
 
             assume                add (watch)
     absent --------> assumed ---------------------> added --> absent

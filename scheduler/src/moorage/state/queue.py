@@ -1,7 +1,7 @@
 """The scheduling queue: pods wait here for their next attempt, and events or timers move them.
 
-Flow: ``service/ingest`` reports pods (`add`, `update`, `delete`) and cluster events (`move_all`);
-``service/pump`` takes pods out (`pop`) and gives failed pods back
+Flow: ``service/intake/ingest`` reports pods (`add`, `update`, `delete`) and cluster events
+(`move_all`); ``service/attempts/pump`` takes pods out (`pop`) and gives failed pods back
 (`add_unschedulable_if_not_present`) or reports a pod `end_in_flight`; timers call the two flushes.
 
                         PreEnqueue rejects

@@ -1,7 +1,7 @@
-"""Makes changes happen in a rehearsal.
+"""Makes changes happen in a model.
 
 A change is data (`change`); `apply_change` makes it happen. What follows from it (pods that
-start, move, are evicted) follows in the rehearsal, and is not part of the change.
+start, move, are evicted) follows in the model, and is not part of the change.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from moorage.api.resources import ResourceType
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import UsageError
 from moorage.kinds.cluster.namespace import PERMANENT
-from moorage.what_if.admission import Admission
-from moorage.what_if.bounds import Bounds
-from moorage.what_if.budgets import Budgets
-from moorage.what_if.carrying import CALL_SECONDS
+from moorage.virtual.effects import CALL_SECONDS
+from moorage.virtual.kinds import is_read_plain, kind_of, readable, resources_of
+from moorage.virtual.model import ClusterModel
+from moorage.virtual.objects import KINDS, Key, checked_node, checked_pod
+from moorage.virtual.owner_kinds import DAEMON_SET, OWNERS, SCALABLE, is_of_one_node
+from moorage.virtual.owner_kinds import kind_of as kind_of_owner
 from moorage.what_if.change import (
     AddNode,
     AddTaint,
@@ -34,17 +36,15 @@ from moorage.what_if.change import (
     Scale,
     SetPriority,
 )
+from moorage.what_if.claims.pod_claims import PodClaims
+from moorage.what_if.claims.volumes import ClaimVolumes
 from moorage.what_if.consequences import DrainFlag, NotEvicted
 from moorage.what_if.fullness import ZONE
-from moorage.what_if.kinds import is_read_plain, kind_of, readable, resources_of
-from moorage.what_if.lists import KINDS, Key, checked_node, checked_pod
 from moorage.what_if.owners.deletions import delete_namespace, delete_object
 from moorage.what_if.owners.workloads import Workloads
-from moorage.what_if.pod_claims import PodClaims
-from moorage.what_if.rehearsal import Rehearsal
-from moorage.what_if.remaking import DAEMON_SET, OWNERS, SCALABLE, is_of_one_node
-from moorage.what_if.remaking import kind_of as kind_of_owner
-from moorage.what_if.volumes import ClaimVolumes
+from moorage.what_if.rules.admission import Admission
+from moorage.what_if.rules.bounds import Bounds
+from moorage.what_if.rules.budgets import Budgets
 from moorage.workloads.node_steps import UNSCHEDULABLE, eviction_in
 
 # kubectl v1.36 pkg/drain: an eviction that a budget refuses is tried again so much later.
@@ -56,7 +56,7 @@ _UNPLAYED: Final[Mapping[str, str]] = {
 
 
 class Scene(msgspec.Struct, frozen=True):
-    """A rehearsal, and the other parts that changes need.
+    """A model, and the other parts that changes need.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Scene(msgspec.Struct, frozen=True):
         The flags that `kubectl drain` needs, and the pods that need them.
     """
 
-    rehearsal: Rehearsal
+    model: ClusterModel
     admission: Admission
     workloads: Workloads
     budgets: Budgets
@@ -83,12 +83,12 @@ class Scene(msgspec.Struct, frozen=True):
 
     def reasons(self) -> dict[str, str]:
         """Return why pods have no node, by uid; a claim that is refused comes first."""
-        return {**self.rehearsal.reasons(), **self.refused_claims}
+        return {**self.model.reasons(), **self.refused_claims}
 
 
 @singledispatch
 def apply_change(change: object, on: Scene) -> None:
-    """Make a change happen in a rehearsal, up to the moment when nothing is due any more.
+    """Make a change happen in a model, up to the moment when nothing is due any more.
 
     Raises
     ------
@@ -117,18 +117,18 @@ def readable_node(manifest: Mapping[str, Any]) -> dict[str, Any]:
 def _add_node(change: AddNode, on: Scene) -> None:
     obj = readable_node(change.manifest)
     name = obj["metadata"]["name"]
-    if name in on.rehearsal.objects.nodes:
+    if name in on.model.objects.nodes:
         raise UsageError(f"there is a node {name} already")
     if change.zone_turn is not None:
         obj = _in_zone(obj, change.zone_turn, on)
-    on.rehearsal.put_node(_readable_node(obj))
+    on.model.put_node(_readable_node(obj))
     # Pods that wait have seen the node before a controller has made its pods of DaemonSets.
-    on.rehearsal.soon(on.workloads.nodes_changed)
+    on.model.soon(on.workloads.nodes_changed)
 
 
 def _in_zone(obj: Mapping[str, Any], turn: int, on: Scene) -> dict[str, Any]:
     """Return the manifest of a node with the zone of a turn; without zones it stays as it is."""
-    nodes = on.rehearsal.objects.nodes.values()
+    nodes = on.model.objects.nodes.values()
     zones = sorted({node.metadata.labels[ZONE] for node in nodes if ZONE in node.metadata.labels})
     if not zones:
         return dict(obj)
@@ -139,7 +139,7 @@ def _in_zone(obj: Mapping[str, Any], turn: int, on: Scene) -> dict[str, Any]:
 @apply_change.register
 def _remove_node(change: RemoveNode, on: Scene) -> None:
     _node(on, change.name)
-    on.rehearsal.remove_node(change.name)
+    on.model.remove_node(change.name)
     on.workloads.nodes_changed()
 
 
@@ -149,7 +149,7 @@ def _cordon(change: Cordon, on: Scene) -> None:
     taints = [each for each in node.spec.taints if each.key != UNSCHEDULABLE]
     taints.append(Taint(key=UNSCHEDULABLE, effect="NoSchedule"))
     spec = msgspec.structs.replace(node.spec, unschedulable=True, taints=taints)
-    on.rehearsal.put_node(msgspec.structs.replace(node, spec=spec))
+    on.model.put_node(msgspec.structs.replace(node, spec=spec))
 
 
 @apply_change.register
@@ -161,9 +161,9 @@ def _drain(change: Drain, on: Scene) -> None:
     every five seconds.
     """
     _cordon(Cordon(change.name), on)
-    on.rehearsal.settle()
-    due_ns = on.rehearsal.virtual_now_ns
-    for pod in on.rehearsal.order.arrange(on.rehearsal.pods_on(change.name)):
+    on.model.settle()
+    due_ns = on.model.virtual_now_ns
+    for pod in on.model.order.arrange(on.model.pods_on(change.name)):
         if MIRROR in pod.metadata.annotations:
             continue
         owner = pod.metadata.controller
@@ -172,35 +172,35 @@ def _drain(change: Drain, on: Scene) -> None:
             continue
         if owner is None:
             on.flags.setdefault("--force", []).append(pod.full_name)
-        if pod.key in on.rehearsal.objects.with_local_data:
+        if pod.key in on.model.objects.with_local_data:
             on.flags.setdefault("--delete-emptydir-data", []).append(pod.full_name)
         if not is_of_one_node(pod):
-            on.rehearsal.call_at(due_ns, partial(_evict, pod, on))
+            on.model.call_at(due_ns, partial(_evict, pod, on))
             due_ns += round(CALL_SECONDS * NS_PER_SECOND)
 
 
-def owner_and_group(pod: Pod, rehearsal: Rehearsal) -> tuple[str, str]:
+def owner_and_group(pod: Pod, model: ClusterModel) -> tuple[str, str]:
     """Return the owner of a pod as ``kind/name``, and its group; "" for none."""
-    group = rehearsal.filled.core.snapshot.groups.key_of(pod)
+    group = model.half.core.snapshot.groups.key_of(pod)
     return pod.metadata.owner_title, "" if group is None else group.full_name
 
 
 def _evict(pod: Pod, on: Scene) -> None:
     """Evict a pod as soon as its budget allows it."""
-    current = on.rehearsal.current(pod)
+    current = on.model.current(pod)
     if current is None or current.metadata.deletion_timestamp:
         on.not_evicted.pop(pod.uid, None)
         return
     why = on.budgets.objection(current)
     if not why:
         on.not_evicted.pop(pod.uid, None)
-        on.rehearsal.leave(current)
+        on.model.leave(current)
         return
-    owner, group = owner_and_group(current, on.rehearsal)
+    owner, group = owner_and_group(current, on.model)
     on.not_evicted[pod.uid] = NotEvicted(
         current.full_name, current.spec.node_name, why, owner, group
     )
-    on.rehearsal.call_at(on.rehearsal.virtual_now_ns + _DRAIN_RETRY_NS, partial(_evict, pod, on))
+    on.model.call_at(on.model.virtual_now_ns + _DRAIN_RETRY_NS, partial(_evict, pod, on))
 
 
 @apply_change.register
@@ -210,12 +210,12 @@ def _taint(change: AddTaint, on: Scene) -> None:
     others = [each for each in node.spec.taints if (each.key, each.effect) != (new.key, new.effect)]
     taints = [*others, new]
     spec = msgspec.structs.replace(node.spec, taints=taints)
-    on.rehearsal.put_node(msgspec.structs.replace(node, spec=spec))
-    now_ns = on.rehearsal.virtual_now_ns
-    for pod in on.rehearsal.order.arrange(on.rehearsal.pods_on(change.name)):
+    on.model.put_node(msgspec.structs.replace(node, spec=spec))
+    now_ns = on.model.virtual_now_ns
+    for pod in on.model.order.arrange(on.model.pods_on(change.name)):
         # A pod that tolerates the taint for a time has to leave in the end, too.
         if eviction_in(pod, taints, now_ns, now_ns) is not None:
-            on.rehearsal.leave(pod)
+            on.model.leave(pod)
     on.workloads.nodes_changed()
 
 
@@ -231,12 +231,12 @@ def _apply(change: Apply, on: Scene) -> None:
     meta = obj["metadata"]
     key: Key = (meta.get("namespace") or "", meta["name"])
     if (kind.group, kind.kind) == ("", "Pod"):
-        if key in on.rehearsal.objects.pods:
+        if key in on.model.objects.pods:
             raise UsageError(f"there is a pod {'/'.join(key)} already; delete it first")
         _check_bounds(kind, obj, on)
-        on.rehearsal.add_pod(_readable_pod(obj))
+        on.model.add_pod(_readable_pod(obj))
         return
-    old = on.rehearsal.objects.manifest(kind.group, kind.kind, key)
+    old = on.model.objects.manifest(kind.group, kind.kind, key)
     if kind.kind not in OWNERS or kind.group not in ("", "apps", "batch"):
         if old is not None:
             obj["metadata"]["uid"] = old["metadata"].get("uid") or obj["metadata"]["uid"]
@@ -279,7 +279,7 @@ def _rescale(
 
 def _apply_node(manifest: Mapping[str, Any], on: Scene) -> None:
     new = _readable_node(readable_node(manifest))
-    on.rehearsal.put_node(new)
+    on.model.put_node(new)
     on.workloads.nodes_changed()
 
 
@@ -298,24 +298,24 @@ def _delete(change: Delete, on: Scene) -> None:
     if not kinds:
         raise UsageError(f"there is no kind {change.kind!r}")
     keys: list[Key] = [(change.namespace if each.namespaced else "", change.name) for each in kinds]
-    manifest = on.rehearsal.objects.manifest
+    manifest = on.model.objects.manifest
     there = [n for n, each in enumerate(kinds) if manifest(each.group, each.kind, keys[n])]
     kind, key = kinds[(there or [0])[0]], keys[(there or [0])[0]]
     if (kind.group, kind.kind) == ("", "Node"):
         _remove_node(RemoveNode(change.name), on)
     elif (kind.group, kind.kind) == ("", "Pod"):
         pod = _pod(on, key)
-        on.rehearsal.leave(pod, returns=pod.metadata.controller is not None, deleted=True)
+        on.model.leave(pod, returns=pod.metadata.controller is not None, deleted=True)
     elif kind.kind in OWNERS:
         on.workloads.check_size(kind.kind, key)
         on.workloads.delete_owner(kind.kind, key)
     elif (kind.group, kind.kind) == ("", "Namespace"):
         if change.name in PERMANENT:
             raise UsageError(f"the namespace {change.name} may not be deleted")
-        delete_namespace(change.name, rehearsal=on.rehearsal, workloads=on.workloads)
+        delete_namespace(change.name, model=on.model, workloads=on.workloads)
     elif there:
-        rehearsal, workloads = on.rehearsal, on.workloads
-        delete_object(kind.group, kind.kind, key, rehearsal=rehearsal, workloads=workloads)
+        model, workloads = on.model, on.workloads
+        delete_object(kind.group, kind.kind, key, model=model, workloads=workloads)
     elif (kind.group, kind.kind) in KINDS or is_read_plain(kind):
         raise UsageError(f"there is no {kind.kind} {'/'.join(part for part in key if part)}")
     else:
@@ -328,21 +328,21 @@ def _priority(change: SetPriority, on: Scene) -> None:
     spec = msgspec.structs.replace(pod.spec, priority=change.value)
     new = msgspec.structs.replace(pod, spec=spec)
     if pod.spec.node_name:
-        on.rehearsal.update_pod(new)
+        on.model.update_pod(new)
     else:
-        on.rehearsal.leave(pod, returns=False)
-        on.rehearsal.add_pod(new)
+        on.model.leave(pod, returns=False)
+        on.model.add_pod(new)
 
 
 def _node(on: Scene, name: str) -> Node:
-    found = on.rehearsal.objects.nodes.get(name)
+    found = on.model.objects.nodes.get(name)
     if found is None:
         raise UsageError(f"there is no node {name}")
     return found
 
 
 def _pod(on: Scene, key: Key) -> Pod:
-    found = on.rehearsal.objects.pods.get(key)
+    found = on.model.objects.pods.get(key)
     if found is None:
         raise UsageError(f"there is no pod {'/'.join(key)}")
     return found

@@ -1,7 +1,7 @@
-"""Compares the course of a world as it is with its course after a change.
+"""Compares the course of a model as it is with its course after a change.
 
-First the world settles as it is: pods that would start anyway start. Then the change happens, in
-the same world, as it would in the cluster, and the world settles again. The difference is told.
+First the model settles as it is: pods that would start anyway start. Then the change happens, in
+the same model, as it would in the cluster, and the model settles again. The difference is told.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ import msgspec
 from moorage.api.pod import Pod
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
-from moorage.what_if.admission import Admission
-from moorage.what_if.agenda import orders_to_try
-from moorage.what_if.bounds import Bounds, Refused
-from moorage.what_if.budgets import Budgets
+from moorage.virtual.agenda import orders_to_try
+from moorage.virtual.deciding_half import ClusterInputs
+from moorage.virtual.model import ClusterModel
+from moorage.virtual.objects import Key, is_finished
+from moorage.virtual.owner_kinds import is_of_job, unknown_owner
 from moorage.what_if.change import Apply, Change
 from moorage.what_if.changes import Scene, apply_change, owner_and_group
+from moorage.what_if.claims.pod_claims import PodClaims
+from moorage.what_if.claims.volumes import ClaimVolumes
 from moorage.what_if.consequences import (
     ChangeComparison,
     End,
@@ -31,13 +34,10 @@ from moorage.what_if.consequences import (
     Waiting,
 )
 from moorage.what_if.fullness import Fullness, node_changes, zone_changes
-from moorage.what_if.lists import Key, is_finished
 from moorage.what_if.owners.workloads import Workloads
-from moorage.what_if.pod_claims import PodClaims
-from moorage.what_if.rehearsal import Rehearsal
-from moorage.what_if.remaking import is_of_job, unknown_owner
-from moorage.what_if.volumes import ClaimVolumes
-from moorage.what_if.world import World
+from moorage.what_if.rules.admission import Admission
+from moorage.what_if.rules.bounds import Bounds, Refused
+from moorage.what_if.rules.budgets import Budgets
 
 BETWEEN_SECONDS = 0.05
 """Time between two objects of one file: a guess, about as long as `kubectl apply` takes for one."""
@@ -55,14 +55,17 @@ Step: TypeAlias = Change | Reconfigure
 
 
 def try_steps(
-    start: World | Rehearsal, steps: Sequence[Step], *, check: Callable[[], object] | None = None
+    start: ClusterInputs | ClusterModel,
+    steps: Sequence[Step],
+    *,
+    check: Callable[[], object] | None = None,
 ) -> ChangeComparison:
-    """Let a world settle as it is, make changes, let it settle again, and compare.
+    """Let a model settle as it is, make changes, let it settle again, and compare.
 
     Parameters
     ----------
     start
-        The world, or a rehearsal in it that has just begun.
+        The model, or a model in it that has just begun.
     steps
         The changes, in order.
     check
@@ -76,13 +79,13 @@ def try_steps(
         A configuration cannot be used.
     """
 
-    def from_start() -> Rehearsal:
-        rehearsal = start if isinstance(start, Rehearsal) else Rehearsal(start)
-        rehearsal.check = check or rehearsal.check
-        return rehearsal
+    def from_start() -> ClusterModel:
+        model = start if isinstance(start, ClusterModel) else ClusterModel(start)
+        model.check = check or model.check
+        return model
 
     first = tried(from_start(), steps)
-    if isinstance(start, Rehearsal):
+    if isinstance(start, ClusterModel):
         return first.course
     return first.compared(lambda order: tried(from_start(), steps, order=order))
 
@@ -117,34 +120,34 @@ class Tried(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self.course, order_matters=matters)
 
 
-def tried(rehearsal: Rehearsal, steps: Sequence[Step], *, order: int = 0) -> Tried:
+def tried(model: ClusterModel, steps: Sequence[Step], *, order: int = 0) -> Tried:
     """Do the same, in one order of what happens at one moment.
 
     Parameters
     ----------
-    rehearsal
-        A rehearsal that has just begun.
+    model
+        A model that has just begun.
     order
         The number of the order, see `Order`.
     """
-    rehearsal.take_order(order)
-    scene = scene_of(rehearsal)
+    model.take_order(order)
+    scene = scene_of(model)
     scene.workloads.make_limited_pods()
-    rehearsal.settle()
+    model.settle()
     refused_before = frozenset(scene.bounds.refused)
-    quiet = rehearsal.is_quiet
-    if not rehearsal.bound and not rehearsal.evictions:
-        rehearsal.rewind_draws()
+    quiet = model.is_quiet
+    if not model.bound and not model.evictions:
+        model.rewind_draws()
     anyway = tuple(
-        _start(pod, rehearsal)
-        for uid, (key, _old) in rehearsal.touched.items()
-        if uid in rehearsal.bound and (pod := rehearsal.version(key, uid)) is not None
+        _start(pod, model)
+        for uid, (key, _old) in model.touched.items()
+        if uid in model.bound and (pod := model.version(key, uid)) is not None
     )
-    rehearsal.mark()
-    before = Fullness(rehearsal.filled.core.snapshot)
+    model.mark()
+    before = Fullness(model.half.core.snapshot)
     scene = play(scene, steps)
-    rehearsal = scene.rehearsal
-    after = Fullness(rehearsal.filled.core.snapshot)
+    model = scene.model
+    after = Fullness(model.half.core.snapshot)
     difference_found = _Difference(scene, refused_before)
     course = ChangeComparison(
         anyway=anyway,
@@ -154,7 +157,7 @@ def tried(rehearsal: Rehearsal, steps: Sequence[Step], *, order: int = 0) -> Tri
         newly_pending=tuple(difference_found.newly),
         still_pending=tuple(difference_found.still),
         ended=tuple(difference_found.ended),
-        is_quiet=quiet and rehearsal.is_quiet,
+        is_quiet=quiet and model.is_quiet,
         nodes=node_changes(before, after),
         zones=zone_changes(before, after),
         not_evicted=tuple(scene.not_evicted.values()),
@@ -162,16 +165,16 @@ def tried(rehearsal: Rehearsal, steps: Sequence[Step], *, order: int = 0) -> Tri
             FlagNeed(flag, tuple(sorted(pods))) for flag, pods in sorted(scene.flags.items())
         ),
         volumes_anywhere=tuple("/".join(key) for key in sorted(scene.volumes.without_topology)),
-        job_pods=_job_pods(rehearsal) if difference_found.newly or difference_found.still else (),
+        job_pods=_job_pods(model) if difference_found.newly or difference_found.still else (),
     )
-    victims = sum(each.by is not None for each in rehearsal.evictions.values())
+    victims = sum(each.by is not None for each in model.evictions.values())
     together = len(difference_found.leavers) > 1 or victims > 1 or scene.bounds.is_contended
-    others = orders_to_try(rehearsal.attempts, len(rehearsal.objects.pods)) if together else ()
+    others = orders_to_try(model.attempts, len(model.objects.pods)) if together else ()
     return Tried(course, dict(difference_found.fates), tuple(others))
 
 
 def play(scene: Scene, steps: Sequence[Step]) -> Scene:
-    """Make changes one after another, and let the world settle after each.
+    """Make changes one after another, and let the model settle after each.
 
     Returns
     -------
@@ -179,54 +182,54 @@ def play(scene: Scene, steps: Sequence[Step]) -> Scene:
         The scene, or the one that continues it under another configuration.
     """
     for number, step in enumerate(steps):
-        rehearsal = scene.rehearsal
+        model = scene.model
         if isinstance(step, Reconfigure):
-            world = msgspec.structs.replace(
-                rehearsal.world_now(), config=step.config, registry=step.registry
+            inputs = msgspec.structs.replace(
+                model.world_now(), config=step.config, registry=step.registry
             )
-            before, scene = scene, scene_of(Rehearsal(world, earlier=rehearsal))
+            before, scene = scene, scene_of(ClusterModel(inputs, earlier=model))
             scene.not_evicted.update(before.not_evicted)
             scene.flags.update(before.flags)
             scene.bounds.continue_from(before.bounds)
             scene.workloads.jobs.continue_from(before.workloads.jobs)
-            rehearsal = scene.rehearsal
+            model = scene.model
         else:
             apply_change(step, scene)
         following = steps[number + 1] if number + 1 < len(steps) else None
         together = isinstance(step, Apply) and isinstance(following, Apply)
         if together:
-            rehearsal.settle(within_seconds=BETWEEN_SECONDS)
+            model.settle(within_seconds=BETWEEN_SECONDS)
         else:
-            rehearsal.settle()
+            model.settle()
     return scene
 
 
-def scene_of(rehearsal: Rehearsal) -> Scene:
-    """Return a rehearsal with the other parts that changes need."""
+def scene_of(model: ClusterModel) -> Scene:
+    """Return a model with the other parts that changes need."""
     admission = Admission(
-        rehearsal.objects,
-        clock=rehearsal.filled.clock,
-        rng=rehearsal.names.stream("what-if/admission"),
+        model.objects,
+        clock=model.half.clock,
+        rng=model.names.stream("what-if/admission"),
         with_policies=True,
     )
-    bounds = Bounds(rehearsal, admission)
-    claims = PodClaims(rehearsal, bounds)
-    volumes = ClaimVolumes(rehearsal, bounds)
-    workloads = Workloads(rehearsal, admission, bounds)
-    return Scene(rehearsal, admission, workloads, Budgets(rehearsal), bounds, claims, volumes)
+    bounds = Bounds(model, admission)
+    claims = PodClaims(model, bounds)
+    volumes = ClaimVolumes(model, bounds)
+    workloads = Workloads(model, admission, bounds)
+    return Scene(model, admission, workloads, Budgets(model), bounds, claims, volumes)
 
 
 class _Difference:
     """Sorts the pods that were touched since the mark, and the pods that wait, by what happened."""
 
     def __init__(self, scene: Scene, refused_before: frozenset[Key]) -> None:
-        rehearsal, refused = scene.rehearsal, list(scene.bounds.refused.values())
-        self._rehearsal = rehearsal
+        model, refused = scene.model, list(scene.bounds.refused.values())
+        self._model = model
         self._jobs = scene.workloads.jobs
         # The pods that owners cannot make: those that would follow another pod, and the others.
         self._refused_after: dict[str, Refused] = {}
         for each in refused:
-            predecessor = rehearsal.predecessor_of(each.pod)
+            predecessor = model.predecessor_of(each.pod)
             if predecessor:
                 self._refused_after[predecessor] = each
         self._reasons = scene.reasons()
@@ -239,7 +242,7 @@ class _Difference:
         self.fates: Counter[str] = Counter()
         # The owners of the pods that the change itself made leave.
         self.leavers: set[str] = set()
-        touched, evictions = rehearsal.touched, rehearsal.evictions
+        touched, evictions = model.touched, model.evictions
         known = {
             uid: old
             for uid, (_key, old) in touched.items()
@@ -253,28 +256,28 @@ class _Difference:
             if pod is not None and uid not in followed:
                 self._new(pod)
         for each in refused:
-            if rehearsal.predecessor_of(each.pod):
+            if model.predecessor_of(each.pod):
                 continue
             self.fates[f"{_owner(each.pod)} waits"] += 1
             if each.pod.key in refused_before:
                 self.still.append(self._not_made(each, "pending"))
             else:
                 self.newly.append(self._not_made(each, "new"))
-        for pod in rehearsal.objects.pending_pods:
+        for pod in model.objects.pending_pods:
             if pod.uid not in touched:
                 self.still.append(self._waiting(pod, "pending"))
 
     def _now(self, uid: str) -> Pod | None:
         """Return a touched pod as it is now; None if it is gone or has finished."""
-        if uid not in self._rehearsal.touched:
+        if uid not in self._model.touched:
             return None
-        found = self._rehearsal.version(self._rehearsal.touched[uid][0], uid)
+        found = self._model.version(self._model.touched[uid][0], uid)
         return None if found is None or is_finished(found) else found
 
     def _sort_earlier(self, old: Pod, now: Pod | None) -> None:
         """Sort a pod that was there before."""
         if now is None:
-            if old.uid in self._rehearsal.evictions:
+            if old.uid in self._model.evictions:
                 self._left(old)
             else:
                 self.ended.append(self._end(old))
@@ -282,13 +285,13 @@ class _Difference:
             return
         elif now.spec.node_name:
             self.fates[f"{_owner(old)} starts"] += 1
-            self.starts.append(_start(now, self._rehearsal))
+            self.starts.append(_start(now, self._model))
         else:
             self.still.append(self._waiting(now, "pending"))
 
     def _left(self, old: Pod) -> None:
         """Sort a pod that had to leave its node, by what became of its successors."""
-        first = self._rehearsal.evictions[old.uid]
+        first = self._model.evictions[old.uid]
         new = self._now(self._last(old.uid))
         by = "" if first.by is None else first.by.full_name
         node_name = first.pod.spec.node_name
@@ -306,10 +309,10 @@ class _Difference:
         if new is None and not (first.lost or failure or unknown):
             self.ended.append(self._end(old))  # its owner wants no other pod
         elif new is None:
-            names = owner_and_group(old, self._rehearsal)
+            names = owner_and_group(old, self._model)
             self.lost.append(Loss(old.full_name, node_name, by, unknown, failure, *names))
         elif new.spec.node_name:
-            to_node, names = new.spec.node_name, owner_and_group(new, self._rehearsal)
+            to_node, names = new.spec.node_name, owner_and_group(new, self._model)
             self.moves.append(Move(old.full_name, node_name, new.full_name, to_node, by, *names))
         else:
             self.newly.append(self._waiting(new, f"{old.full_name} on {node_name}", by))
@@ -317,39 +320,39 @@ class _Difference:
     def _new(self, pod: Pod) -> None:
         self.fates[f"{_owner(pod)} {'starts' if pod.spec.node_name else 'waits'}"] += 1
         if pod.spec.node_name:
-            self.starts.append(_start(pod, self._rehearsal, is_new=True))
+            self.starts.append(_start(pod, self._model, is_new=True))
         else:
             self.newly.append(self._waiting(pod, "new"))
 
     def _waiting(self, pod: Pod, was: str, evicted_by: str = "") -> Waiting:
         name = pod.spec.scheduler_name
-        if name not in self._rehearsal.filled.core.profiles:
+        if name not in self._model.half.core.profiles:
             reason = f"{_FOREIGN} {name}"
         else:
             reason = self._reasons.get(pod.uid, "it was not tried yet")
-        names = owner_and_group(pod, self._rehearsal)
+        names = owner_and_group(pod, self._model)
         return Waiting(pod.full_name, reason, was, evicted_by, *names)
 
     def _not_made(self, refused: Refused, was: str, evicted_by: str = "") -> Waiting:
         """Return a pod that its owner cannot make."""
         reason = f"its namespace refuses the pod, so it is not made: {refused.reason}"
-        names = owner_and_group(refused.pod, self._rehearsal)
+        names = owner_and_group(refused.pod, self._model)
         return Waiting(refused.pod.full_name, reason, was, evicted_by, *names)
 
     def _end(self, pod: Pod) -> End:
-        return End(pod.full_name, *owner_and_group(pod, self._rehearsal))
+        return End(pod.full_name, *owner_and_group(pod, self._model))
 
     def _last(self, uid: str) -> str:
         """Return the uid of the last pod in a row of successors."""
-        evictions = self._rehearsal.evictions
+        evictions = self._model.evictions
         while uid in evictions and evictions[uid].successor:
             uid = evictions[uid].successor
         return uid
 
 
-def _job_pods(rehearsal: Rehearsal) -> tuple[str, ...]:
+def _job_pods(model: ClusterModel) -> tuple[str, ...]:
     """Return the names of the pods of Jobs that run."""
-    pods = rehearsal.objects.scheduled_pods
+    pods = model.objects.scheduled_pods
     return tuple(sorted(pod.full_name for pod in pods if is_of_job(pod)))
 
 
@@ -359,6 +362,6 @@ def _owner(pod: Pod) -> str:
     return pod.full_name if owner is None else owner.uid
 
 
-def _start(pod: Pod, rehearsal: Rehearsal, *, is_new: bool = False) -> Start:
-    owner, group = owner_and_group(pod, rehearsal)
+def _start(pod: Pod, model: ClusterModel, *, is_new: bool = False) -> Start:
+    owner, group = owner_and_group(pod, model)
     return Start(pod.full_name, pod.spec.node_name, is_new, owner, group)

@@ -12,9 +12,9 @@ import msgspec
 from moorage.api.mentions import Prose
 from moorage.service.questions.folding.folds import Fold
 from moorage.service.questions.question import Answer
+from moorage.what_if.capacity.room import Need, Room
 from moorage.what_if.change import Change
 from moorage.what_if.consequences import ChangeComparison
-from moorage.what_if.room import Need, Room
 
 WHAT_IF: Final = "/what-if"
 CAPACITY: Final = "/capacity"

@@ -171,7 +171,7 @@ class Workload:
             self._consider(Head(key, tuple(pods), rank), job)
 
     def _consider(self, head: Head, job: Job) -> None:
-        """Hold room as `moorage.service.backfill` does."""
+        """Hold room as `moorage.service.groups.backfill` does."""
         held = self._room.reservation
         if held is not None and held.head.rank <= head.rank:
             late = held.head.key == head.key and self._now * SECOND > held.start_ns

@@ -9,7 +9,7 @@ from moorage.explain.workloads.answer import ObjectExplanation, ObjectQuery
 from moorage.explain.workloads.asking import answer_query
 from moorage.explain.workloads.explaining import complete
 from moorage_sandbox.testing.builders import Manifest
-from scheduler.tests.explain.clusters import bound, waiting, world_of
+from scheduler.tests.explain.clusters import bound, inputs_of, waiting
 
 APPS = "apps/v1"
 _VERSIONS = {"Job": "batch/v1", "CronJob": "batch/v1", "ReplicationController": "v1"}
@@ -118,7 +118,7 @@ def about(
     **query: Any,
 ) -> ObjectExplanation:
     """Explain an object in a cluster of these manifests."""
-    world = world_of(*manifests, config=config)
+    inputs = inputs_of(*manifests, config=config)
     objects = tuple(each for each in manifests if each["kind"] not in {"Node", "Pod"})
     asked = ObjectQuery(type_=type_, name=name, objects=objects, **query)
-    return complete(answer_query(world.fill().core, asked))
+    return complete(answer_query(inputs.fill().core, asked))

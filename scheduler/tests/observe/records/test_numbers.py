@@ -7,7 +7,7 @@ from moorage.config.feature_gates import DEFAULT_GATES
 from moorage.framework.containment import Containment
 from moorage.observe.access import AccessFacts
 from moorage.observe.calls import CallFacts
-from moorage.service.metrics import exposition_of
+from moorage.service.process.metrics import exposition_of
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
 from moorage_sandbox.testing.virtual_loop import run_virtual

@@ -28,8 +28,8 @@ from moorage.framework.effects import NoEffects
 from moorage.framework.handle import Handle
 from moorage.framework.status import SUCCESS, ReasonTable, Status, error
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.service.api_binding import ApiBinding
-from moorage.service.slots import BindingSlots
+from moorage.service.binding.api_binding import ApiBinding
+from moorage.service.binding.slots import BindingSlots
 from moorage.snapshot.snapshot import Snapshot
 from moorage_sandbox.apiserver.bootstrap import bootstrap
 from moorage_sandbox.apiserver.served_kinds import served_kinds

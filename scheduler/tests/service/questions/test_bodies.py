@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from moorage.base.errors import ApiError, TooManyRequestsError, UsageError
-from moorage.service.health import HealthServer, Listening
+from moorage.service.process.health import HealthServer, Listening
 from moorage.service.questions.pages import OPENAPI_PATH, body_pages, question_pages
 from moorage.service.questions.question import Answer, BodyQuestion, Readable
 from scheduler.tests.service.serving.guards import open_access

@@ -12,7 +12,7 @@ import pytest
 
 from moorage.base.clock import ManualClock
 from moorage.base.errors import NotFoundError
-from moorage.service.health import HealthServer, Listening
+from moorage.service.process.health import HealthServer, Listening
 from moorage.service.questions.pages import OPENAPI_PATH, question_pages
 from moorage.service.questions.question import Answer, Parameter, Question, QuestionParameters
 from moorage.service.questions.queue import queue_question

@@ -10,7 +10,7 @@ import pytest
 
 from moorage.base.clock import ManualClock
 from moorage.observe.group_attempts import GroupAttemptFacts
-from moorage.service.facts import Facts
+from moorage.service.process.facts import Facts
 from moorage.service.questions.pages import OPENAPI_PATH, question_pages
 from moorage.service.questions.records import records_question
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest

@@ -25,20 +25,20 @@ from moorage.dashboard.source import Answered
 from moorage.explain.answer import ObjectChange
 from moorage.explain.workloads.question import explain_object_question
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.service.health import QueryPage
+from moorage.service.process.health import QueryPage
 from moorage.service.questions.pages import body_pages
 from moorage.service.questions.question import BodyQuestion, Question
 from moorage.service.questions.redaction_steps import step_of
 from moorage.service.serving.authorization import Authorizer, Decision
 from moorage.service.serving.callers import Caller
 from moorage.service.serving.rights import Rights
-from moorage.what_if.answers import capacity, what_if
-from moorage.what_if.body_names import names_in
+from moorage.what_if.answering.answers import capacity, what_if
+from moorage.what_if.answering.body_names import names_in
+from moorage.what_if.answering.messages import First, QuestionFrame, Reply, Update
+from moorage.what_if.answering.mirror import Mirror
+from moorage.what_if.answering.mirrored_state import MirroredState
+from moorage.what_if.answering.question import tried_questions
 from moorage.what_if.limits import Limits
-from moorage.what_if.messages import First, QuestionFrame, Reply, Update
-from moorage.what_if.mirror import Mirror
-from moorage.what_if.mirrored_state import MirroredState
-from moorage.what_if.question import tried_questions
 from moorage.what_if.wire import (
     WHAT_IF,
     CapacityAnswer,
@@ -116,7 +116,7 @@ class Beside:
 
         def branch(work: Callable[[Any], bytes]) -> bytes:
             return work(
-                mirror.begin_rehearsal(
+                mirror.begin_model(
                     asked.moment, body.objects, with_local_data=asked.with_local_data
                 )
             )

@@ -16,7 +16,7 @@ from moorage.base.clock import ManualClock, SystemClock
 from moorage.base.rng import Streams
 from moorage.cli.run.access import access_of
 from moorage.observe.access import AccessFacts
-from moorage.service.health import HealthServer, Listening, Page
+from moorage.service.process.health import HealthServer, Listening, Page
 from moorage_sandbox.apiserver.authentication.credentials import Authenticator
 from moorage_sandbox.apiserver.wire.http import HttpServer
 from moorage_sandbox.apiserver.wire.requests import User

@@ -25,8 +25,8 @@ from moorage.config.own import LoadedConfiguration
 from moorage.explain.explaining import explain
 from moorage.framework.registry import Registry
 from moorage.service.core import Core, build_core
-from moorage.service.facts import Facts
-from moorage.service.ingest import NodeIngest, PodIngest
+from moorage.service.intake.ingest import NodeIngest, PodIngest
+from moorage.service.process.facts import Facts
 from moorage_lab.bench.explain.devices import CLAIMS, claim_name, put_devices
 from moorage_lab.bench.timing import NS_PER_MS, Samples, percentile
 

@@ -28,7 +28,7 @@ from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
 from moorage.observe.group_attempts import GroupAttemptFacts
 from moorage.service.core import Core
-from moorage.service.facts import Facts
+from moorage.service.process.facts import Facts
 from moorage_lab.bench.configurations import coscheduling
 from moorage_lab.bench.gangs.arrival_report import NODE_CPU, ArrivalResult, Mode
 from moorage_lab.bench.timing import Stopwatch

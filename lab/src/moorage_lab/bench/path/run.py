@@ -20,8 +20,8 @@ from moorage.framework.registry import Registry
 from moorage.observe.calls import CallFacts
 from moorage.observe.records.recorder import Recorder
 from moorage.service.assembly import assemble
-from moorage.service.loop_stalls import watch_loop
-from moorage.service.metered import MeteredTransport
+from moorage.service.process.loop_stalls import watch_loop
+from moorage.service.process.metered import MeteredTransport
 from moorage_lab.bench.path.null_server import Report, Script, null_server_program
 from moorage_lab.bench.path.parts import LOOP, PARTS, PartTimes
 from moorage_lab.bench.path.standing import Standing

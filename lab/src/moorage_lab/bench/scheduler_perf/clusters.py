@@ -22,8 +22,8 @@ from moorage.framework.containment import Containment
 from moorage.framework.registry import Registry
 from moorage.observe.access import AccessFacts
 from moorage.observe.calls import CallFacts
-from moorage.service.metrics import exposition_of
-from moorage.service.plugin_watch import PluginWatch
+from moorage.service.intake.plugin_watch import PluginWatch
+from moorage.service.process.metrics import exposition_of
 from moorage_sandbox.cluster.assembly import (
     SCHEDULER,
     ClusterSettings,

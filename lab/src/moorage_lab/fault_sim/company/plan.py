@@ -17,9 +17,9 @@ from moorage.api.pod import Pod
 from moorage.api.resources import CORE_EVENTS, EVENTS, LEASES, NODES, PODS
 from moorage.nodeshapes.annotations import STOP_SECONDS
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.what_if.lists import Objects
-from moorage.what_if.rehearsal import Rehearsal
-from moorage.what_if.world import World
+from moorage.virtual.deciding_half import ClusterInputs
+from moorage.virtual.model import ClusterModel
+from moorage.virtual.objects import ClusterObjects
 from moorage_lab.fault_sim.company.play import CompanyRun
 from moorage_lab.fault_sim.company.setups import configuration
 from moorage_lab.fault_sim.company.world import WAVE_LABEL, Wave
@@ -71,14 +71,14 @@ def plan_of(run: CompanyRun, wave: Wave, *, seed: int = 1, in_turn: bool = False
         if WAVE_LABEL in pod.metadata.labels and not pod.spec.node_name
     }
     comers = _taken_out(objects, wave) if in_turn else []
-    rehearsal = fresh_scheduler(run, objects, seed=seed)
-    rehearsal.settle(within_seconds=_SECONDS)
+    model = fresh_scheduler(run, objects, seed=seed)
+    model.settle(within_seconds=_SECONDS)
     for pods in comers:
         for pod in pods:
-            rehearsal.add_pod(pod)
-        rehearsal.settle(within_seconds=_SECONDS)
-    waiting = frozenset(unbound.difference(rehearsal.bound))
-    return Plan(evictions=_evictions_by_app(rehearsal).total(), waiting=waiting)
+            model.add_pod(pod)
+        model.settle(within_seconds=_SECONDS)
+    waiting = frozenset(unbound.difference(model.bound))
+    return Plan(evictions=_evictions_by_app(model).total(), waiting=waiting)
 
 
 def later_evictions(run: CompanyRun, version: int, *, app: str = "") -> int:
@@ -94,15 +94,15 @@ def later_evictions(run: CompanyRun, version: int, *, app: str = "") -> int:
         Counts only evictions for pods with this label ``app``; "" for those of all waves.
     """
     objects = _objects(_objects_at(run.store, version, _with_places))
-    rehearsal = fresh_scheduler(run, objects, seed=run.world.seed)
-    rehearsal.settle(within_seconds=_SECONDS)
-    counts = _evictions_by_app(rehearsal)
+    model = fresh_scheduler(run, objects, seed=run.world.seed)
+    model.settle(within_seconds=_SECONDS)
+    counts = _evictions_by_app(model)
     return counts[app] if app else counts.total()
 
 
-def _evictions_by_app(rehearsal: Rehearsal) -> Counter[str]:
+def _evictions_by_app(model: ClusterModel) -> Counter[str]:
     """Count the pods that are evicted for those of each group or workload of a wave."""
-    labels = [each.by.metadata.labels for each in rehearsal.evictions.values() if each.by]
+    labels = [each.by.metadata.labels for each in model.evictions.values() if each.by]
     return Counter(each.get("app", "") for each in labels if WAVE_LABEL in each)
 
 
@@ -118,7 +118,7 @@ def _with_places(pods: list[Obj]) -> list[Obj]:
     return pods
 
 
-def _taken_out(objects: Objects, wave: Wave) -> list[list[Pod]]:
+def _taken_out(objects: ClusterObjects, wave: Wave) -> list[list[Pod]]:
     """Take the pods of a wave out of the objects; return them by group, in the order of coming."""
     groups: dict[str, list[Pod]] = {}
     for pod in list(objects.pods.values()):
@@ -128,10 +128,10 @@ def _taken_out(objects: Objects, wave: Wave) -> list[list[Pod]]:
     return list(groups.values())
 
 
-def fresh_scheduler(run: CompanyRun, objects: Objects, *, seed: int) -> Rehearsal:
+def fresh_scheduler(run: CompanyRun, objects: ClusterObjects, *, seed: int) -> ClusterModel:
     """Return a scheduler that has just been started over some objects of a world."""
-    return Rehearsal(
-        World(
+    return ClusterModel(
+        ClusterInputs(
             objects=objects,
             registry=in_tree_registry(),
             config=configuration(run.world.setup),
@@ -141,7 +141,7 @@ def fresh_scheduler(run: CompanyRun, objects: Objects, *, seed: int) -> Rehearsa
     )
 
 
-def final_objects(run: CompanyRun) -> Objects:
+def final_objects(run: CompanyRun) -> ClusterObjects:
     """Return the objects that a scheduler reads, as they are at the end.
 
     Pods that wait at Permit are on the nodes whose room they have.
@@ -163,8 +163,8 @@ def _at_place(record: Record, places: Mapping[str, str]) -> bytes:
     return encode(item)
 
 
-def _objects(data: Iterable[bytes]) -> Objects:
-    objects = Objects()
+def _objects(data: Iterable[bytes]) -> ClusterObjects:
+    objects = ClusterObjects()
     for each in data:
         objects.add_json(each)
     return objects

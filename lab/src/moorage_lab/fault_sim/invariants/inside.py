@@ -12,8 +12,8 @@ from moorage.api.meta import Condition
 from moorage.api.node import Node
 from moorage.api.pod import Pod, PodStatus
 from moorage.service.core import Core
-from moorage.service.kinds import CUSTOM, WATCHED, WatchedKind
-from moorage.service.pod_store import PodStore
+from moorage.service.intake.kinds import CUSTOM, WATCHED, WatchedKind
+from moorage.service.intake.pod_store import PodStore
 from moorage.service.scheduler import Scheduler
 from moorage.snapshot.snapshot import Snapshot
 from moorage.state.compare import compare

@@ -17,9 +17,9 @@ from moorage.api.resources import (
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.rng import Streams
 from moorage.config.own import LoadedConfiguration
-from moorage.what_if.lists import Objects
-from moorage.what_if.rehearsal import Rehearsal
-from moorage.what_if.world import World
+from moorage.virtual.deciding_half import ClusterInputs
+from moorage.virtual.model import ClusterModel
+from moorage.virtual.objects import ClusterObjects
 from moorage_lab.fault_sim.broken_plugin import registry
 from moorage_lab.fault_sim.cluster import SimCluster
 from moorage_lab.fault_sim.delayed_step import AWAITS_CALL, GATED, REFUSED
@@ -104,15 +104,15 @@ def _no_lost_wakeup(cluster: SimCluster) -> Iterable[str]:
         # A scheduler keeps the room that it promised to a pod that PreEnqueue has held back since,
         # as upstream; one that has just been started does not know the promise.
         return
-    objects = Objects()
+    objects = ClusterObjects()
     shelves = cluster.served.store.shelves()
     for resource in (*RESOURCES, *_CUSTOM):
         if resource not in _UNREAD and resource.qualified in shelves:
             for record in shelves[resource.qualified].records():
                 objects.add_json(record.data)
     pending = [pod.uid for pod in objects.pending_pods]
-    rehearsal = Rehearsal(
-        World(
+    model = ClusterModel(
+        ClusterInputs(
             objects=objects,
             registry=registry(),
             config=without_extenders(_in_force(cluster)),
@@ -120,14 +120,14 @@ def _no_lost_wakeup(cluster: SimCluster) -> Iterable[str]:
             now_ns=cluster.clock.now_ns(),
         )
     )
-    rehearsal.settle(within_seconds=60)
-    if rehearsal.evictions:
+    model.settle(within_seconds=60)
+    if model.evictions:
         # A pod that could evict others after an event is not woken by it, unless the event is about
         # what turned the pod away. So room that evictions make proves nothing: see `_preempts`.
         return
     names = {pod.uid: pod.full_name for pod in objects.pending_pods}
     for uid in pending:
-        if uid in rehearsal.bound and not _unheard(cluster, cluster.history.pods[uid]):
+        if uid in model.bound and not _unheard(cluster, cluster.history.pods[uid]):
             yield f"{names[uid]} waits, and a scheduler that has just been started places it"
 
 

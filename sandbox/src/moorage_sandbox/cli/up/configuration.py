@@ -75,7 +75,7 @@ def checked(
 
 
 def _custom_kinds(core: Core) -> list[str]:
-    from moorage.service.kinds import CUSTOM, watched
+    from moorage.service.intake.kinds import CUSTOM, watched
 
     kinds = watched(core.profiles.values(), pod_groups=False)
     return [each.resource.plural for each in kinds if each in CUSTOM]

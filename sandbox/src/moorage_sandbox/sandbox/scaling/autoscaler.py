@@ -29,7 +29,7 @@ from moorage.client.writes import Client
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.nodeshapes.new_nodes import highest_number
-from moorage.what_if.world import World
+from moorage.virtual.deciding_half import ClusterInputs
 from moorage_sandbox.nodeagent.pod_life import reference
 from moorage_sandbox.sandbox.scaling.groups import Bounds, NodeGroup
 from moorage_sandbox.sandbox.scaling.growth import Growth, GrowthPlan, NewNode, waits_for_node
@@ -163,7 +163,7 @@ class Autoscaler:
         objects = self._cluster.objects.copy()
         objects.nodes.update(nodes)
         plan = GrowthPlan(
-            World(objects=objects, registry=self._rules.registry, config=self._config),
+            ClusterInputs(objects=objects, registry=self._rules.registry, config=self._config),
             self._rules.groups,
             daemon_sets=self._cluster.daemon_sets.values(),
             number=self._highest + 1,

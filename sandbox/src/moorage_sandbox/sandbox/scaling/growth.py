@@ -22,7 +22,7 @@ from moorage.engine.attempt import CycleError
 from moorage.engine.cycle import Cycle
 from moorage.engine.trials.what_if import NodeStatuses
 from moorage.snapshot.pod_info import PodInfo
-from moorage.what_if.world import Filled, World
+from moorage.virtual.deciding_half import ClusterInputs, DecidingHalf
 from moorage.workloads.daemon_steps import Placement, pod_of
 from moorage.workloads.objects import Whole
 from moorage_sandbox.sandbox.scaling.groups import NodeGroup
@@ -87,14 +87,14 @@ class GrowthPlan:
 
     def __init__(
         self,
-        cluster: World,
+        cluster: ClusterInputs,
         groups: Sequence[NodeGroup],
         *,
         daemon_sets: Iterable[Whole],
         number: int,
         room: int,
     ) -> None:
-        self._filled: Filled = cluster.fill()
+        self._filled: DecidingHalf = cluster.fill()
         self._groups = groups
         self._sizes = Counter(
             group.name

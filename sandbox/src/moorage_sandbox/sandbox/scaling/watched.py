@@ -17,8 +17,8 @@ from moorage.base.rng import Streams
 from moorage.client.follow import Follower
 from moorage.client.reflector import Reflector
 from moorage.client.transport import Transport
-from moorage.service.kinds import WATCHED
-from moorage.what_if.lists import Key, Objects, checked_node, checked_pod
+from moorage.service.intake.kinds import WATCHED
+from moorage.virtual.objects import ClusterObjects, Key, checked_node, checked_pod
 from moorage.workloads.objects import Whole
 
 _FIELDS: Final = "status.phase!=Succeeded,status.phase!=Failed"
@@ -39,7 +39,7 @@ class WatchedCluster:
 
     def __init__(self, transport: Transport, *, clock: Clock, streams: Streams) -> None:
         self._transport, self._clock, self._streams = transport, clock, streams
-        self.objects = Objects()
+        self.objects = ClusterObjects()
         self.daemon_sets: dict[Key, Whole] = {}
         self.changes = 0
         objects = self.objects

@@ -14,9 +14,9 @@ from moorage.cli.manifests import read_manifests
 from moorage.cli.render import show_note
 from moorage.cli.what_if.source import Source, ask_scheduler, load
 from moorage.nodeshapes.shapes import parse_shape, shaped_nodes
-from moorage.what_if.answers import capacity
+from moorage.virtual.model import ClusterModel
+from moorage.what_if.answering.answers import capacity
 from moorage.what_if.limits import Limits
-from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.wire import CAPACITY, Capacity, CapacityAnswer, CapacityBody, Shape
 
 # A quick answer needs no note; a slow one has a note in so many seconds.
@@ -82,10 +82,12 @@ def answer_capacity(source: Source, body: CapacityBody) -> tuple[Capacity, str]:
     if answered is not None:
         answer, source_text = answered
         return answer.capacity, source_text
-    world, source_text = load(source)
+    inputs, source_text = load(source)
     clock = SystemClock()
     progress = _Progress(clock)
-    computed = capacity(body, lambda work: work(Rehearsal(world)), Limits(clock), progress=progress)
+    computed = capacity(
+        body, lambda work: work(ClusterModel(inputs)), Limits(clock), progress=progress
+    )
     return computed, source_text
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from moorage.cli.rows.text import Shown, folded_rows, wrapped
 from moorage.service.questions.folding.folds import Fold
-from moorage.what_if.room import Need, Room
+from moorage.what_if.capacity.room import Need, Room
 
 _INDENT: Final = "  "
 _SIZE: Final = ("cpu", "memory")

@@ -19,10 +19,10 @@ from moorage.cli.ask import SchedulerLink, has_scheduler, read_answer, run_askin
 from moorage.cli.explain.source import (
     Wanted,
     configuration_of,
+    inputs_over,
     namespace_of,
     objects_of_file,
     objects_of_server,
-    world_over,
 )
 from moorage.cli.kinds import named_kind
 from moorage.cli.render import show_note
@@ -33,7 +33,7 @@ from moorage.explain.workloads.answer import ObjectExplanation, ObjectQuery
 from moorage.explain.workloads.asking import answer_query
 from moorage.explain.workloads.explaining import complete
 from moorage.explain.workloads.question import EXPLAIN_OBJECT, ObjectExplanationAnswer
-from moorage.what_if.lists import Objects
+from moorage.virtual.objects import ClusterObjects
 
 _ALWAYS: Final = (resources.RESOURCE_QUOTAS, resources.LIMIT_RANGES)
 _BELOW: Final[Mapping[str, tuple[ResourceType, ...]]] = {
@@ -206,19 +206,19 @@ def _afresh(query: ObjectQuery, wanted: Wanted) -> ObjectExplanation:
     for each in objects.unreadable:
         show_note(f"{each.text}; it is left out")
     served = configuration_of(wanted)
-    world, notes = without_extenders(
-        world_over(objects, served.config, (*served.plugins, *wanted.plugins))
+    inputs, notes = without_extenders(
+        inputs_over(objects, served.config, (*served.plugins, *wanted.plugins))
     )
     of_namespace = by_name(query.type_) == resources.NAMESPACES
     where = query.name if of_namespace else "" if query.all_namespaces else namespace
     query = msgspec.structs.replace(query, namespace=namespace, objects=_manifests(objects, where))
-    answer = complete(answer_query(world.fill().core, query))
+    answer = complete(answer_query(inputs.fill().core, query))
     return msgspec.structs.replace(
         answer, source=f"{AFRESH} By {served.title}.", notes=(*answer.notes, *notes)
     )
 
 
-def _manifests(objects: Objects, namespace: str) -> tuple[dict[str, Any], ...]:
+def _manifests(objects: ClusterObjects, namespace: str) -> tuple[dict[str, Any], ...]:
     """Return the manifests of a namespace; the objects of other kinds are typed already."""
     return tuple(
         decode_untyped(text)

@@ -1,7 +1,7 @@
 """The source of the facts: a running scheduler, a file, or the lists of an API server.
 
-A running scheduler answers from its own state. A file and lists become a `World`, and the same
-engine computes the answer afresh.
+A running scheduler answers from its own state. From a file or lists, the same engine computes the
+answer afresh.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from moorage.explain.answer import Explanation
 from moorage.explain.explaining import effort_of, explain_by_name
 from moorage.explain.question import ExplanationAnswer
 from moorage.plugins.from_outside import with_plugins
-from moorage.what_if.lists import KINDS, Objects, read_objects
-from moorage.what_if.world import World
+from moorage.virtual.deciding_half import ClusterInputs
+from moorage.virtual.objects import KINDS, ClusterObjects, read_objects
 
 _PAGE = 500
 _CALL_SECONDS = 120.0
@@ -157,8 +157,8 @@ def _afresh(wanted: Wanted) -> Explanation:
         raise UsageError(f'node "{wanted.node}" not found')
     effort = effort_of(node=wanted.node, every=wanted.every, thorough=wanted.thorough)
     served = configuration_of(wanted)
-    world = world_over(objects, served.config, (*served.plugins, *wanted.plugins))
-    found = explain_by_name(world, namespace, wanted.name, effort)
+    inputs = inputs_over(objects, served.config, (*served.plugins, *wanted.plugins))
+    found = explain_by_name(inputs, namespace, wanted.name, effort)
     return msgspec.structs.replace(found, source=f"{found.source} By {served.title}.")
 
 
@@ -171,7 +171,7 @@ def configuration_of(wanted: Wanted) -> ServedConfiguration:
     return served_configuration(wanted.to, option="--config FILE")
 
 
-def objects_of_file(file: Path) -> Objects:
+def objects_of_file(file: Path) -> ClusterObjects:
     """Read the objects of a file; ``-`` is standard input.
 
     Raises
@@ -195,8 +195,8 @@ def objects_of_server(
     context: str,
     namespace: str,
     more: Sequence[ResourceType] = (),
-    then: Callable[[Session, Objects], Awaitable[None]] | None = None,
-) -> tuple[Objects, str]:
+    then: Callable[[Session, ClusterObjects], Awaitable[None]] | None = None,
+) -> tuple[ClusterObjects, str]:
     """Read the objects that a scheduler watches from an API server, and the chosen namespace.
 
     Parameters
@@ -212,8 +212,8 @@ def objects_of_server(
         The server refuses a list, or cannot be reached.
     """
 
-    async def work(session: Session) -> tuple[Objects, str]:
-        objects = Objects()
+    async def work(session: Session) -> tuple[ClusterObjects, str]:
+        objects = ClusterObjects()
         watched = (kind.resource for kind in KINDS.values())
         await take_kinds(session, (NODES, PODS, *watched, *more), objects)
         if then is not None:
@@ -223,7 +223,9 @@ def objects_of_server(
     return run_session(work, kubeconfig=kubeconfig, context=context, namespace=namespace)
 
 
-async def take_kinds(session: Session, kinds: Sequence[ResourceType], objects: Objects) -> None:
+async def take_kinds(
+    session: Session, kinds: Sequence[ResourceType], objects: ClusterObjects
+) -> None:
     """List every object of some kinds; a kind that the server does not have is passed over.
 
     Raises
@@ -235,7 +237,7 @@ async def take_kinds(session: Session, kinds: Sequence[ResourceType], objects: O
         await _take(session, resource, objects)
 
 
-async def _take(session: Session, resource: ResourceType, objects: Objects) -> None:
+async def _take(session: Session, resource: ResourceType, objects: ClusterObjects) -> None:
     """Take in every object of a kind; a server need not have the kind."""
     path = f"{group_version_path(resource.group, resource.version)}/{resource.plural}"
     token = ""
@@ -262,8 +264,10 @@ def _check(answer: Answer) -> None:
         raise api_error(answer.status, told.get("reason", ""), told.get("message", ""))
 
 
-def world_over(objects: Objects, config: LoadedConfiguration, plugins: Sequence[str]) -> World:
-    """Return a world with a configuration and plugins from outside.
+def inputs_over(
+    objects: ClusterObjects, config: LoadedConfiguration, plugins: Sequence[str]
+) -> ClusterInputs:
+    """Return a model with a configuration and plugins from outside.
 
     Raises
     ------
@@ -271,7 +275,7 @@ def world_over(objects: Objects, config: LoadedConfiguration, plugins: Sequence[
         A plugin cannot be loaded.
     """
     known = with_plugins(config, plugins)
-    return World(
+    return ClusterInputs(
         objects=objects,
         registry=known.registry,
         config=known.config,

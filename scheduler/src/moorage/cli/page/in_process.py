@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from moorage.dashboard.source import Answered
-from moorage.service.health import BodyPage, QueryPage
+from moorage.service.process.health import BodyPage, QueryPage
 from moorage.service.questions.pages import refused
 from moorage.service.questions.question import PREFIX
 

@@ -27,7 +27,7 @@ from moorage.dashboard.doors import LinkDoor, OpenSource, TokenDoor
 from moorage.dashboard.server import LOOPBACK, PagePlan, PageServer, login_link
 from moorage.dashboard.source import Source
 from moorage.dashboard.view import View
-from moorage.service.health import BodyPage
+from moorage.service.process.health import BodyPage
 from moorage.service.scheduler import Scheduler
 from moorage.service.serving.tls import Pair, load_pair
 

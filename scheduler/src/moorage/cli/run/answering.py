@@ -14,7 +14,7 @@ CODE: Final = "from moorage.cli.run.answering import main; main()"
 
 def main() -> None:
     """Answer questions on the pipes of standard input and output until they end."""
-    from moorage.what_if.process import serve
+    from moorage.what_if.answering.process import serve
 
     frames, replies = os.fdopen(0, "rb"), os.fdopen(os.dup(1), "wb")
     # A plugin that prints must not write between the replies.

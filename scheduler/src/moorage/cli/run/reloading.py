@@ -1,6 +1,6 @@
 """Reads the configuration and the plugin files again: on SIGHUP, and when one of them changes.
 
-`moorage.service.reload` decides whether the result can be taken over, and does so.
+`moorage.service.process.reload` decides whether the result can be taken over, and does so.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from moorage.base.errors import ConfigError, UsageError
 from moorage.cli.render import show_note
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
-from moorage.service.reload import Reload
+from moorage.service.process.reload import Reload
 
 _log = logging.getLogger(__name__)
 

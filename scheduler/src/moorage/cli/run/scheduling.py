@@ -42,13 +42,13 @@ from moorage.framework.containment import Containment
 from moorage.observe.calls import CallFacts
 from moorage.plugins.from_outside import WithPlugins, with_plugins
 from moorage.service.assembly import assemble
-from moorage.service.health import HealthServer, Listening
-from moorage.service.leader import Elector, elector_of
-from moorage.service.loop_stalls import watch_loop
-from moorage.service.loop_watch import LoopWatch
-from moorage.service.metered import MeteredTransport
-from moorage.service.metrics import exposition_of
-from moorage.service.plugin_watch import PluginWatch
+from moorage.service.intake.plugin_watch import PluginWatch
+from moorage.service.process.health import HealthServer, Listening
+from moorage.service.process.leader import Elector, elector_of
+from moorage.service.process.loop_stalls import watch_loop
+from moorage.service.process.loop_watch import LoopWatch
+from moorage.service.process.metered import MeteredTransport
+from moorage.service.process.metrics import exposition_of
 from moorage.service.scheduler import Scheduler
 
 Page: TypeAlias = Callable[[Callable[[str], None] | None], Coroutine[Any, Any, None]]

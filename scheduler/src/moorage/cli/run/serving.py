@@ -28,9 +28,10 @@ from moorage.observe.access import AccessFacts
 from moorage.observe.exposition import Exposition
 from moorage.observe.resources import resources_page
 from moorage.observe.slis import HealthFacts
-from moorage.service.health import HealthServer, Listening, Page, PageMaker, QueryPage
 from moorage.service.history.question import history_question
-from moorage.service.metrics import PLAYED
+from moorage.service.process.health import HealthServer, Listening, Page, PageMaker, QueryPage
+from moorage.service.process.metrics import PLAYED
+from moorage.service.process.zpages import flagz, statusz
 from moorage.service.questions.answering import AnsweringProcess
 from moorage.service.questions.cluster import cluster_question
 from moorage.service.questions.configuration import configuration_question
@@ -42,9 +43,8 @@ from moorage.service.questions.queue import queue_question
 from moorage.service.questions.records import records_question
 from moorage.service.scheduler import Scheduler
 from moorage.service.serving.access import Access
-from moorage.service.zpages import flagz, statusz
-from moorage.what_if.mirrored_state import MirroredState
-from moorage.what_if.question import tried_questions
+from moorage.what_if.answering.mirrored_state import MirroredState
+from moorage.what_if.answering.question import tried_questions
 
 _PORT_MAX = 65535
 

@@ -8,7 +8,7 @@ from moorage.base.verbosity import V0, tell
 from moorage.config.merge import ProfileSpec, expand_profiles
 from moorage.config.own import LoadedConfiguration
 from moorage.plugins.from_outside import WithPlugins
-from moorage.service.leader import Elector
+from moorage.service.process.leader import Elector
 from moorage.service.scheduler import Scheduler
 
 _log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from moorage.base.rng import Streams
 from moorage.config.own import Tracing
 from moorage.observe.traces.attempts import Traces
 from moorage.observe.traces.otlp import Exporter
-from moorage.service.span_sender import SpanSender
+from moorage.service.process.span_sender import SpanSender
 
 
 class SentTraces:

@@ -29,8 +29,8 @@ from moorage.shadow.comparison import Comparison
 from moorage.shadow.feed import Feed
 from moorage.shadow.report import Report
 from moorage.shadow.watching import Limits, Watch
-from moorage.what_if.lists import Objects
-from moorage.what_if.world import World
+from moorage.virtual.deciding_half import ClusterInputs
+from moorage.virtual.objects import ClusterObjects
 
 _PROGRESS_SECONDS: Final = 1.0
 _DEFAULT: Final = "the default profile"
@@ -74,8 +74,8 @@ def run_shadow(wanted: Wanted) -> Report:
     for note in known.notes:
         show_note(note)
     clock = SystemClock()
-    world = World(
-        objects=Objects(),
+    inputs = ClusterInputs(
+        objects=ClusterObjects(),
         registry=known.registry,
         config=known.config,
         seed=wanted.seed,
@@ -84,7 +84,7 @@ def run_shadow(wanted: Wanted) -> Report:
     with ExitStack() as stack:
         lines = None if wanted.to is None else stack.enter_context(_opened(wanted.to))
         feed = Feed(
-            world,
+            inputs,
             clock,
             configuration=str(wanted.config or _DEFAULT),
             on_comparison=None if lines is None else _Lines(lines),

@@ -1,7 +1,8 @@
 """The source of an answer about what-if or capacity: a running scheduler, a file, or lists.
 
 A running scheduler answers from its own state. It keeps only parts of Deployments and their like,
-so their manifests are read from the API server and sent along. A file and lists become a `World`.
+so their manifests are read from the API server and sent along. A file or lists have
+everything.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from moorage.api.resources import ResourceType
 from moorage.base.errors import ApiError, MoorageError, UsageError
 from moorage.cli.ask import SchedulerLink, has_scheduler, read_answer, run_asking
 from moorage.cli.explain.source import (
+    inputs_over,
     namespace_of,
     objects_of_file,
     objects_of_server,
     take_kinds,
-    world_over,
 )
 from moorage.cli.question_target import QuestionTarget
 from moorage.cli.render import show_note
@@ -34,11 +35,11 @@ from moorage.cli.served_configuration import (
 from moorage.cli.session import Session, run_session
 from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration
-from moorage.what_if.lists import Objects
-from moorage.what_if.policies import not_evaluated
-from moorage.what_if.remaking import JOB
+from moorage.virtual.deciding_half import ClusterInputs
+from moorage.virtual.objects import ClusterObjects
+from moorage.virtual.owner_kinds import JOB
+from moorage.what_if.rules.policies import not_evaluated
 from moorage.what_if.wire import LIMIT_REASON, Manifest
-from moorage.what_if.world import World
 from moorage.workloads.jobs.job_steps import finished
 from moorage.workloads.objects import Whole
 
@@ -209,8 +210,8 @@ def _manifests(source: Source, owners: Iterable[str]) -> tuple[Manifest, ...]:
     for owner in sorted(owner_kinds):
         kinds |= dict.fromkeys(_SENT.get(owner, ()))
 
-    async def work(session: Session) -> Objects:
-        objects = Objects()
+    async def work(session: Session) -> ClusterObjects:
+        objects = ClusterObjects()
         await take_kinds(session, tuple(kinds), objects)
         if not owner_kinds & _COUNT_ENDED_JOBS:
             drop_ended_jobs(objects)
@@ -229,14 +230,14 @@ def _manifests(source: Source, owners: Iterable[str]) -> tuple[Manifest, ...]:
     return tuple(_slim(decode_untyped(each)) for each in manifests)
 
 
-def drop_ended_jobs(objects: Objects) -> None:
+def drop_ended_jobs(objects: ClusterObjects) -> None:
     """Remove the Jobs that have ended from the objects."""
     jobs = objects.manifests.get(JOB, {})
     for key in [key for key, text in jobs.items() if finished(decode(Whole, text))]:
         del jobs[key]
 
 
-async def _take_policies(session: Session, objects: Objects) -> None:
+async def _take_policies(session: Session, objects: ClusterObjects) -> None:
     """Read the admission policies, which few may list; say if they cannot be read."""
     try:
         await take_kinds(session, _POLICIES, objects)
@@ -249,8 +250,8 @@ def _slim(manifest: Any) -> Manifest:
     return dict(manifest)
 
 
-def load(source: Source) -> tuple[World, str]:
-    """Load a world from a file or from lists, and say in words which.
+def load(source: Source) -> tuple[ClusterInputs, str]:
+    """Load a model from a file or from lists, and say in words which.
 
     Raises
     ------
@@ -277,7 +278,7 @@ def load(source: Source) -> tuple[World, str]:
     for sentence in not_evaluated(objects):
         show_note(sentence)
     served = source.served()
-    world = world_over(objects, served.config, served.plugins)
+    inputs = inputs_over(objects, served.config, served.plugins)
     return msgspec.structs.replace(
-        world, seed=source.seed or 0
+        inputs, seed=source.seed or 0
     ), f"{source_text}, by {served.title}." if source_text else ""

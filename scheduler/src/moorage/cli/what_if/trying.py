@@ -53,8 +53,8 @@ def tried(source: Source, steps: Sequence[Step]) -> Tried:
     if answered is not None:
         answer, told = answered
         return Tried(answer.course, answer.worse, told)
-    world, told = load(source)
-    course = try_steps(world, steps, check=Limits(SystemClock()).check_limits)
+    inputs, told = load(source)
+    course = try_steps(inputs, steps, check=Limits(SystemClock()).check_limits)
     return Tried(course, course.worse, told)
 
 

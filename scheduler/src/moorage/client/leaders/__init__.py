@@ -2,5 +2,6 @@
 
 Belongs here: the annotation of the Lease (`address`), looking for it (`finding`), and the tunnel to
 a pod through the API server (`port_forward`). Does not belong here: the election itself
-(``service/leader``), and what is asked (``cli/ask``). Lowest first: address, port_forward, finding.
+(``service/process/leader``), and what is asked (``cli/ask``). Lowest first: address, port_forward,
+finding.
 """

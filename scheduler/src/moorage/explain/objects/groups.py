@@ -12,7 +12,7 @@ from moorage.explain.workloads.answer import ObjectExplanation, PodCount, Stage
 from moorage.explain.workloads.explaining import Answering, explain_pods
 from moorage.explain.workloads.sentences import object_sentence
 from moorage.service.core import Core
-from moorage.service.incomplete_groups import lack_of
+from moorage.service.groups.incomplete_groups import lack_of
 from moorage.snapshot.group_labels import CUSTOM_SOURCE, LABEL_SOURCE
 from moorage.snapshot.pod_groups import GroupKey
 

@@ -96,7 +96,7 @@ def _query(body: bytes) -> ObjectQuery:
 
 def _check_objects(query: ObjectQuery) -> None:
     """Refuse manifests whose values have other types than those of their kinds."""
-    from moorage.what_if.kinds import checked_manifest, readable
+    from moorage.virtual.kinds import checked_manifest, readable
 
     for each in query.objects:
         obj = readable(each)

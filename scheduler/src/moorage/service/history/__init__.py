@@ -3,5 +3,5 @@
 The page draws its curves from these. Prometheus has the same numbers for longer, where it runs.
 
 Does not belong here: decisions one by one (`moorage.observe.records`), metrics
-(`moorage.service.metrics`).
+(`moorage.service.process.metrics`).
 """

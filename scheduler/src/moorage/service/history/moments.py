@@ -11,7 +11,7 @@ import msgspec
 from moorage.base import aio
 from moorage.base.clock import Clock, rfc3339_micro
 from moorage.service.core import Core
-from moorage.service.facts import Facts
+from moorage.service.process.facts import Facts
 from moorage.snapshot.snapshot import Snapshot
 
 EVERY_SECONDS: Final = 10.0

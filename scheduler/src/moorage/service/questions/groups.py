@@ -10,7 +10,7 @@ import msgspec
 from moorage.api.pod import Pod
 from moorage.api.reasons.codes import ReasonCode, code_of_message
 from moorage.service.core import Core
-from moorage.service.incomplete_groups import lack_of
+from moorage.service.groups.incomplete_groups import lack_of
 from moorage.service.questions.answers import QueuedGroup, QueuedPod
 from moorage.service.questions.folding.group_reason import reason_of_group
 from moorage.snapshot.pod_groups import GroupKey, GroupMembers, GroupTerms

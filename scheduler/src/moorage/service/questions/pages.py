@@ -12,9 +12,9 @@ import msgspec
 
 from moorage.api.mentions import Prose
 from moorage.base.errors import ApiError, UsageError
+from moorage.service.attempts.failure_status import failure_status
 from moorage.service.core import Core
-from moorage.service.failure_status import failure_status
-from moorage.service.health import BodyPage, Page, QueryPage
+from moorage.service.process.health import BodyPage, Page, QueryPage
 from moorage.service.questions.openapi import openapi
 from moorage.service.questions.question import PREFIX, BodyQuestion, Question, Readable
 from moorage.service.questions.redaction import Redaction

@@ -6,7 +6,7 @@ caller, by `tokens` (TokenReview), client certificate or `front_proxy`, and `aut
 whether the caller may (SubjectAccessReview). `reviews` sends both kinds of review; `trust` knows
 the authorities of client certificates. `callers` has the nouns, `expiring` the cache.
 
-Does not belong here: HTTP (`moorage.service.health`), the answers themselves.
+Does not belong here: HTTP (`moorage.service.process.health`), the answers themselves.
 
 Notes
 -----

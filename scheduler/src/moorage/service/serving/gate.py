@@ -17,7 +17,7 @@ import msgspec
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.errors import MoorageError
 from moorage.observe.access import AccessFacts
-from moorage.service.failure_status import failure_status
+from moorage.service.attempts.failure_status import failure_status
 from moorage.service.serving.authentication import Authenticator
 from moorage.service.serving.authorization import Authorizer
 from moorage.service.serving.callers import ANONYMOUS, Caller, Credentials, UnauthenticatedError

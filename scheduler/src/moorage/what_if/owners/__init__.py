@@ -1,4 +1,4 @@
-"""The controllers of pods in a rehearsal: what they make, what they make again, what they delete.
+"""The controllers of pods in a model: what they make, what they make again, what they delete.
 
 Each uses the planner of the controller (`moorage.workloads`), and puts pods as bounds allow.
 

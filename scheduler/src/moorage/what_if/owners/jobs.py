@@ -1,6 +1,6 @@
-"""Keeps the pods of Jobs in a rehearsal, with the planner of their controller.
+"""Keeps the pods of Jobs in a model, with the planner of their controller.
 
-Containers do not end in a rehearsal, so a Job loses pods only to changes and to preemption. Such a
+Containers do not end in a model, so a Job loses pods only to changes and to preemption. Such a
 pod counts as failed: it may be replaced after a pause, or end the Job.
 """
 
@@ -16,10 +16,10 @@ from moorage.api.meta import Condition
 from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND, rfc3339
 from moorage.client.pod_status import with_condition
-from moorage.what_if.bounds import Bounds
-from moorage.what_if.lists import Key, is_finished
-from moorage.what_if.rehearsal import Rehearsal
-from moorage.what_if.remaking import JOB, kind_of
+from moorage.virtual.model import ClusterModel
+from moorage.virtual.objects import Key, is_finished
+from moorage.virtual.owner_kinds import JOB, kind_of
+from moorage.what_if.rules.bounds import Bounds
 from moorage.workloads.jobs.job_bodies import index_bodies, pod_bodies
 from moorage.workloads.jobs.job_indexes import backoff_seconds, fails_by_index
 from moorage.workloads.jobs.job_pods import INDEX, TRACKED, index_of
@@ -37,7 +37,7 @@ from moorage.workloads.jobs.job_steps import (
 from moorage.workloads.objects import Whole
 
 # The pause after several failures grows up to ten minutes. Here a shorter time stands for it,
-# because a rehearsal would end before.
+# because a model would end before.
 _PAUSE_SECONDS_MAX: Final = 100.0
 
 
@@ -48,7 +48,7 @@ class Jobs:
 
     Parameters
     ----------
-    rehearsal
+    model
         Holds the pods.
     bounds
         Puts pods as their namespaces allow.
@@ -56,11 +56,11 @@ class Jobs:
     Attributes
     ----------
     failures
-        Why Jobs have failed in the rehearsal, by their uid.
+        Why Jobs have failed in the model, by their uid.
     """
 
-    def __init__(self, rehearsal: Rehearsal, bounds: Bounds) -> None:
-        self._rehearsal = rehearsal
+    def __init__(self, model: ClusterModel, bounds: Bounds) -> None:
+        self._model = model
         self._bounds = bounds
         self.failures: dict[str, str] = {}
         self._at_work: set[Key] = set()
@@ -69,7 +69,7 @@ class Jobs:
         self._unfollowed: dict[Key, list[Pod]] = {}
         # Job -> number of failures so far, and the time of the last one.
         self._pauses: dict[Key, tuple[int, int]] = {}
-        rehearsal.changes.append(self._pod_changed)
+        model.changes.append(self._pod_changed)
 
     def continue_from(self, earlier: Jobs) -> None:
         """Take over the failures so far, under another configuration."""
@@ -80,7 +80,7 @@ class Jobs:
         """Look at a Job a call later."""
         if key not in self._at_work:
             self._at_work.add(key)
-            self._rehearsal.soon(lambda: self._look(key))
+            self._model.soon(lambda: self._look(key))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
@@ -94,19 +94,19 @@ class Jobs:
             self._left.setdefault(key, []).append(self._failed(pod))
         elif was_going or not new.metadata.deletion_timestamp:
             return
-        if pod.uid in self._rehearsal.evictions and not was_going:
+        if pod.uid in self._model.evictions and not was_going:
             self._unfollowed.setdefault(key, []).append(pod)
         self.sync_soon(key)
 
     def _failed(self, pod: Pod) -> Pod:
         """Return a pod that left as its kubelet, or the pod garbage collector, leaves it."""
         conditions = list(pod.status.conditions)
-        eviction = self._rehearsal.evictions.get(pod.uid)
+        eviction = self._model.evictions.get(pod.uid)
         if eviction is not None and not eviction.deleted:
             conditions = list(
                 with_condition(conditions, Condition(type="DisruptionTarget", status="True"))
             )
-        now = rfc3339(self._rehearsal.virtual_now_ns)
+        now = rfc3339(self._model.virtual_now_ns)
         metadata = msgspec.structs.replace(
             pod.metadata,
             finalizers=[TRACKED],
@@ -120,7 +120,7 @@ class Jobs:
         owner = pod.metadata.controller
         if owner is None or kind_of(owner) != JOB:
             return ""
-        text = self._rehearsal.objects.manifests.get(JOB, {}).get((pod.namespace, owner.name))
+        text = self._model.objects.manifests.get(JOB, {}).get((pod.namespace, owner.name))
         job = None if text is None else decode(Whole, text)
         if job is None or is_ours(job):
             return ""
@@ -130,13 +130,13 @@ class Jobs:
 
     def _look(self, key: Key) -> None:
         self._at_work.discard(key)
-        text = self._rehearsal.objects.manifests.get(JOB, {}).get(key)
+        text = self._model.objects.manifests.get(JOB, {}).get(key)
         if text is None:
             return
         job = decode(Whole, text)
         if finished(job) or interim(job) or not makes_pods(job):
             return
-        now_ns = self._rehearsal.virtual_now_ns
+        now_ns = self._model.virtual_now_ns
         count = tally(job, self._pods(key, job.metadata.uid))
         end = end_of(job, count, now_ns)
         if end is None:
@@ -147,12 +147,12 @@ class Jobs:
             self.failures.setdefault(job.metadata.uid, why)
         self._bounds.forget_refused(job.metadata.uid)
         for pod in count.active:
-            self._rehearsal.leave(pod, deleted=True)
+            self._model.leave(pod, deleted=True)
 
     def _pods(self, key: Key, uid: str) -> list[Pod]:
         pods = {
             pod.uid: pod
-            for pod in self._rehearsal.objects.pods.values()
+            for pod in self._model.objects.pods.values()
             if (owner := pod.metadata.controller) is not None and owner.uid == uid
         }
         left = (pod for pod in self._left.get(key, ()) if pod.uid not in pods)
@@ -163,7 +163,7 @@ class Jobs:
         number = missing(job, count) - len(self._bounds.refused_of(job.metadata.uid))
         if number <= 0:
             return
-        now_ns = self._rehearsal.virtual_now_ns
+        now_ns = self._model.virtual_now_ns
         bodies, pause = list[dict[str, Any]](), self._pause(key, count, now_ns)
         if fails_by_index(job):
             bodies, pause = index_bodies(job, count, number, now_ns)
@@ -175,7 +175,7 @@ class Jobs:
         if pause > 0:
             seconds = min(pause, _PAUSE_SECONDS_MAX)
             due_ns = now_ns + round(seconds * NS_PER_SECOND)
-            self._rehearsal.call_at(due_ns, partial(self._end_pause, key))
+            self._model.call_at(due_ns, partial(self._end_pause, key))
 
     def _pause(self, key: Key, count: Tally, now_ns: int) -> float:
         """Return the seconds until a Job may make pods again; not positive when it may now."""
@@ -198,5 +198,5 @@ class Jobs:
         for pod in unfollowed:
             if index is None or str(index_of(pod)) == index:
                 unfollowed.remove(pod)
-                metadata["name"] = self._rehearsal.name_successor(metadata["generateName"], pod)
+                metadata["name"] = self._model.name_successor(metadata["generateName"], pod)
                 return

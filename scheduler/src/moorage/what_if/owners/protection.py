@@ -17,8 +17,8 @@ from moorage.api.meta import ApiObject
 from moorage.api.pod import Pod, volume_claims
 from moorage.api.volume import PersistentVolume, PersistentVolumeClaim
 from moorage.base.clock import rfc3339
-from moorage.what_if.lists import KINDS, Key
-from moorage.what_if.rehearsal import Rehearsal
+from moorage.virtual.model import ClusterModel
+from moorage.virtual.objects import KINDS, Key
 
 Place: TypeAlias = tuple[str, str, Key]
 """API group, kind and key of an object."""
@@ -36,28 +36,28 @@ class Protection:
 
     Parameters
     ----------
-    rehearsal
+    model
         Has the objects.
     remove
         Removes an object for good.
     """
 
-    def __init__(self, rehearsal: Rehearsal, remove: Callable[[str, str, Key], None]) -> None:
-        self._rehearsal = rehearsal
+    def __init__(self, model: ClusterModel, remove: Callable[[str, str, Key], None]) -> None:
+        self._model = model
         self._remove = remove
         # An object that is being deleted at the start goes with its last user, too.
         self._going: dict[Place, None] = {
             (*kind, key): None
             for kind in _PROTECTED
-            for key, obj in rehearsal.objects.lister(KINDS[kind].lister).items()
+            for key, obj in model.objects.lister(KINDS[kind].lister).items()
             if obj.metadata.deletion_timestamp and self._in_use(obj)
         }
-        rehearsal.changes.append(self._pod_changed)
+        model.changes.append(self._pod_changed)
 
     def delete_object(self, group: str, kind: str, key: Key) -> bool:
         """Delete an object, or only mark it if it is in use; return whether it is gone."""
         known = KINDS.get((group, kind))
-        obj = None if known is None else self._rehearsal.objects.lister(known.lister).get(key)
+        obj = None if known is None else self._model.objects.lister(known.lister).get(key)
         if known is None or obj is None or not self._in_use(obj):
             self._remove(group, kind, key)
             self._release()
@@ -65,10 +65,10 @@ class Protection:
         if obj.metadata.deletion_timestamp is None:
             metadata = msgspec.structs.replace(
                 obj.metadata,
-                deletion_timestamp=rfc3339(self._rehearsal.virtual_now_ns),
-                resource_version=self._rehearsal.next_version(),
+                deletion_timestamp=rfc3339(self._model.virtual_now_ns),
+                resource_version=self._model.next_version(),
             )
-            self._rehearsal.put_object(
+            self._model.put_object(
                 known.lister, key, msgspec.structs.replace(obj, metadata=metadata)
             )
             self._going[group, kind, key] = None
@@ -78,12 +78,12 @@ class Protection:
         """Whether the finalizer of an object keeps it."""
         if isinstance(obj, PersistentVolumeClaim):
             key = (obj.namespace, obj.name)
-            pods = self._rehearsal.objects.pods.values()
+            pods = self._model.objects.pods.values()
             return any(pod.spec.node_name and key in volume_claims(pod) for pod in pods)
         if isinstance(obj, PersistentVolume):
             reference = obj.spec.claim_ref
             key = ("", "") if reference is None else (reference.namespace, reference.name)
-            claim: Any = self._rehearsal.objects.lister(_CLAIMS).get(key)
+            claim: Any = self._model.objects.lister(_CLAIMS).get(key)
             return claim is not None and claim.spec.volume_name == obj.name
         return isinstance(obj, ResourceClaim) and bool(obj.status.reserved_for)
 
@@ -94,7 +94,7 @@ class Protection:
     def _release(self) -> None:
         """Remove the marked objects that nothing uses any more; a volume goes after its claim."""
         for group, kind, key in sorted(self._going):
-            obj = self._rehearsal.objects.lister(KINDS[group, kind].lister).get(key)
+            obj = self._model.objects.lister(KINDS[group, kind].lister).get(key)
             if obj is None or not self._in_use(obj):
                 del self._going[group, kind, key]
                 self._remove(group, kind, key)

@@ -1,4 +1,4 @@
-"""Keeps the pods of StatefulSets in a rehearsal, with the planner of their controller."""
+"""Keeps the pods of StatefulSets in a model, with the planner of their controller."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from moorage.api.codec import decode, from_dict
 from moorage.api.pod import Pod
 from moorage.api.volume import PersistentVolumeClaim
 from moorage.base.errors import UsageError
-from moorage.what_if.bounds import Bounds
-from moorage.what_if.lists import Key
-from moorage.what_if.rehearsal import Rehearsal
+from moorage.virtual.model import ClusterModel
+from moorage.virtual.objects import Key
+from moorage.what_if.rules.bounds import Bounds
 from moorage.workloads.objects import Whole
 from moorage.workloads.pods import is_active
 from moorage.workloads.revisions import History, Revision
@@ -28,26 +28,26 @@ class StatefulSets:
 
     Parameters
     ----------
-    rehearsal
+    model
         Holds the pods.
     bounds
         Puts pods as their namespaces allow.
     """
 
-    def __init__(self, rehearsal: Rehearsal, bounds: Bounds) -> None:
-        self._rehearsal = rehearsal
+    def __init__(self, model: ClusterModel, bounds: Bounds) -> None:
+        self._model = model
         self._bounds = bounds
         # Sets that have changed since the last look, and sets that are being worked on.
         self._changed: set[Key] = set()
         self._at_work: set[Key] = set()
-        rehearsal.listeners.append(self._pod_changed)
+        model.listeners.append(self._pod_changed)
 
     def sync_soon(self, key: Key) -> None:
         """Look at a set when everything of this moment has happened, or when its work is done."""
         self._changed.add(key)
         if key not in self._at_work:
             self._at_work.add(key)
-            self._rehearsal.call_at(self._rehearsal.virtual_now_ns, lambda: self._look(key))
+            self._model.call_at(self._model.virtual_now_ns, lambda: self._look(key))
 
     def _pod_changed(self, pod: Pod) -> None:
         owner = pod.metadata.controller
@@ -58,7 +58,7 @@ class StatefulSets:
         self._changed.discard(key)
         due = self._due(key)
         if due.delete or due.create:
-            self._rehearsal.soon(lambda: self._carry_out(key, due))
+            self._model.soon(lambda: self._carry_out(key, due))
         else:
             self._at_work.discard(key)
 
@@ -68,7 +68,7 @@ class StatefulSets:
             return Plan()
         stateful_set = decode(Whole, text)
         pods = self._pods(stateful_set)
-        due = plan(stateful_set, pods, _history(stateful_set, pods), self._rehearsal.virtual_now_ns)
+        due = plan(stateful_set, pods, _history(stateful_set, pods), self._model.virtual_now_ns)
         # A set in order makes one pod at a time. A pod that was refused is due no more if an
         # earlier pod of the set is gone since.
         names = {body["metadata"]["name"] for body in due.create}
@@ -77,7 +77,7 @@ class StatefulSets:
 
     def _carry_out(self, key: Key, due: Plan) -> None:
         for pod in due.delete:
-            self._rehearsal.leave(pod, returns=False)
+            self._model.leave(pod, returns=False)
         # The pods of a set that is gone by now would be collected at once.
         if self._text(key) is not None:
             refusals = {name: self._make_claims(claims) for name, claims in due.claims.items()}
@@ -95,21 +95,21 @@ class StatefulSets:
         """Make the volume claims of a pod that do not exist yet; return why one is refused."""
         for body in bodies:
             key = (body["metadata"]["namespace"], body["metadata"]["name"])
-            if key in self._rehearsal.objects.lister(_CLAIMS):
+            if key in self._model.objects.lister(_CLAIMS):
                 continue
             try:
                 claim = self._bounds.stored_claim(body)
             except UsageError as refusal:
                 return str(refusal)
-            self._rehearsal.put_object(_CLAIMS, key, from_dict(PersistentVolumeClaim, claim))
+            self._model.put_object(_CLAIMS, key, from_dict(PersistentVolumeClaim, claim))
         return ""
 
     def _text(self, key: Key) -> bytes | None:
-        return self._rehearsal.objects.manifests.get(("apps", "StatefulSet"), {}).get(key)
+        return self._model.objects.manifests.get(("apps", "StatefulSet"), {}).get(key)
 
     def _pods(self, stateful_set: Whole) -> dict[int, Pod]:
         uid, by_ordinal = stateful_set.metadata.uid, {}
-        for pod in self._rehearsal.objects.pods.values():
+        for pod in self._model.objects.pods.values():
             owner, ordinal = pod.metadata.controller, ordinal_of(stateful_set, pod.name)
             if owner is not None and owner.uid == uid and ordinal is not None:
                 by_ordinal[ordinal] = pod

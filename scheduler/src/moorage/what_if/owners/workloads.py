@@ -14,14 +14,14 @@ from moorage.api.codec import decode, encode, from_dict
 from moorage.api.pod import Pod
 from moorage.api.resources import REPLICA_SETS, REPLICATION_CONTROLLERS, ResourceType, by_kind
 from moorage.base.errors import UsageError
-from moorage.what_if.admission import Admission
-from moorage.what_if.bounds import Bounds
-from moorage.what_if.lists import KINDS, Key
+from moorage.virtual.model import ClusterModel
+from moorage.virtual.objects import KINDS, Key
+from moorage.virtual.owner_kinds import group_of
 from moorage.what_if.owners.jobs import Jobs
 from moorage.what_if.owners.protection import Protection
 from moorage.what_if.owners.stateful_sets import StatefulSets, with_claims_of_its_own
-from moorage.what_if.rehearsal import Rehearsal
-from moorage.what_if.remaking import group_of
+from moorage.what_if.rules.admission import Admission
+from moorage.what_if.rules.bounds import Bounds
 from moorage.workloads.daemon_steps import place
 from moorage.workloads.daemon_steps import pod_of as daemon_pod
 from moorage.workloads.deployment_steps import CreateSet, Sets, part_sets, revision_steps
@@ -40,11 +40,11 @@ MADE_MOST: Final = 20_000
 
 
 class Workloads:
-    """The owners of pods in a rehearsal.
+    """The owners of pods in a model.
 
     Parameters
     ----------
-    rehearsal
+    model
         Holds the pods.
     admission
         Turns templates into pods.
@@ -59,14 +59,14 @@ class Workloads:
         Deletes objects that pods may be using.
     """
 
-    def __init__(self, rehearsal: Rehearsal, admission: Admission, bounds: Bounds) -> None:
-        self._rehearsal = rehearsal
+    def __init__(self, model: ClusterModel, admission: Admission, bounds: Bounds) -> None:
+        self._model = model
         self._admission = admission
         self._bounds = bounds
-        self._objects = rehearsal.objects
-        self._sets = StatefulSets(rehearsal, bounds)
-        self.jobs = Jobs(rehearsal, bounds)
-        self.protection = Protection(rehearsal, self.forget_object)
+        self._objects = model.objects
+        self._sets = StatefulSets(model, bounds)
+        self.jobs = Jobs(model, bounds)
+        self.protection = Protection(model, self.forget_object)
         self._pod_count = 0
 
     # --- looking --------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ class Workloads:
             self._make(kind, owner, replicas)
             return
         for pod in self._surplus(there, replicas):
-            self._rehearsal.leave(pod, returns=False)
+            self._model.leave(pod, returns=False)
 
     def delete_owner(self, kind: str, key: Key) -> None:
         """Delete an owner and everything it owns."""
@@ -204,7 +204,7 @@ class Workloads:
         for each in self._sets_of(owner) if kind == "Deployment" else ():
             self.delete_owner("ReplicaSet", (each.namespace, each.name))
         for pod in self._surplus(self.pods_of(owner), 0):
-            self._rehearsal.leave(pod, returns=False)
+            self._model.leave(pod, returns=False)
 
     def forget_object(self, group: str, kind: str, key: Key) -> None:
         """Remove an object that is neither a node nor a pod."""
@@ -215,7 +215,7 @@ class Workloads:
         self._objects.manifests.get((group, kind), {}).pop(key, None)
         known = KINDS.get((group, kind))
         if known is not None:
-            self._rehearsal.remove(known.lister, key)
+            self._model.remove(known.lister, key)
         if kind in _BOUNDS:
             self._fill_up(key[0])
 
@@ -261,7 +261,7 @@ class Workloads:
         self._objects.manifests.setdefault((group, kind), {})[key] = text
         known = KINDS.get((group, kind))
         if known is not None:
-            self._rehearsal.put_object(known.lister, key, decode(known.type_, text))
+            self._model.put_object(known.lister, key, decode(known.type_, text))
         return decode(Whole, text)
 
     def _sets_of(self, deployment: Whole) -> list[Whole]:
@@ -323,12 +323,12 @@ class Workloads:
     def _surplus(self, there: Sequence[Pod], replicas: int) -> Sequence[Pod]:
         """Return the pods to delete, in the order of a replica set."""
         rank = Counter(pod.spec.node_name for pod in there if pod.spec.node_name)
-        order = deletion_order(there, rank=rank, now_ns=self._rehearsal.virtual_now_ns)
+        order = deletion_order(there, rank=rank, now_ns=self._model.virtual_now_ns)
         return order[: len(there) - replicas]
 
     def _daemon_pods(self, owner: Whole) -> None:
         nodes = list(self._objects.nodes.values())
-        plan = place(owner, nodes, self.pods_of(owner), self._rehearsal.virtual_now_ns)
+        plan = place(owner, nodes, self.pods_of(owner), self._model.virtual_now_ns)
         labels = next(
             (pod.metadata.labels for pod in self.pods_of(owner)),
             {"controller-revision-hash": owner.name},
@@ -336,6 +336,6 @@ class Workloads:
         revision = labels.get("controller-revision-hash", owner.name)
         self._bounds.forget_refused(owner.metadata.uid)
         for pod in plan.delete:
-            self._rehearsal.leave(pod, returns=False)
+            self._model.leave(pod, returns=False)
         for name in plan.create:
             self._bounds.make(daemon_pod(owner, name, revision))

@@ -1,0 +1,1 @@
+"""Claims in a model: claims of devices and of volumes, made, bound and released with their pods."""

@@ -1,0 +1,6 @@
+"""What the API server would refuse, change or hold back in a model.
+
+- `admission` is the chain for a new object: quotas and limit ranges (`bounds`, `quotas`), and
+  admission policies (`policies`).
+- `budgets` says which evictions are allowed.
+"""
