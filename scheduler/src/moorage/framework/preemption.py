@@ -75,6 +75,10 @@ AWAITS_SHARE: StateKey[bool] = StateKey("share of leaving pods")
 """True where a plugin rejects a pod in PreFilter only because pods still count that are about to
 leave. The rejection ends by itself, so the pod's group does not fail for it."""
 
+AWAITS_NOMINATED: StateKey[bool] = StateKey("nominated pods first")
+"""True where a plugin evicts nobody for a pod until nominated pods are placed. The pod's group does
+not fail for that: its other members may be among these pods."""
+
 
 class Narrowing:
     """The exchange with extenders between finding candidates and choosing one.

@@ -40,7 +40,7 @@ from moorage.framework.points import (
     PreFilterResult,
     ScoreArray,
 )
-from moorage.framework.preemption import AWAITS_SHARE, awaits_victims
+from moorage.framework.preemption import AWAITS_NOMINATED, AWAITS_SHARE, awaits_victims
 from moorage.framework.roles import Role
 from moorage.framework.status import SUCCESS, Code, Status, unresolvable, unschedulable
 from moorage.framework.what_if import WHAT_IF
@@ -241,6 +241,7 @@ class Coscheduling:
         what_if = state.find(WHAT_IF)
         awaits = (
             state.find(AWAITS_SHARE) is True
+            or state.find(AWAITS_NOMINATED) is True
             or (what_if is not None and what_if.awaits_nominated())
             or any(
                 awaits_victims(self._snapshot, info_of(each), self._evictions)

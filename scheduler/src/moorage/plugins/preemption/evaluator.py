@@ -23,6 +23,7 @@ from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PostFilterResult
 from moorage.framework.preemption import (
+    AWAITS_NOMINATED,
     CHOSEN_BY,
     EXPLAIN,
     NARROWING,
@@ -201,9 +202,11 @@ class Evaluator:
         if len(search.rows_awaiting):
             later = self._with_nominated_placed(search, what_if, pod, rules)
             if later is not None:
+                awaited_by = search.awaited_by
                 search, ties = later, later.without_counted(later.best())
                 if not len(ties):
-                    result = PostFilterResult(nominated_node="", rejectors=search.awaited_by)
+                    state.write(AWAITS_NOMINATED, True)
+                    result = PostFilterResult(nominated_node="", rejectors=awaited_by)
                     return result, unschedulable(self._prefix + NOMINATED_FIRST)
         if state.find(EXPLAIN):
             state.write(PREEMPTION, self._report(rows, search, ties))

@@ -58,11 +58,17 @@ class _Skews(msgspec.Struct, frozen=True):
     beside
         The skew with the pods nominated first as well, each on its node; None where no nominated
         pod changes a count.
+    closed_n
+        bool, (n,): rows kept for nominated pods; None for no row.
+    in_trials
+        The two skews without the pods whose eviction is decided and not shown yet: a trial without
+        its victims counts on these evictions. None where there are no such pods.
     """
 
     placed: HardSkew | None
     beside: HardSkew | None
     closed_n: BoolArray | None = None
+    in_trials: tuple[HardSkew, HardSkew | None] | None = None
 
 
 _PRE_FILTER: StateKey[_Skews] = StateKey("PreFilterPodTopologySpread")
@@ -76,6 +82,7 @@ class PodTopologySpread:
 
     def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
         self._snapshot = handle.snapshot
+        self._evictions = handle.evictions
         self._system = args.defaulting_type == "System"
         written = SYSTEM_DEFAULTS if self._system else args.default_constraints
         self._defaults = DefaultConstraints(written, handle.snapshot.listers)
@@ -118,8 +125,29 @@ class PodTopologySpread:
         beside = (
             placed.beside(pod, snapshot.nominated_before(pod)) if snapshot.nominations else None
         )
-        state.write(_PRE_FILTER, _Skews(placed, beside, closed_n))
+        leaving = self._evicted_soon(snapshot)
+        in_trials = None
+        if leaving:
+            in_trials = placed.without(pod, leaving), beside and beside.without(pod, leaving)
+        state.write(_PRE_FILTER, _Skews(placed, beside, closed_n, in_trials))
         return None, SUCCESS
+
+    def _evicted_soon(self, snapshot: Snapshot) -> list[tuple[int, PodInfo]]:
+        """Return the pods whose eviction is decided and not shown yet, each with its row.
+
+        Upstream counts these pods until their deletion is seen. A preemptor that is tried between
+        the evictions of another one would find too many pods in a domain, and evict more of them.
+        """
+        requested = self._evictions.requested
+        if not requested or not snapshot.nominated_everywhere:
+            return []
+        pods = []
+        for uid in requested:
+            info, name = snapshot.table.pod_info(uid), snapshot.table.node_of_pod(uid)
+            row = None if name is None else snapshot.row_of(name)
+            if info is not None and row is not None and not info.pod.metadata.deletion_timestamp:
+                pods.append((row, info))
+        return pods
 
     def _closed(self, pod: PodInfo, snapshot: Snapshot) -> BoolArray | None:
         """Return bool, (n,): rows where the pod would take its place from a nominated pod.
@@ -284,7 +312,10 @@ class PodTopologySpread:
         self, state: CycleState, pod: PodInfo, other: PodInfo, *, row: int, step: int
     ) -> None:
         skews = state.read(_PRE_FILTER)
-        if self._snapshot.nominated_everywhere and other.pod.metadata.deletion_timestamp:
+        if skews.in_trials is not None:
+            skews = _Skews(*skews.in_trials, skews.closed_n)
+            state.write(_PRE_FILTER, skews)
+        if self._leaves(other):
             # A terminating pod is not counted. Upstream lowers the count all the same when it tries
             # a node without the pod, so it evicts others next to pods that leave anyway.
             return
@@ -292,6 +323,12 @@ class PodTopologySpread:
         if placed is not None:
             beside = skews.beside and skews.beside.moving(pod, other, row, step)
             state.write(_PRE_FILTER, _Skews(placed, beside, skews.closed_n))
+
+    def _leaves(self, pod: PodInfo) -> bool:
+        """Whether trials do not count a pod, because it leaves anyway."""
+        if not self._snapshot.nominated_everywhere:
+            return False
+        return bool(pod.pod.metadata.deletion_timestamp) or pod.uid in self._evictions.requested
 
     # -- hints ---------------------------------------------------------------------------------
 

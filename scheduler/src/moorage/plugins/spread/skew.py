@@ -134,6 +134,12 @@ class HardSkew:
         others
             The nominated pods, each with its row.
         """
+        return self._counting(pod, others, +1)
+
+    def _counting(
+        self, pod: PodInfo, others: Iterable[tuple[int, PodInfo]], step: int
+    ) -> HardSkew | None:
+        """Return the skew after some pods change their counts by a step; None for no change."""
         tallies, changed = list(self._tallies), [False] * len(self._constraints)
         for row, other in others:
             metadata = other.pod.metadata
@@ -147,8 +153,20 @@ class HardSkew:
                 if constraint.selector.matches(labels):
                     if not changed[index]:
                         tallies[index], changed[index] = tallies[index].copy(), True
-                    tallies[index][axis.domain_n[row]] += 1
+                    tallies[index][axis.domain_n[row]] += step
         return HardSkew(self._constraints, self._layout, tallies) if any(changed) else None
+
+    def without(self, pod: PodInfo, others: Iterable[tuple[int, PodInfo]]) -> HardSkew:
+        """Return the skew without some pods that count, each on its row.
+
+        Parameters
+        ----------
+        pod
+            The pod with the constraints.
+        others
+            The pods, each with its row; terminating pods change nothing.
+        """
+        return self._counting(pod, others, -1) or self
 
     def closed_rows(self, rows: Sequence[int], labels: Mapping[str, str]) -> BoolArray | None:
         """Return bool, (n,): where one more pod would break the skew of pods that count here.
