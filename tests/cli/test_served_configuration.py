@@ -24,28 +24,36 @@ API, SCHEDULER = "https://api", "https://scheduler:10259"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
 NAMESPACE = "/api/v1/namespaces/kube-system"
 PROXIED = "/api/v1/namespaces/kube-system/pods/https:moorage-0:10259/proxy/moorage/v1/configuration"
+SECOND_LEASE = "/apis/coordination.k8s.io/v1/namespaces/moorage/leases/moorage"
+SECOND_PROXIED = (
+    "/api/v1/namespaces/moorage/pods/https:moorage-0:10259/proxy/moorage/v1/configuration"
+)
+NOBODY = "no scheduler holds the Lease kube-system/kube-scheduler or moorage/moorage"
 PACKED = parse_config(
     "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
     "profiles: [{schedulerName: packed}]\n",
     source="packed",
 )
-POD = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "a", "namespace": "default", "uid": "u"},
-    "spec": {"schedulerName": "packed", "containers": [{"name": "c", "image": "x"}]},
-    "status": {"phase": "Pending"},
-}
 NOT_KNOWN = "error: the configuration of the scheduler is not known: "
 REMEDY = "; give it with --config FILE (`moorage config defaults` prints the default one)\n"
 
 Answers = dict[tuple[str, str], Any]
 
 
+def _pod(scheduler_name: str = "packed") -> Any:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a", "namespace": "default", "uid": "u"},
+        "spec": {"schedulerName": scheduler_name, "containers": [{"name": "c", "image": "x"}]},
+        "status": {"phase": "Pending"},
+    }
+
+
 @pytest.fixture
 def answers(bare: Type, monkeypatch: pytest.MonkeyPatch) -> Answers:
     """Return the table of answers, by server and path; anything else is not there."""
-    found: Answers = {(API, "/api/v1/pods"): {"items": [POD]}}
+    found: Answers = {(API, "/api/v1/pods"): {"items": [_pod()]}}
 
     async def request(self: HttpTransport, call: Call) -> Answer:
         answer = found.get((self._access.server, call.path))
@@ -96,13 +104,18 @@ def _configuration(cluster: str = "one", plugins: tuple[str, ...] = ()) -> Confi
             id="of the holder of the lease",
         ),
         pytest.param(
+            {SECOND_LEASE: partial(_lease, "moorage-0_x"), SECOND_PROXIED: _configuration()},
+            "the configuration of the scheduler moorage-0_x",
+            id="of the holder of the lease of a second scheduler",
+        ),
+        pytest.param(
             {},
-            "the default configuration: no scheduler holds the lease",
+            f"the default configuration: {NOBODY}",
             id="the default one where no scheduler is known",
         ),
         pytest.param(
             {LEASE: partial(_lease, "moorage-0_x", age_seconds=60)},
-            "the default configuration: no scheduler holds the lease",
+            f"the default configuration: {NOBODY}",
             id="the default one where the lease has expired",
         ),
     ],
@@ -111,12 +124,43 @@ def test_an_answer_says_by_whose_configuration_it_was_computed(
     more: dict[str, Any], title: str, bare: Type, answers: Answers
 ) -> None:
     answers.update({(API, path): _now(answer) for path, answer in more.items()})
+    name = "packed" if "moorage-0_x" in title else "default-scheduler"
+    answers[API, "/api/v1/pods"] = {"items": [_pod(name)]}
     result = bare("explain", "pod", "a", "-o", "json")
     assert result.exit_code == 0, result.output
     answer = msgspec.json.decode(result.stdout)
     assert answer["source"].endswith(f"has just started. By {title}.")
-    served = "the scheduler moorage-0_x" in title
-    assert (answer["where"] == "unserved") is not served, "the profile packed is not the default's"
+    assert answer["where"] != "unserved"
+
+
+@pytest.mark.parametrize("words", [("explain", "pod", "a"), ("explain", "pod", "a", "--thorough")])
+def test_a_pod_of_a_scheduler_that_is_not_known_is_not_explained(
+    words: tuple[str, ...], bare: Type, answers: Answers
+) -> None:
+    """It said "nobody schedules schedulerName packed" of the default configuration."""
+    result = bare(*words)
+    fault = f"pod default/a has schedulerName packed, and {NOBODY}"
+    assert (result.exit_code, errors(result.stderr)) == (1, f"{NOT_KNOWN}{fault}{REMEDY}")
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        pytest.param(("what-if", "--add", "1xcpu=1"), "--running-config FILE", id="what-if"),
+        pytest.param(("capacity",), "--running-config FILE", id="capacity"),
+        pytest.param(("explain", "object", "namespace/default"), "--config FILE", id="explain"),
+    ],
+)
+def test_pods_of_a_scheduler_that_is_not_known_are_named(
+    words: tuple[str, ...], option: str, bare: Type, answers: Answers
+) -> None:
+    result = bare(*words)
+    note = f"note: pods of schedulerName packed get no node in the answer, because {NOBODY}; give"
+    assert f"{note} the configuration of their scheduler with {option}" in _plain(result.stderr)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
 
 
 @pytest.mark.parametrize(
@@ -124,8 +168,13 @@ def test_an_answer_says_by_whose_configuration_it_was_computed(
     [
         pytest.param(
             {LEASE: partial(_lease, "control-plane_x")},
-            "control-plane_x holds the lease kube-system/kube-scheduler, and its pod answers 404",
+            "control-plane_x holds the Lease kube-system/kube-scheduler, and its pod answers 404",
             id="the holder cannot be asked",
+        ),
+        pytest.param(
+            {SECOND_LEASE: partial(_lease, "laptop_x")},
+            "laptop_x holds the Lease moorage/moorage, and its pod answers 404",
+            id="the holder of the lease of a second scheduler cannot be asked",
         ),
     ],
 )

@@ -7,19 +7,25 @@ for its configuration; where it cannot be asked, the user has to give the config
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from moorage.api.codec import decode_untyped
+from moorage.api.pod import Pod
+from moorage.api.resources import LEASES as LEASE_OBJECTS
+from moorage.api.resources import resource_path
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339
 from moorage.base.errors import KubeconfigError, MoorageError, TransportError, UsageError
 from moorage.cli.ask import SchedulerLink, has_scheduler, is_sandbox, proxy_path, run_asking
 from moorage.cli.cluster_choice import choose_cluster
 from moorage.cli.question_target import QuestionTarget
+from moorage.cli.render import show_note
 from moorage.cli.session import Session, run_session
+from moorage.client.leaders.finding import LEASES
 from moorage.client.transport import Call
+from moorage.config.defaults import DEFAULT_SCHEDULER_NAME
 from moorage.config.own import LoadedConfiguration
 from moorage.service.questions.configuration import (
     CLUSTER_NAMESPACE,
@@ -29,7 +35,7 @@ from moorage.service.questions.configuration import (
 )
 from moorage.service.questions.question import PREFIX
 
-_LEASE: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
+_NOBODY: Final = f"no scheduler holds the Lease {' or '.join(map('/'.join, LEASES))}"
 _NAMESPACE: Final = f"/api/v1/namespaces/{CLUSTER_NAMESPACE}"
 
 
@@ -44,11 +50,21 @@ class ServedConfiguration(msgspec.Struct, frozen=True):
         Plugins from outside, as ``--plugin`` names them.
     title
         Whose it is, in words.
+    why_assumed
+        Why the default configuration is assumed; "" for one that was read.
     """
 
     config: LoadedConfiguration = LoadedConfiguration()
     plugins: Sequence[str] = ()
     title: str = "the default configuration"
+    why_assumed: str = ""
+
+    def unserved(self, names: Iterable[str]) -> Sequence[str]:
+        """Return those of some schedulerNames whose scheduler is not known, each name once.
+
+        Where no configuration was read, another scheduler may have a profile of that name.
+        """
+        return sorted(set(names) - {DEFAULT_SCHEDULER_NAME}) if self.why_assumed else ()
 
 
 def served_configuration(to: QuestionTarget, *, option: str) -> ServedConfiguration:
@@ -81,8 +97,17 @@ def served_configuration(to: QuestionTarget, *, option: str) -> ServedConfigurat
     except UsageError:
         raise
     except MoorageError as error:
-        raise _unknown(str(error), option) from error
+        raise unknown_configuration(str(error), option) from error
     return _read(body, title, option, loads_plugins=is_sandbox(to) and not to.is_named)
+
+
+def note_unserved(served: ServedConfiguration, pods: Iterable[Pod], *, option: str) -> None:
+    """Say which pods get no node in an answer, because their scheduler is not known."""
+    if names := served.unserved(pod.spec.scheduler_name for pod in pods):
+        show_note(
+            f"pods of schedulerName {', '.join(names)} get no node in the answer, because "
+            f"{served.why_assumed}; give the configuration of their scheduler with {option}"
+        )
 
 
 def check_same_cluster(to: QuestionTarget) -> None:
@@ -126,11 +151,19 @@ def check_same_cluster(to: QuestionTarget) -> None:
 
 
 async def _of_the_lease(session: Session, option: str) -> ServedConfiguration:
-    """Return the configuration of the scheduler that holds kube-scheduler's lease."""
-    holder = await _holder(session)
-    if not holder:
-        return ServedConfiguration(title="the default configuration: no scheduler holds the lease")
-    path = proxy_path("kube-system", holder.rpartition("_")[0])
+    """Return the configuration of the first scheduler that holds one of the usual Leases."""
+    for namespace, name in LEASES:
+        holder = await _holder(session, namespace, name)
+        if holder:
+            return await _of_holder(session, option, namespace, name, holder)
+    return ServedConfiguration(title=f"the default configuration: {_NOBODY}", why_assumed=_NOBODY)
+
+
+async def _of_holder(
+    session: Session, option: str, namespace: str, name: str, holder: str
+) -> ServedConfiguration:
+    """Return the configuration of the scheduler that holds a Lease."""
+    path = proxy_path(namespace, holder.rpartition("_")[0])
     fault = ""
     try:
         answer = await session.transport.request(Call("GET", f"{path}{PREFIX}{CONFIGURATION}"))
@@ -140,12 +173,13 @@ async def _of_the_lease(session: Session, option: str) -> ServedConfiguration:
         if answer.status == 200:
             return _read(answer.body, f"the scheduler {holder}", option, loads_plugins=False)
         fault = f"its pod answers {answer.status}"
-    raise _unknown(f"{holder} holds the lease kube-system/kube-scheduler, and {fault}", option)
+    raise unknown_configuration(f"{holder} holds the Lease {namespace}/{name}, and {fault}", option)
 
 
-async def _holder(session: Session) -> str:
-    """Return who holds kube-scheduler's lease; "" for nobody, or where that cannot be read."""
-    answer = await session.transport.request(Call("GET", _LEASE))
+async def _holder(session: Session, namespace: str, name: str) -> str:
+    """Return who holds a Lease; "" for nobody, or where that cannot be read."""
+    path = resource_path(LEASE_OBJECTS, namespace, name)
+    answer = await session.transport.request(Call("GET", path))
     found: Any = decode_untyped(answer.body) if answer.status == 200 else {}
     spec = found.get("spec") or {}
     with contextlib.suppress(ValueError):
@@ -169,14 +203,19 @@ def _read(body: bytes, title: str, option: str, *, loads_plugins: bool) -> Serve
         answer = msgspec.json.decode(body, type=ConfigurationAnswer)
         config = configuration_of(answer, title)
     except (msgspec.MsgspecError, UsageError) as error:
-        raise _unknown(f"{title} answers what cannot be read ({error})", option) from error
+        raise unknown_configuration(
+            f"{title} answers what cannot be read ({error})", option
+        ) from error
     if answer.plugins and not loads_plugins:
         names = ", ".join(answer.plugins)
-        raise _unknown(f"{title} runs plugins from outside ({names})", f"{option} and --plugin")
+        raise unknown_configuration(
+            f"{title} runs plugins from outside ({names})", f"{option} and --plugin"
+        )
     return ServedConfiguration(config, answer.plugins, f"the configuration of {title}")
 
 
-def _unknown(text: str, option: str) -> MoorageError:
+def unknown_configuration(text: str, option: str) -> MoorageError:
+    """Return the refusal to compute an answer, with the option that helps."""
     return MoorageError(
         f"the configuration of the scheduler is not known: {text}; give it with {option} "
         "(`moorage config defaults` prints the default one)"

@@ -17,6 +17,7 @@ from moorage.api.resources import ResourceType, by_name, resource_path
 from moorage.base.errors import ApiError, MoorageError, NotFoundError, UsageError
 from moorage.cli.ask import SchedulerLink, has_scheduler, read_answer, run_asking
 from moorage.cli.explain.source import (
+    CONFIG_OPTION,
     Wanted,
     configuration_of,
     inputs_over,
@@ -26,7 +27,7 @@ from moorage.cli.explain.source import (
 )
 from moorage.cli.kinds import named_kind
 from moorage.cli.render import show_note
-from moorage.cli.served_configuration import check_same_cluster
+from moorage.cli.served_configuration import check_same_cluster, note_unserved
 from moorage.cli.session import Session, run_session
 from moorage.explain.explaining import AFRESH, without_extenders
 from moorage.explain.workloads.answer import ObjectExplanation, ObjectQuery
@@ -206,6 +207,7 @@ def _afresh(query: ObjectQuery, wanted: Wanted) -> ObjectExplanation:
     for each in objects.unreadable:
         show_note(f"{each.text}; it is left out")
     served = configuration_of(wanted)
+    note_unserved(served, objects.pods_on(""), option=CONFIG_OPTION)
     inputs, notes = without_extenders(
         inputs_over(objects, served.config, (*served.plugins, *wanted.plugins))
     )

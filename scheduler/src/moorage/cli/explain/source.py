@@ -31,6 +31,7 @@ from moorage.cli.served_configuration import (
     ServedConfiguration,
     check_same_cluster,
     served_configuration,
+    unknown_configuration,
 )
 from moorage.cli.session import Session, run_session
 from moorage.client.transport import Answer, Call
@@ -43,6 +44,7 @@ from moorage.plugins.from_outside import with_plugins
 from moorage.virtual.deciding_half import ClusterInputs
 from moorage.virtual.objects import KINDS, ClusterObjects, read_objects
 
+CONFIG_OPTION = "--config FILE"
 _PAGE = 500
 _CALL_SECONDS = 120.0
 
@@ -157,6 +159,13 @@ def _afresh(wanted: Wanted) -> Explanation:
         raise UsageError(f'node "{wanted.node}" not found')
     effort = effort_of(node=wanted.node, every=wanted.every, thorough=wanted.thorough)
     served = configuration_of(wanted)
+    pod = objects.pods.get((namespace, wanted.name))
+    if pod is not None and not pod.spec.node_name and served.unserved([pod.spec.scheduler_name]):
+        raise unknown_configuration(
+            f"pod {pod.full_name} has schedulerName {pod.spec.scheduler_name}, and "
+            f"{served.why_assumed}",
+            CONFIG_OPTION,
+        )
     inputs = inputs_over(objects, served.config, (*served.plugins, *wanted.plugins))
     found = explain_by_name(inputs, namespace, wanted.name, effort)
     return msgspec.structs.replace(found, source=f"{found.source} By {served.title}.")
@@ -168,7 +177,7 @@ def configuration_of(wanted: Wanted) -> ServedConfiguration:
         return ServedConfiguration(load_config(wanted.config), title=str(wanted.config))
     if wanted.dump is not None:
         return ServedConfiguration()
-    return served_configuration(wanted.to, option="--config FILE")
+    return served_configuration(wanted.to, option=CONFIG_OPTION)
 
 
 def objects_of_file(file: Path) -> ClusterObjects:

@@ -30,6 +30,7 @@ from moorage.cli.render import show_note
 from moorage.cli.served_configuration import (
     ServedConfiguration,
     check_same_cluster,
+    note_unserved,
     served_configuration,
 )
 from moorage.cli.session import Session, run_session
@@ -67,6 +68,7 @@ _SENT = {
 }
 
 
+_CONFIG_OPTION = "--running-config FILE"
 _COUNT_ENDED_JOBS = frozenset({"Job", "ResourceQuota"})
 
 
@@ -120,7 +122,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
             )
         if self.dump is not None:
             return ServedConfiguration()
-        return served_configuration(self.to, option="--running-config FILE")
+        return served_configuration(self.to, option=_CONFIG_OPTION)
 
     @property
     def computed_by(self) -> tuple[str, ...]:
@@ -278,6 +280,7 @@ def load(source: Source) -> tuple[ClusterInputs, str]:
     for sentence in not_evaluated(objects):
         show_note(sentence)
     served = source.served()
+    note_unserved(served, objects.pods.values(), option=_CONFIG_OPTION)
     inputs = inputs_over(objects, served.config, served.plugins)
     return msgspec.structs.replace(
         inputs, seed=source.seed or 0
