@@ -212,6 +212,7 @@ def test_code_that_a_scheduler_elsewhere_names_is_not_run(bare: Type, answers: A
         pytest.param(("explain", "pod", "a", "--thorough"), id="explain --thorough"),
         pytest.param(("explain", "pod", "a", "--context", "c"), id="explain with a cluster"),
         pytest.param(("explain", "object", "deployment/a"), id="explain object"),
+        pytest.param(("queue", "--context", "c"), id="queue with a cluster"),
     ],
 )
 def test_a_scheduler_at_an_address(

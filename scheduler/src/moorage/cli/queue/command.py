@@ -82,6 +82,7 @@ def queue(
     from moorage.base import aio
     from moorage.cli.ask import run_asking
     from moorage.cli.queue.showing import show_folded, show_pods
+    from moorage.cli.served_configuration import check_same_cluster
 
     async def show(link: SchedulerLink) -> None:
         if output == "text":
@@ -96,4 +97,7 @@ def queue(
             await aio.sleep(_WATCH_SECONDS)
             await show(link)
 
-    run_asking(work, QuestionTarget(**target))
+    to = QuestionTarget(**target)
+    if to.kubeconfig or to.context:
+        check_same_cluster(to)
+    run_asking(work, to)
