@@ -114,3 +114,8 @@ class Listers:
         self.coscheduling_groups: Lister[CoschedulingGroup] = Lister()
         self.elastic_quotas: Lister[ElasticQuota] = Lister()
         self.node_topologies: Lister[NodeResourceTopology] = Lister()
+
+    @property
+    def changes(self) -> int:
+        """The number of changes of all kinds so far."""
+        return sum([lister.generation for lister in vars(self).values()])

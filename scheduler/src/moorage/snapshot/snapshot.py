@@ -244,6 +244,21 @@ class Snapshot(ResourceColumns):
 
     # -- what if -------------------------------------------------------------------------------
 
+    @property
+    def changes(self) -> tuple[int, ...]:
+        """A value that differs once a node, a pod, a nomination or an object has changed."""
+        table, nominations, claims = self.table, self.nominations_log, self.claims
+        return (
+            table.columns.structure,
+            table.node_log.position,
+            table.pod_log.position,
+            table.version_log.position,
+            0 if nominations is None else nominations.position,
+            claims.log.position,
+            claims.under_way_log.position,
+            self.listers.changes,
+        )
+
     def trial(self) -> Trial:
         """Return a context manager that changes rows and undoes the changes at its end."""
         return Trial(self.table)

@@ -13,9 +13,8 @@ Rules: scheduling spec, cycle sections 3.1, 3.5, 7 and 10 (kubernetes v1.36
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Mapping, Sequence
-from itertools import repeat
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -46,6 +45,10 @@ _ROUNDS: Final = 3
 _MOVED: Final = "the nodes changed while extenders were asked about them"
 
 
+OnReplies: TypeAlias = Callable[[PodInfo, ExtenderReplies], None]
+"""(pod, the replies of the extenders about it): the callable changes neither."""
+
+
 class ExtendedCycle(Cycle):
     """Decides with the help of extenders."""
 
@@ -62,30 +65,52 @@ class ExtendedCycle(Cycle):
         """Whether an extender takes part in the attempt of a pod."""
         return take_part(self.profile.extenders, pod)
 
-    async def decide_asking(self, pod: PodInfo, scope: Scope = WHOLE) -> Decision:
-        """Choose a node that the extenders accept, or say why there is no such node."""
+    async def decide_asking(
+        self,
+        pod: PodInfo,
+        scope: Scope = WHOLE,
+        *,
+        replies: ExtenderReplies | None = None,
+        on_replies: OnReplies | None = None,
+    ) -> Decision:
+        """Choose a node that the extenders accept, or say why there is no such node.
+
+        Parameters
+        ----------
+        pod, scope
+            The pod, and the bounds of the attempt.
+        replies
+            The replies to the first question of this attempt, if it was asked already.
+        on_replies
+            Called with the replies of each round; None without a reader.
+        """
         heard = ExtenderReplies()
         try:
             for _ in range(_ROUNDS):
                 if self.snapshot.num_nodes == 0:
                     return failed(self.begin(pod, scope), unresolvable(NO_NODES))
                 start = self._sampler.rotation.start
-                heard = ExtenderReplies()
-                await self._ask_extenders(pod, scope, heard)
+                heard, replies = replies or ExtenderReplies(), None
+                if not heard.nodes_sent:
+                    await self._ask_extenders(pod, scope, heard)
+                if heard.failure:
+                    return self.noted(failed(self.begin(pod, scope), error(heard.failure)), heard)
+                if on_replies is not None:
+                    on_replies(pod, heard)
                 # From here on nothing is awaited while there is a node to choose.
                 self._sampler.rotation.start = start
                 search = self.search(self.begin(pod, scope), shortcut=bool(heard.only))
                 rows = search.answers.feasible(search.view, search.filtered)
-                kept = self._accepted(rows, heard)
+                kept = self.accepted(rows, heard)
                 if len(kept):
-                    return self._noted(self.choose(search, kept, heard), heard)
+                    return self.noted(self.choose(search, kept, heard), heard)
                 if not len(rows) or not self._moved(rows, heard):
-                    return self._noted(await self._turned_away(search, heard), heard)
-            return self._noted(failed(self.begin(pod, scope), error(_MOVED)), heard)
+                    return self.noted(await self._turned_away(search, heard), heard)
+            return self.noted(failed(self.begin(pod, scope), error(_MOVED)), heard)
         except CycleError as broken:
-            return self._noted(failed(self.begin(pod, scope), broken.status), heard)
+            return self.noted(failed(self.begin(pod, scope), broken.status), heard)
 
-    def _noted(self, decision: Decision, heard: ExtenderReplies) -> Decision:
+    def noted(self, decision: Decision, heard: ExtenderReplies) -> Decision:
         """Return a decision whose note has the extenders' answers, if notes are written."""
         if self._notes is None:
             return decision
@@ -114,12 +139,17 @@ class ExtendedCycle(Cycle):
             search = self.search(self.begin(pod, scope), shortcut=False)
         rows = self.in_order(search, search.answers.feasible(search.view, search.filtered))
         heard.nodes_sent = tuple(map(self.snapshot.names.__getitem__, rows.tolist()))
+        await self.ask_about_nodes(pod.pod, heard)
+
+    async def ask_about_nodes(self, pod: Pod, heard: ExtenderReplies) -> None:
+        """Ask which of the nodes pass, and for the scores of these nodes."""
         try:
-            heard.passed = await self._ask_filters(pod.pod, heard.nodes_sent, heard)
+            heard.passed = await self._ask_filters(pod, heard.nodes_sent, heard)
         except ExtenderError as problem:
-            raise CycleError(error(str(problem))) from problem
+            heard.failure = str(problem)
+            return
         if len(heard.passed) > 1:
-            await self._ask_scores(pod.pod, heard)
+            await self._ask_scores(pod, heard)
 
     async def _ask_filters(
         self, pod: Pod, names: Sequence[str], heard: ExtenderReplies
@@ -181,7 +211,8 @@ class ExtendedCycle(Cycle):
 
     # -- deciding ------------------------------------------------------------------------------
 
-    def _accepted(self, rows: Rows, heard: ExtenderReplies) -> Rows:
+    def accepted(self, rows: Rows, heard: ExtenderReplies) -> Rows:
+        """Return the rows that every extender accepted."""
         if not len(rows):
             return rows
         accepted = heard.rows_of(heard.passed, self.snapshot.table)
@@ -206,9 +237,7 @@ class ExtendedCycle(Cycle):
             return self._taken(search, int(rows[0]))
         total_n = self.totals(search, rows)
         if heard.scores:
-            names = map(self.snapshot.names.__getitem__, rows.tolist())
-            added = list(map(heard.scores.get, names, repeat(0)))
-            total_n = total_n + np.array(added, np.int64)
+            total_n = total_n + heard.scores_at(rows, self.snapshot.table)
         return self.select(search, rows, total_n)
 
     async def _turned_away(self, search: Search, heard: ExtenderReplies) -> Decision:

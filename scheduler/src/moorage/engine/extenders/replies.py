@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import repeat
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.engine.answers import Rows
 from moorage.engine.notes.extender_answers import ExtenderNote
 from moorage.framework.extender import Extender
 from moorage.framework.status import Status
@@ -32,6 +37,8 @@ class ExtenderReplies:
         The nominated node, where no other node was considered.
     answers
         The answers of each extender, by name, for the note of the attempt.
+    failure
+        Why an extender that may not be left out gave no answer; "" where all answered.
     """
 
     def __init__(self) -> None:
@@ -41,7 +48,15 @@ class ExtenderReplies:
         self.scores: dict[str, int] = {}
         self.only = ""
         self.answers: dict[str, ExtenderNote] = {}
+        self.failure = ""
         self._rows: tuple[tuple[str, ...], int, list[int]] = ((), -1, [])
+        self._scores_n: tuple[int, NDArray[np.int64]] | None = None
+
+    def question(self) -> ExtenderReplies:
+        """Return replies without an answer yet, to the question about the same nodes."""
+        again = ExtenderReplies()
+        again.nodes_sent, again._rows = self.nodes_sent, self._rows
+        return again
 
     def rows_of(self, names: tuple[str, ...], table: NodeTable) -> list[int]:
         """Return the rows of the nodes that exist; not to be changed.
@@ -55,6 +70,16 @@ class ExtenderReplies:
             self._rows = names, table.columns.structure, rows
         return rows
 
+    def scores_at(self, rows: Rows, table: NodeTable) -> NDArray[np.int64]:
+        """Return int64, (rows,): the sums for rows of nodes that passed."""
+        structure = table.columns.structure
+        if self._scores_n is None or self._scores_n[0] != structure:
+            score_n = np.zeros(table.columns.n, np.int64)
+            names = map(table.names.__getitem__, passed := self.rows_of(self.passed, table))
+            score_n[passed] = list(map(self.scores.get, names, repeat(0)))
+            self._scores_n = structure, score_n
+        return self._scores_n[1][rows]
+
     def replies_of(self, extender: Extender) -> ExtenderNote:
         """Return what takes down the answers of an extender."""
         found = self.answers.get(extender.name)
@@ -64,7 +89,7 @@ class ExtenderReplies:
 
     def add_scores(self, scores: Mapping[str, int], factor: int) -> None:
         """Add an extender's scores, each multiplied; sums stay within `_SCORE_BOUND`."""
-        known = self.scores
+        known, self._scores_n = self.scores, None
         more = {name: score * factor for name, score in scores.items() if score}
         if known:
             more = {**known, **{name: add + known.get(name, 0) for name, add in more.items()}}

@@ -26,6 +26,7 @@ from moorage.engine.groups.decision import (
     Member,
     place_of,
 )
+from moorage.engine.notes.attempt_note import AttemptNote
 from moorage.framework.diagnosis import of_one_node
 from moorage.framework.group import GROUP_PHASE, ON_TRIAL, GroupProgress
 from moorage.framework.profile import Profile
@@ -35,7 +36,7 @@ from moorage.framework.runner import (
     run_reserve,
     run_unreserve,
 )
-from moorage.framework.status import SUCCESS, Code, error, unschedulable
+from moorage.framework.status import SUCCESS, Code, Status, error, unschedulable
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -62,6 +63,17 @@ Steps: TypeAlias = Generator[Suspendable | None, None, GroupDecision]
 After a member it yields the members on trial: whoever does something else meanwhile suspends and
 resumes them. After a try it yields None, and the snapshot is as it was.
 """
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """How far a trial has come: what it was before a member."""
+
+    members: int
+    placements: int
+    outcome: GroupOutcome
+    preempting: bool
+    remaining: int
+    feasible: Status
 
 
 class MembersOnTrial:
@@ -172,6 +184,32 @@ class MembersOnTrial:
         elif self._outcome is GroupOutcome.PREEMPTING:
             status = unschedulable(GROUP_UNSCHEDULABLE, WAITS_FOR_PREEMPTION)
         return GroupDecision(self._outcome, status, tuple(self._members))
+
+    # -- members that are decided ahead ----------------------------------------------------------
+
+    def mark(self) -> Mark:
+        """Return how far the trial has come, for `rewind`."""
+        return Mark(
+            len(self._members),
+            len(self._placements),
+            self._outcome,
+            self._preempting,
+            self._remaining,
+            self._feasible,
+        )
+
+    def rewind(self, mark: Mark) -> None:
+        """Forget the members since a mark; only while the trial is suspended."""
+        assert self._trial is None, "members are forgotten while they are on nodes"
+        del self._members[mark.members :], self._suspended[mark.placements :]
+        self._outcome, self._preempting = mark.outcome, mark.preempting
+        self._remaining, self._feasible = mark.remaining, mark.feasible
+
+    def confirm(self, mark: Mark, note: AttemptNote | None) -> None:
+        """Note the findings about the member after a mark, once extenders have confirmed it."""
+        member = self._members[mark.members]
+        decision = msgspec.structs.replace(member.decision, note=note)
+        self._members[mark.members] = msgspec.structs.replace(member, decision=decision)
 
     # -- suspending ----------------------------------------------------------------------------
 
