@@ -60,7 +60,7 @@ the largest size takes at most 1.5 times as long as the smallest. Two axes are n
 - *Shapes* are pods with different requests, in turn. What depends on nodes alone is kept for
   all of them. What depends on requests is kept for the next pod of a shape where few nodes changed
   since, and is computed anew for all nodes otherwise. All of it takes at most 64 MiB. (The figures
-  below are of the revision above; decision 125 says what changed since.)
+  below are of the revision above; decision 28 says what changed since.)
 - *Labels* are sets of labels, each with its own spread constraint. Each set has its own counts.
 
 ![Time of a pod and of a decision against the size, by axis](images/growth.svg)

@@ -1,7 +1,7 @@
 """Where the leader answers, as an annotation of its Lease.
 
 Whoever may write the Lease of a scheduler decides where its callers send their credentials, as
-whoever may write the Lease decides who schedules (decision 110).
+whoever may write the Lease decides who schedules (decision 83).
 """
 
 from __future__ import annotations
