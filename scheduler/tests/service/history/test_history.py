@@ -7,8 +7,10 @@ from typing import Any
 
 import msgspec
 
+from moorage.api.resources import PODS
 from moorage.base import aio
 from moorage.base.clock import ManualClock, parse_rfc3339
+from moorage.config.load import parse_config
 from moorage.service.history.moments import EVERY_SECONDS, MOMENTS_MOST
 from moorage.service.history.question import HistoryAnswer, history_question
 from moorage.service.scheduler import Scheduler
@@ -22,6 +24,14 @@ CLASS = {
     "metadata": {"name": "high"},
     "value": 1000,
 }
+_SHARES = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+  plugins: {multiPoint: {enabled: [{name: GpuShare}, {name: GpuBestFit}]}}
+"""
+_WHOLE = {"name": "main", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
 NODE = node_manifest("n1", cpu="4", memory="8Gi")
 
 
@@ -62,6 +72,36 @@ def test_a_moment_counts_what_waits_what_was_decided_and_what_is_requested() -> 
             "memory": {"requested": 2**30, "allocatable": 2**33},
         },
     }
+
+
+def test_shares_of_gpus_count_as_parts_of_a_unit_and_follow_the_pods() -> None:
+    clock = ManualClock()
+    config = parse_config(_SHARES, source="the test")
+    nodes = [NODE, node_manifest("gpus", cpu="8", **{"nvidia.com/gpu": "4"})]
+    share = {"alibabacloud.com/gpu-count": "1", "alibabacloud.com/gpu-milli": "460"}
+
+    async def main() -> list[dict[str, Any]]:
+        async with VirtualCluster(clock, nodes=nodes, config=config) as cluster:
+            fills = [(await ask(cluster.scheduler, clock))["moments"][-1]["fills"]]
+            await cluster.create_objects(
+                *(pod_manifest(f"s{number}", annotations=share) for number in range(3)),
+                pod_manifest("whole", containers=[_WHOLE]),
+            )
+            names = ("s0", "s1", "s2", "whole")
+            await cluster.until(lambda: all(cluster.phase_of(each) == "Running" for each in names))
+            fills.append((await ask(cluster.scheduler, clock))["moments"][-1]["fills"])
+            await cluster.client.delete(PODS, "s0", namespace="default")
+            await cluster.until(lambda: cluster.phase_of("s0") == "")
+            fills.append((await ask(cluster.scheduler, clock))["moments"][-1]["fills"])
+            return fills
+
+    found = run_virtual(main(), clock)
+    assert [list(each) for each in found] == [["cpu", "memory", "nvidia.com/gpu"]] * 3
+    assert [each["nvidia.com/gpu"] for each in found] == [
+        {"requested": 0, "allocatable": 4},
+        {"requested": 2.38, "allocatable": 4},
+        {"requested": 1.92, "allocatable": 4},
+    ]
 
 
 def test_the_victims_of_a_preemption_are_counted() -> None:

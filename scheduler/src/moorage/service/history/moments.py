@@ -11,6 +11,7 @@ import msgspec
 from moorage.base import aio
 from moorage.base.clock import Clock, rfc3339_micro
 from moorage.service.core import Core
+from moorage.service.history.extended_use import ExtendedUse
 from moorage.service.process.facts import Facts
 from moorage.snapshot.snapshot import Snapshot
 
@@ -18,7 +19,7 @@ EVERY_SECONDS: Final = 10.0
 MOMENTS_MOST: Final = 360
 """An hour."""
 RESOURCES: Final = ("cpu", "memory")
-"""The resources that every node has. Shares of GPUs are in no column, so GPUs are left out."""
+"""The resources that every node has."""
 
 
 class Fill(msgspec.Struct, frozen=True, rename="camel"):
@@ -27,10 +28,11 @@ class Fill(msgspec.Struct, frozen=True, rename="camel"):
     Parameters
     ----------
     requested, allocatable
-        cpu in millicores, memory in bytes.
+        cpu in millicores, memory in bytes, extended resources in units: a share of a GPU is a part
+        of a unit.
     """
 
-    requested: int
+    requested: float
     allocatable: int
 
 
@@ -49,7 +51,8 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     nodes
         The number of nodes.
     fills
-        How full the nodes are, by resource.
+        How full the nodes are, by resource: cpu, memory, and the extended resources that nodes
+        offer.
     """
 
     time: str
@@ -79,6 +82,7 @@ class History:
         self._core = core
         self._facts = facts
         self._clock = clock
+        self._extended = ExtendedUse(core)
         self._moments: deque[Moment] = deque(maxlen=MOMENTS_MOST)
 
     async def run(self) -> None:
@@ -106,12 +110,21 @@ class History:
             failed=facts.attempts.failures.total(),
             evicted=int(facts.attempts.victims.total),
             nodes=core.snapshot.num_nodes,
-            fills={each: _fill(core.snapshot, each) for each in RESOURCES},
+            fills={**_fills(core.snapshot), **self._extended_fills()},
         )
 
+    def _extended_fills(self) -> dict[str, Fill]:
+        return {
+            name: Fill(requested=round(taken, 3), allocatable=offered)
+            for name, taken, offered in self._extended.amounts()
+        }
 
-def _fill(snapshot: Snapshot, resource: str) -> Fill:
-    return Fill(
-        requested=int(snapshot.requested(resource).sum()),
-        allocatable=int(snapshot.allocatable(resource).sum()),
-    )
+
+def _fills(snapshot: Snapshot) -> dict[str, Fill]:
+    return {
+        each: Fill(
+            requested=int(snapshot.requested(each).sum()),
+            allocatable=int(snapshot.allocatable(each).sum()),
+        )
+        for each in RESOURCES
+    }

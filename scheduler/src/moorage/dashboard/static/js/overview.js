@@ -38,10 +38,13 @@ function curves() {
         values: perMinute(moments),
         words: (value) => `${Math.round(value)} a minute`,
       })}
-      ${["cpu", "memory"].map((resource) =>
+      ${Object.keys(moments[moments.length - 1].fills).map((resource) =>
         spark({
           title: `Requested ${resource}`,
-          values: moments.map(({ fills }) => fills[resource].requested / Math.max(1, fills[resource].allocatable)),
+          // A resource that no node offered then has no entry.
+          values: moments.map(
+            ({ fills }) => (fills[resource]?.requested ?? 0) / Math.max(1, fills[resource]?.allocatable ?? 0),
+          ),
           most: 1,
           words: (value) => percent(value, 1),
         }),
