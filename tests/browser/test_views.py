@@ -72,6 +72,17 @@ def tab_to(page: Any, name: str) -> None:
     raise AssertionError(f"{TABS_MAX} times Tab do not lead to {name}")
 
 
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: vast, namespace: default}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: vast}}
+  template:
+    metadata: {labels: {app: vast}}
+    spec: {containers: [{name: main, image: nginx, resources: {requests: {cpu: "99"}}}]}
+"""
 TABS_MAX = 80
 FOCUSED = """() => {
   const at = document.activeElement;
@@ -252,6 +263,16 @@ def test_what_if_takes_manifests(page: Any) -> None:
     page.locator("#what-if-sum").get_by_text("1 pod would start").wait_for()
     page.get_by_role("row", name="default/in-a-box").get_by_text("starts").wait_for()
     assert page.url.endswith("/what-if?change=manifests")
+
+
+def test_what_if_folds_pods_of_one_owner(page: Any) -> None:
+    page.goto(f"{page.moorage_url}/what-if?change=manifests")
+    form = page.get_by_role("form", name="What if")
+    form.get_by_label("YAML").fill(DEPLOYMENT)
+    form.get_by_role("button").click()
+    page.locator("#what-if-sum").get_by_text("2 begin to wait").wait_for()
+    row = page.get_by_role("row", name="default/deployment/vast: 2 pods")
+    row.get_by_text("begins to wait").wait_for()
 
 
 def test_what_if_counts_gpus(page: Any) -> None:

@@ -43,6 +43,20 @@ def test_pods_of_one_owner_with_one_reason_are_one_row() -> None:
     ]
 
 
+def test_members_of_a_group_that_waits_as_one_have_its_reason() -> None:
+    failed = "pod group is unschedulable: 1 of 2 pods tried have a place, default/m2 has none"
+    found = course(
+        newly_pending=(Waiting("default/m1", failed, "default/m0 on n1", group="default/g"),),
+        still_pending=(
+            Waiting("default/m2", WHY, "pending", group="default/g"),
+            Waiting("default/m3", failed, "pending", group="default/g"),
+        ),
+    )
+    rows = [line.split()[-1] for line in lines(found, Shown()) if "pod/m" in line]
+    assert rows == ["GroupUnschedulable", "GroupUnschedulable"]
+    assert "     2  default/pod/m2, …  GroupUnschedulable" in lines(found, Shown())
+
+
 def test_no_more_rows_than_were_asked_for() -> None:
     assert lines(WAITING, Shown("none", limit=2))[4:7] == [
         "     1  default/pod/w1  InsufficientCPU",

@@ -10,13 +10,14 @@ import click
 import msgspec
 
 from moorage.base.errors import MoorageError
-from moorage.cli.options import output_option
+from moorage.cli.options import by_option, output_option, rows_option
 from moorage.cli.render import Form, show
 from moorage.cli.which_sandbox import Which, which_options
 
 if TYPE_CHECKING:
     from moorage.base.running_sandboxes import SandboxRecord
-    from moorage.service.questions.folding.folds import Fold
+    from moorage.cli.rows.text import Shown
+    from moorage.service.questions.folding.folds import By, Fold
     from moorage_sandbox.sandbox.progress import Progress
 
 _EPILOG = """
@@ -24,6 +25,7 @@ _EPILOG = """
 Examples:
   moorage status
   moorage status --name blue -o json
+  moorage status --by reason              how many pods wait for each reason
 
 \b
 Exit codes: 0 a sandbox runs, 1 none does.
@@ -34,23 +36,27 @@ _INDENT = "  "
 
 
 @click.command(epilog=_EPILOG)
-@output_option("name")
+@by_option()
+@rows_option(_ROWS_MOST)
+@output_option("wide", "name")
 @which_options
-def status(*, output: Form, name: str, kubeconfig: Path | None) -> None:
+def status(*, by: By, limit: int, output: Form, name: str, kubeconfig: Path | None) -> None:
     """Show which sandboxes run in this directory, and how their pods are."""
     from moorage.base.process import run_loop
+    from moorage.cli.rows.text import Shown, terminal_width
 
     which = Which(name, kubeconfig)
     records = which.running_sandboxes()
     found = [run_loop(_described(record)) for record in records]
     names = [f"sandbox/{record.name}" if record.name else "sandbox" for record in records]
-    text = "\n\n".join("\n".join(_lines(dict(each))) for each in found)
+    shown = None if output == "wide" else Shown(by, limit, terminal_width())
+    text = "\n\n".join("\n".join(_lines(dict(each), shown)) for each in found)
     show(output, {"sandboxes": found}, text=text, names=names)
     if not records:
         raise MoorageError(which.missing())
 
 
-def _lines(status: dict[str, Any]) -> Iterator[str]:
+def _lines(status: dict[str, Any], shown: Shown | None) -> Iterator[str]:
     waiting, groups = status.pop("waiting"), status.pop("groups")
     pods = ", ".join(f"{count} {state}" for state, count in status.pop("pods").items())
     if scaled := status.pop("autoscale"):
@@ -64,35 +70,42 @@ def _lines(status: dict[str, Any]) -> Iterator[str]:
     for key, value in {"name": status.pop("name") or "-", **status, "pods": pods or "none"}.items():
         if value != "":
             yield f"{key + ':':<12}{value}"
-    yield from waiting_lines(waiting)
+    yield from waiting_lines(waiting, shown)
     for text in groups:
         yield f"  {text}"
 
 
-def waiting_lines(pods: Sequence[dict[str, Any]]) -> list[str]:
+def waiting_lines(pods: Sequence[dict[str, Any]], shown: Shown | None) -> list[str]:
     """Return the pods without a node, those that wait alike as one row.
 
     Members of a group wait for the reason for which their group waits.
-    """
-    from moorage.api.reasons.codes import ReasonCode
-    from moorage.cli.rows.text import fold_lines, rows_left, terminal_width
-    from moorage.service.questions.folding.folds import first_folds, fold
-    from moorage.service.questions.folding.group_reason import concerns_group, reason_of_group
 
-    rows = [_row(each) for each in pods]
-    texts: dict[str, list[str]] = {}
-    for row in rows:
-        if row.group and row.reason != ReasonCode.SCHEDULING_GATED:
-            texts.setdefault(row.group, []).append(row.message)
-    of_groups = {group: reason_of_group(each) for group, each in texts.items()}
-    for at, row in enumerate(rows):
-        reason, message = of_groups.get(row.group, ("", ""))
-        if concerns_group(reason, message) and row.reason != ReasonCode.SCHEDULING_GATED:
-            rows[at] = msgspec.structs.replace(row, reason=reason, message=message)
-    shown = first_folds(fold(rows), _ROWS_MOST)
-    lines = fold_lines(shown.folds, now_ns=0, width=terminal_width() - len(_INDENT))
-    left = rows_left(shown.rows_left, "`moorage queue` shows more", pods=shown.pods_left)
+    Parameters
+    ----------
+    pods
+        The pods.
+    shown
+        What becomes one row, and how much is shown; None for every pod by itself, in full.
+    """
+    from moorage.cli.render import Columns
+    from moorage.cli.rows.text import fold_lines, rows_left
+    from moorage.service.questions.folding.folds import first_folds, fold
+    from moorage.service.questions.folding.group_reason import with_group_reasons
+
+    rows = with_group_reasons(_row(each) for each in pods)
+    if shown is None:
+        cells = [_wide_cells(each) for each in rows]
+        lines = Columns(("pod", "state", "owner", "group", "reason", "message")).lines(cells)
+        return [f"{_INDENT}{line}" for line in (lines if cells else ())]
+    folded = first_folds(fold(rows, by=shown.by), shown.limit)
+    lines = fold_lines(folded.folds, now_ns=0, width=shown.width - len(_INDENT))
+    left = rows_left(folded.rows_left, "--limit shows more", pods=folded.pods_left)
     return [f"{_INDENT}{line}" for line in ([*lines, left] if left else lines)]
+
+
+def _wide_cells(row: Fold) -> list[str]:
+    more = (*row.queues, row.owner, row.group, row.reason, row.message)
+    return [f"{row.namespace}/{row.names[0]}", *(each or "<none>" for each in more)]
 
 
 def _row(waiting: dict[str, Any]) -> Fold:

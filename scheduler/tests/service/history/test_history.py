@@ -77,7 +77,8 @@ def test_a_moment_counts_what_waits_what_was_decided_and_what_is_requested() -> 
 def test_shares_of_gpus_count_as_parts_of_a_unit_and_follow_the_pods() -> None:
     clock = ManualClock()
     config = parse_config(_SHARES, source="the test")
-    nodes = [NODE, node_manifest("gpus", cpu="8", **{"nvidia.com/gpu": "4"})]
+    gpus: dict[str, Any] = {"nvidia.com/gpu": "4"}
+    nodes = [NODE, node_manifest("gpus", cpu="8", **gpus)]
     share = {"alibabacloud.com/gpu-count": "1", "alibabacloud.com/gpu-milli": "460"}
 
     async def main() -> list[dict[str, Any]]:

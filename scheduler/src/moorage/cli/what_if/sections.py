@@ -9,6 +9,7 @@ import msgspec
 
 from moorage.api.reasons.codes import code_of_message
 from moorage.service.questions.folding.folds import Fold
+from moorage.service.questions.folding.group_reason import with_group_reasons
 from moorage.what_if.consequences import (
     ChangeComparison,
     End,
@@ -51,12 +52,10 @@ def sections_of(course: ChangeComparison) -> Iterator[Section]:
         "Are not evicted, kubectl drain would wait",
         [_row(each, each.node, each.reason) for each in course.not_evicted],
     )
-    yield Section(
-        "Have no node any more, or none at first",
-        [_waiting(each, each.was.rpartition(" on ")[2]) for each in course.newly_pending],
-        place="was",
-    )
-    yield Section("Wait as before", [_waiting(each) for each in course.still_pending])
+    newly = [_waiting(each, each.was.rpartition(" on ")[2]) for each in course.newly_pending]
+    rows = with_group_reasons([*newly, *(_waiting(each) for each in course.still_pending)])
+    yield Section("Have no node any more, or none at first", rows[: len(newly)], place="was")
+    yield Section("Wait as before", rows[len(newly) :])
 
 
 def _moving(course: ChangeComparison) -> Iterator[Section]:

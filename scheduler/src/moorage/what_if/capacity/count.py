@@ -20,6 +20,7 @@ from moorage.base.errors import LimitReachedError, UsageError
 from moorage.base.ids import new_uid
 from moorage.engine.decision import Decision
 from moorage.service.questions.folding.folds import Fold, fold
+from moorage.service.questions.folding.group_reason import with_group_reasons
 from moorage.snapshot.pod_info import PodInfo
 from moorage.virtual.deciding_half import ClusterInputs
 from moorage.virtual.live_objects import fresh
@@ -279,7 +280,7 @@ def _rows(pods: Sequence[Pod], model: ClusterModel) -> tuple[Fold, ...]:
                 message=message,
             )
         )
-    return tuple(fold(rows))
+    return tuple(fold(with_group_reasons(rows)))
 
 
 def _nodes_at_once(model: ClusterModel, waiting: Sequence[Pod]) -> int:

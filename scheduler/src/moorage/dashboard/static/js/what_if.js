@@ -4,24 +4,19 @@
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { act, outcome as cameOfIt } from "./acting.js";
 import { bar } from "./bar.js";
-import { amountOf, count, nodeLink } from "./format.js";
+import { podsTable } from "./course.js";
+import { amountOf, count } from "./format.js";
 import { redraw } from "./redraw.js";
 import { choice, choose } from "./route.js";
 import { can, manifestsOf, said, store, tryOut } from "./store.js";
 import { byNumber } from "./tiles.js";
 
 /**
- * @typedef {{pod: string, node: string}} Start
- * @typedef {{pod: string, fromNode: string, successor: string, toNode: string}} Move
- * @typedef {{pod: string, reason: string}} Waiting
- * @typedef {{pod: string, node: string}} Loss
- * @typedef {{pod: string, node: string, reason: string}} NotEvicted
  * @typedef {{flag: string, pods: string[]}} FlagNeed
  * @typedef {{pods: number, used: Record<string, number>, allocatable: Record<string, number>}} Use
  *   cpu in cores, memory in bytes
  * @typedef {{name: string, before: Use | null, after: Use | null}} UseChange
- * @typedef {{starts: Start[], moves: Move[], lost: Loss[], newlyPending: Waiting[],
- *   stillPending: Waiting[], nodes: UseChange[], notEvicted: NotEvicted[], drainFlags: FlagNeed[],
+ * @typedef {import("./course.js").PodsOfCourse & {nodes: UseChange[], drainFlags: FlagNeed[],
  *   orderMatters: boolean}} Course
  */
 
@@ -185,14 +180,6 @@ function nodeOf(number, amounts) {
 
 /** @param {{course: Course, worse: string[]}} told */
 function outcome({ course, worse }) {
-  const rows = [
-    ...course.starts.map((each) => [each.pod, "", each.node, "starts"]),
-    ...course.moves.map((each) => [each.pod, each.fromNode, each.toNode, `moves, as ${each.successor}`]),
-    ...course.lost.map((each) => [each.pod, each.node, "", "is lost"]),
-    ...course.notEvicted.map((each) => [each.pod, each.node, each.node, `is not evicted: ${each.reason}`]),
-    ...course.newlyPending.map((each) => [each.pod, "", "", each.reason]),
-    ...course.stillPending.map((each) => [each.pod, "", "", `still waits: ${each.reason}`]),
-  ];
   return html`
     <h2>What would happen</h2>
     ${worse.map((each) => html`<p class="failed">${each}</p>`)}
@@ -203,30 +190,7 @@ function outcome({ course, worse }) {
     ${course.drainFlags.map(flagNeed)}
     ${course.orderMatters ? html`<p>Which pods get a node depends on the order in which their owners make them again.</p>` : nothing}
     ${fills(course.nodes)}
-    ${
-      rows.length
-        ? html`<div class="scroll" tabindex="0" role="region" aria-label="Pods before and after">
-            <table>
-              <caption>
-                Pods before and after
-              </caption>
-              <thead>
-                <tr>${["Pod", "Before", "After", "What"].map((each) => html`<th scope="col">${each}</th>`)}</tr>
-              </thead>
-              <tbody>
-                ${rows.slice(0, LISTED).map(
-                  ([pod, before, after, what]) => html`<tr>
-                    <th scope="row">${pod}</th>
-                    <td>${before}</td>
-                    <td>${store.nodes.has(after) ? html`<a href=${nodeLink(after)}>${after}</a>` : after}</td>
-                    <td class="reason">${what}</td>
-                  </tr>`,
-                )}
-              </tbody>
-            </table>
-          </div>`
-        : html`<p class="empty">No pod would start, move or wait.</p>`
-    }
+    ${podsTable(course)}
   `;
 }
 

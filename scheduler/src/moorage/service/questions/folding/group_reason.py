@@ -1,4 +1,4 @@
-"""Why a pod group waits, of the texts of its members."""
+"""Why a pod group waits, of the texts of its members, and rows whose members say so; pure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+import msgspec
+
 from moorage.api.reasons.codes import ReasonCode, code_of_message
 from moorage.engine.groups.decision import GROUP_UNSCHEDULABLE
+from moorage.service.questions.folding.folds import Fold
 
 _OF_GROUPS: Final = frozenset(
     {
@@ -74,3 +77,21 @@ def _rank(text: str) -> int:
     if _MEMBER_WITHOUT_NODE.match(text):
         return 2
     return int(code_of_message(text) not in _WITHOUT_CAUSE)
+
+
+def with_group_reasons(rows: Iterable[Fold]) -> list[Fold]:
+    """Return rows of pods; members of a group wait for the reason for which their group waits.
+
+    Members with scheduling gates keep their own reason, and so do members of a group that does not
+    wait as a whole.
+    """
+    rows, texts = list(rows), dict[str, list[str]]()
+    for row in rows:
+        if row.group and row.reason != ReasonCode.SCHEDULING_GATED:
+            texts.setdefault(row.group, []).append(row.message)
+    of_groups = {group: reason_of_group(each) for group, each in texts.items()}
+    for at, row in enumerate(rows):
+        reason, message = of_groups.get(row.group, ("", ""))
+        if concerns_group(reason, message) and row.reason != ReasonCode.SCHEDULING_GATED:
+            rows[at] = msgspec.structs.replace(row, reason=reason, message=message)
+    return rows
