@@ -271,8 +271,8 @@ def test_what_if_folds_pods_of_one_owner(page: Any) -> None:
     form.get_by_label("YAML").fill(DEPLOYMENT)
     form.get_by_role("button").click()
     page.locator("#what-if-sum").get_by_text("2 begin to wait").wait_for()
-    row = page.get_by_role("row", name="default/deployment/vast: 2 pods")
-    row.get_by_text("begins to wait").wait_for()
+    row = page.locator("tr", has_text="default/deployment/vast: 2 pods")
+    row.get_by_text("begins to wait: 0/20 nodes are available").wait_for()
 
 
 def test_what_if_counts_gpus(page: Any) -> None:
