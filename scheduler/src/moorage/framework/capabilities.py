@@ -27,7 +27,8 @@ from moorage.framework.insight.relaxations import Ladder
 from moorage.framework.plugin_metrics import PluginMetrics
 from moorage.framework.signatures import parameter_faults
 from moorage.framework.subjects import Subject
-from moorage.framework.what_if import Room
+from moorage.framework.what_if import Room, RowCounts
+from moorage.snapshot.importance import RankedPods
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import PartKind
 from moorage.snapshot.shifted import RowSums
@@ -170,6 +171,18 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
             saves="As `Reads.SUMS`, except on rows where such a pod counts.",
             methods=_FILTER,
             arguments=("other",),
+            from_outside=False,
+        ),
+    ] = None
+    filter_counts: Annotated[
+        Callable[[CycleState, PodInfo, NodeView, RankedPods], RowCounts] | None,
+        Trait(
+            "The numbers of pods by which Filter judges a row, as far as the pods of the row "
+            "count there, and what a pod of each kind adds. AddPod and RemovePod change nothing "
+            "else of what Filter says of the row.",
+            saves="As `Reads.SUMS`: preemption tries many rows at once.",
+            methods=("filter",),
+            arguments=("state", "pod", "view", "ranked"),
             from_outside=False,
         ),
     ] = None

@@ -23,7 +23,8 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.points import FilterPlugin, NormalizePlugin, ScorePlugin
 from moorage.framework.roles import Role
-from moorage.framework.what_if import Room
+from moorage.framework.what_if import Room, RowCounts
+from moorage.snapshot.importance import RankedPods
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
@@ -47,8 +48,9 @@ class FilterForms(msgspec.Struct, frozen=True, kw_only=True):
     row_by_row
         Whether the plugin is asked only about rows that no earlier plugin failed, as each costs a
         call.
-    sees_pod, room, judge_row
-        The capabilities `filter_sees_pod`, `filter_room` and `filter_row`; None where not declared.
+    sees_pod, room, judge_row, counts
+        The capabilities `filter_sees_pod`, `filter_room`, `filter_row` and `filter_counts`; None
+        where not declared.
     """
 
     index: int
@@ -60,6 +62,7 @@ class FilterForms(msgspec.Struct, frozen=True, kw_only=True):
     sees_pod: Callable[[PodInfo], bool] | None
     room: Callable[[CycleState, PodInfo, NodeView], Room] | None
     judge_row: RowJudge | None
+    counts: Callable[[CycleState, PodInfo, NodeView, RankedPods], RowCounts] | None
 
     @property
     def by_node(self) -> bool:
@@ -133,6 +136,7 @@ def filter_forms(
         sees_pod=capabilities.filter_sees_pod,
         room=capabilities.filter_room,
         judge_row=capabilities.filter_row,
+        counts=capabilities.filter_counts,
     )
 
 

@@ -6,7 +6,7 @@ tried on many rows at once, in numbers, where no Filter sees any of these pods a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,10 +31,14 @@ class PodsSeen:
         Indexes of the Filters that read the node alone.
     by_sums
         Indexes of the Filters that see pods as sums.
+    by_counts
+        Indexes of the Filters that judge by counts of pods, of which each pod's kind is known.
     others
         The other Filters: each sees some pods as more than sums, and does not see the rest.
     sees
-        For each plugin that sees some pods as more than sums, whether it sees a pod.
+        For each plugin that sees some pods as more than sums or counts, whether it sees a pod.
+    counting
+        The Filters by counts to which a pod nominated to a row matters, with whether they see it.
     are_reused
         Whether the answers of all these Filters may be reused for replicas.
 
@@ -45,8 +49,10 @@ class PodsSeen:
     only_sums
         Whether no Filter sees the pods of a row otherwise than as sums.
     first
-        Index of the first Filter that sees some pods as more than sums. A row that an earlier
-        Filter fails keeps that result, whatever such pods do.
+        Index of the first Filter that sees some pods nominated to a row as more than sums. A row
+        that an earlier Filter fails keeps that result, whatever such pods do.
+    first_of_placed
+        The same of pods on the row.
     """
 
     def __init__(
@@ -55,26 +61,32 @@ class PodsSeen:
         *,
         by_node: Sequence[int],
         by_sums: Sequence[int],
+        by_counts: Sequence[int],
         others: Sequence[FilterForms],
         sees: Sequence[Callable[[PodInfo], bool]],
+        counting: Mapping[int, Callable[[PodInfo], bool]],
         are_reused: bool,
     ) -> None:
         self.by_node = tuple(by_node)
         self.by_sums = tuple(by_sums)
+        self.by_counts = tuple(by_counts)
         self.others = tuple(each.index for each in others)
         self.are_reused = are_reused
-        self.only_sums = not others and not sees
+        self.only_sums = not others and not sees and not by_counts
         seeing = [each.index for each in others if each.sees_pod is not sees_no_pod]
-        self.first = min(seeing, default=_NEVER) if sees else _NEVER
+        self.first_of_placed = min(seeing, default=_NEVER) if sees else _NEVER
+        self.first = min([self.first_of_placed, *counting])
         self._sees = tuple(sees)
+        self._sees_nominated = (*sees, *counting.values())
         self._selected = SelectedPods(table, self._sees_pod) if sees else None
 
     def sees(self, pods: Iterable[PodInfo]) -> bool:
-        """Whether any of some pods is seen as more than sums."""
-        return bool(self._sees) and any(map(self._sees_pod, pods))
+        """Whether any of some nominated pods is seen as more than sums."""
+        sees = self._sees_nominated
+        return bool(sees) and any(one(pod) for pod in pods for one in sees)
 
     def below(self, rows: NDArray[np.int64], priority: int) -> NDArray[np.bool_] | None:
-        """Return bool, (rows,): where such a pod has a lower priority; None for nowhere."""
+        """Return bool, (rows,): where a pod that is seen has a lower priority; None: nowhere."""
         return None if self._selected is None else self._selected.below(rows, priority)
 
     def _sees_pod(self, pod: PodInfo) -> bool:
@@ -84,8 +96,9 @@ class PodsSeen:
 def pods_seen(
     table: NodeTable,
     filters: Iterable[FilterForms],
-    followers: Iterable[Capabilities],
+    followers: Mapping[str, Capabilities],
     skipped: Collection[str],
+    count_nominated: Collection[str],
 ) -> PodsSeen | None:
     """Return how Filters see the pods of a row; None where one does not say which pods it sees.
 
@@ -96,12 +109,17 @@ def pods_seen(
     filters
         The Filters of a profile.
     followers
-        The capabilities of the plugins whose PreFilter follows pods added to a row or removed.
+        The capabilities of the plugins whose PreFilter follows pods added to a row or removed, by
+        name.
     skipped
         Names of the plugins that take no part.
+    count_nominated
+        Names of the plugins that count nominated pods themselves.
     """
     by_node: list[int] = []
     by_sums: list[int] = []
+    by_counts: list[int] = []
+    counting: dict[int, Callable[[PodInfo], bool]] = {}
     others: list[FilterForms] = []
     taking_part = [each for each in filters if each.name not in skipped]
     for each in taking_part:
@@ -109,10 +127,14 @@ def pods_seen(
             by_node.append(each.index)
         elif each.by_sums:
             by_sums.append(each.index)
+        elif each.counts is not None:
+            by_counts.append(each.index)
+            if each.name not in count_nominated:
+                counting[each.index] = each.sees_pod or _sees_any_pod
         else:
             others.append(each)
     told = [each.sees_pod for each in others]
-    told += [each.filter_sees_pod for each in followers]
+    told += [each.filter_sees_pod for each in followers.values() if each.filter_counts is None]
     sees: list[Callable[[PodInfo], bool]] = []
     for one in dict.fromkeys(told):
         if one is None:
@@ -123,7 +145,14 @@ def pods_seen(
         table,
         by_node=by_node,
         by_sums=by_sums,
+        by_counts=by_counts,
         others=others,
         sees=sees,
+        counting=counting,
         are_reused=all(each.reused for each in taking_part),
     )
+
+
+def _sees_any_pod(other: PodInfo) -> bool:
+    del other
+    return True

@@ -243,9 +243,10 @@ class Profile:
         """
         if skipped not in self._pods_seen:
             names = [plugin.name for plugin in self.extensions if plugin.name not in skipped]
-            followers = [self.capabilities[name] for name in names]
+            followers = {name: self.capabilities[name] for name in names}
             table = self.handle.snapshot.table
-            found = pods_seen(table, self.filter_forms, followers, skipped)
+            counting = self.count_nominated
+            found = pods_seen(table, self.filter_forms, followers, skipped, counting)
             self._pods_seen[skipped] = found
         return self._pods_seen[skipped]
 

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from moorage.api.devices import ResourceClaim
 from moorage.framework.cycle_state import StateKey
-from moorage.framework.status import Code, Status
+from moorage.framework.status import Code, FilterAnswer, Status
+from moorage.snapshot.importance import RankedPods
 from moorage.snapshot.nominated_rows import NominatedLevel
 from moorage.snapshot.pod_info import PodInfo
 
@@ -65,6 +66,38 @@ class Room:
             if name in amounts:
                 left[positions] -= amounts[name]
         self._pods[positions] -= pods
+
+
+class RowCounts(Protocol):
+    """Numbers of pods by which a Filter judges some rows, and its answers if a row had fewer.
+
+    A pod counts by its kind. A count of a row is that of its own pods: other rows stay as they are.
+    """
+
+    @property
+    def by_kind(self) -> NDArray[np.int64]:
+        """int64, (counts, kinds + 1): what a pod adds to each count; 0 for no kind, the last."""
+        ...
+
+    @property
+    def counting_rows(self) -> NDArray[np.bool_]:
+        """bool, (counts, rows): whether the pods of a row count."""
+        ...
+
+    @property
+    def alone(self) -> NDArray[np.bool_] | None:
+        """bool, (rows,): rows that cannot be judged so, and are tried alone; None for no row."""
+        ...
+
+    def judge_without(self, gone: NDArray[np.int64]) -> FilterAnswer | None:
+        """Return Filter's answer about the rows; None where all rows pass.
+
+        Parameters
+        ----------
+        gone
+            int64, (counts, rows): what the pods that left a row had added to its counts.
+        """
+        ...
 
 
 class RowTrial(Protocol):
@@ -137,12 +170,27 @@ class RowsTrial(Protocol):
         """Add to the sums by resource, and to the number of pods; int64, (rows,) each."""
         ...
 
+    def take_off(self, ranked: RankedPods, which: NDArray[np.bool_]) -> None:
+        """Take pods off the counts of Filters; `shift` takes them off the sums.
+
+        Parameters
+        ----------
+        ranked
+            The pods of the rows, with kinds if the trial is one that counts kinds.
+        which
+            bool, (rows, ranks): the pods.
+        """
+        ...
+
     def judge(self) -> RowsResult:
         """Run every Filter on the rows as they are now."""
         ...
 
     def put_back(
-        self, amounts: Mapping[str, NDArray[np.int64]], which: NDArray[np.bool_]
+        self,
+        amounts: Mapping[str, NDArray[np.int64]],
+        which: NDArray[np.bool_],
+        kinds: NDArray[np.int64] | None = None,
     ) -> NDArray[np.bool_]:
         """Put one pod back on each of some rows, as long as every Filter passes next to it.
 
@@ -152,11 +200,32 @@ class RowsTrial(Protocol):
             The sums that the row's pod adds, by resource, int64, (rows,).
         which
             bool, (rows,): on which rows; all of them pass as they are now.
+        kinds
+            int64, (rows,): the kind of the row's pod; None where no Filter counts kinds.
 
         Returns
         -------
         ndarray
             bool, (rows,): the rows without room; these rows are unchanged.
+        """
+        ...
+
+    def awaited_by(self) -> Mapping[int, str]:
+        """Return positions of rows where only nominated pods were missing at any time.
+
+        By position, the plugin that said so the last time.
+        """
+        ...
+
+    def are_counted(
+        self, kinds: NDArray[np.int64] | None, which: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Return bool, (rows,): the rows with a pod that counts next to nominated pods elsewhere.
+
+        Parameters
+        ----------
+        kinds, which
+            int64 and bool, (rows, ranks): the kinds of pods, and which of them are asked about.
         """
         ...
 
@@ -242,6 +311,11 @@ class WhatIf(Protocol):
         ...
 
     @property
+    def counts_kinds(self) -> bool:
+        """Whether trials on many rows need the kinds of pods, as a Filter counts them."""
+        ...
+
+    @property
     def alike(self) -> object | None:
         """A key that is equal for attempts whose Filters answer alike about a row.
 
@@ -258,8 +332,13 @@ class WhatIf(Protocol):
         """
         ...
 
-    def on_rows(self, rows: NDArray[np.int64]) -> AbstractContextManager[RowsTrial]:
-        """Open a trial on many rows at once, where the rows are independent."""
+    def on_rows(
+        self, rows: NDArray[np.int64], *, nominated_placed: bool = False
+    ) -> AbstractContextManager[RowsTrial]:
+        """Open a trial on many rows at once, where the rows are independent.
+
+        The parameters are those of `on_row`.
+        """
         ...
 
     def on_sums(self, row: int) -> SumsTrial | None:

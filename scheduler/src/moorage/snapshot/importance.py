@@ -27,6 +27,9 @@ NOT_STARTED = np.iinfo(np.int64).max
 
 _NO_POD = np.iinfo(np.int64).max  # priority where a row has no pod of this rank: never lower
 _NO_NAMESPACE = -1
+_NO_KIND = -1
+# Kinds of pods that have gone before kinds are numbered anew; a guess.
+_GONE_KINDS = 4096
 _FIRST_RANKS = 8
 
 RankArray = NDArray[np.int64]
@@ -64,12 +67,19 @@ class RankedPods(msgspec.Struct, frozen=True):
     namespace
         Number of each pod's namespace, -1 where a row has no pod of this rank; None unless asked
         for.
+    kind
+        Number of each pod's kind, -1 where a row has no pod of this rank; None unless asked for.
+        Pods of one kind agree in namespace, labels, spec, and whether they are terminating.
+    of_kind
+        One pod of each kind, by number; empty unless asked for.
     """
 
     priority: RankArray
     start_ns: RankArray
     requests: Mapping[str, RankArray]
     namespace: RankArray | None = None
+    kind: RankArray | None = None
+    of_kind: Sequence[PodInfo] = ()
 
 
 class Importance:
@@ -90,6 +100,10 @@ class Importance:
         self._namespaces: dict[str, int] = {}
         self._of_namespaces = False
         """Whether the namespaces of pods are kept: from the first time that they are asked for."""
+        self._kinds: dict[tuple[int, bool], int] = {}
+        self._of_kind: list[PodInfo] = []
+        self._of_kinds = False
+        """Whether the kinds of pods are kept, as for namespaces."""
         self._reset(0)
 
     def number_of(self, namespace: str) -> int | None:
@@ -108,6 +122,20 @@ class Importance:
         index, ranks = as_index(rows), ranked.priority.shape[1]
         namespace = self._namespace[index, :ranks]
         return msgspec.structs.replace(ranked, namespace=namespace), self._resized[index]
+
+    def rank_kinds(self, rows: Rows) -> RankedPods:
+        """Return `rank_rows` with the kinds of pods."""
+        if not self._of_kinds or len(self._kinds) > self._kinds_most():
+            self._of_kinds = True
+            self._kinds, self._of_kind = {}, []
+            self._stale[:] = True
+        ranked = self.rank_rows(rows)
+        kind = self._kind[as_index(rows), : ranked.priority.shape[1]]
+        return msgspec.structs.replace(ranked, kind=kind, of_kind=self._of_kind)
+
+    def _kinds_most(self) -> int:
+        """Return the number of kinds above which most of them have no pod any more."""
+        return 2 * int(self._count.sum()) + _GONE_KINDS
 
     def rank_rows(self, rows: Rows) -> RankedPods:
         """Return the ranks of these rows, in this order; good until a row is taken again."""
@@ -175,6 +203,7 @@ class Importance:
         self._requests: dict[str, RankArray] = {}
         self._namespace = np.full((rows, self._ranks), _NO_NAMESPACE, np.int64)
         self._resized = np.zeros(rows, np.bool_)
+        self._kind = np.full((rows, self._ranks), _NO_KIND, np.int64)
         self._pods: list[tuple[PodInfo, ...]] = [()] * rows
 
     def _ranked(self, row: int) -> tuple[PodInfo, ...]:
@@ -216,6 +245,17 @@ class Importance:
             self._requests[name][at] = [each.get(name, 0) for each in amounts]
         if self._of_namespaces:
             self._fill_namespaces(rows, pods, at)
+        if self._of_kinds:
+            self._kind[rows] = _NO_KIND
+            self._kind[at] = [self._kind_of(pod) for pod in every]
+
+    def _kind_of(self, pod: PodInfo) -> int:
+        key = (pod.spec_id, pod.pod.metadata.deletion_timestamp is not None)
+        number = self._kinds.get(key)
+        if number is None:
+            number = self._kinds[key] = len(self._of_kind)
+            self._of_kind.append(pod)
+        return number
 
     def _fill_namespaces(
         self, rows: Rows, pods: Sequence[tuple[PodInfo, ...]], at: tuple[Rows, RankArray]
@@ -238,6 +278,7 @@ class Importance:
         self._start = wider(self._start, int(NOT_STARTED))
         self._requests = {name: wider(array, 0) for name, array in self._requests.items()}
         self._namespace = wider(self._namespace, _NO_NAMESPACE)
+        self._kind = wider(self._kind, _NO_KIND)
 
 
 def _is_resized(pod: PodInfo) -> bool:

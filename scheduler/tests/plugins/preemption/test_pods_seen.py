@@ -287,7 +287,7 @@ SEEN = {
     "a disk, and a victim with one": (Has(disk=True), Has(disk=True), [3]),
     "a disk, and a victim with a claim": (Has(disk=True), CLAIMING, [3]),
     "a claim, and a victim with a host port": (CLAIMING, Has(port=True), []),
-    "a host port, and a victim with one": (Has(port=True), Has(port=True), [3]),
+    "a host port, and a victim with one": (Has(port=True), Has(port=True), []),
     "a host port, and a victim with a claim": (Has(port=True), Has(claims=("other",)), []),
 }
 

@@ -5,7 +5,7 @@ Rules: scheduling spec, cycle section 3.3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,11 +81,21 @@ def _spread(answer: FilterAnswer, at: NDArray[np.int64], n: int) -> FilterAnswer
 
 def ask_filter(attempt: Attempt, forms: FilterForms, view: NodeView) -> FilterAnswer | None:
     """Ask one plugin about a view; a plugin that raises answers Error for every row."""
-    state = attempt.state
-    if state.meter is None:
+    if attempt.state.meter is None:
         return _answer(attempt, forms, view)
+    return ask_contained(attempt, forms, view)
+
+
+def ask_contained(
+    attempt: Attempt,
+    forms: FilterForms,
+    view: NodeView,
+    ask: Callable[[], FilterAnswer | None] | None = None,
+) -> FilterAnswer | None:
+    """Ask one plugin in another form about a view, as `ask_filter` does; its Filter if None."""
+    state = attempt.state
     began_ns = state.begins()
-    answer = _answer(attempt, forms, view)
+    answer = _answer(attempt, forms, view, ask)
     code = SUCCESS_CODE
     if began_ns != NOT_TIMED and answer is not None and answer.is_broken:
         code = Code.ERROR  # read only where the call is timed
@@ -93,9 +103,14 @@ def ask_filter(attempt: Attempt, forms: FilterForms, view: NodeView) -> FilterAn
     return answer
 
 
-def _answer(attempt: Attempt, forms: FilterForms, view: NodeView) -> FilterAnswer | None:
+def _answer(
+    attempt: Attempt,
+    forms: FilterForms,
+    view: NodeView,
+    ask: Callable[[], FilterAnswer | None] | None = None,
+) -> FilterAnswer | None:
     try:
-        answer = forms.plugin.filter(attempt.state, attempt.pod, view)
+        answer = ask() if ask else forms.plugin.filter(attempt.state, attempt.pod, view)
     except Exception as problem:
         status = contained(forms.name, "Filter", problem)
         return _broken_everywhere(attempt, view, *status.reasons)

@@ -160,8 +160,13 @@ class SearchWhatIf:
             self._level = self._attempt.snapshot.nominated_level(self._attempt.pod)
         return self._level
 
+    @property
+    def counts_kinds(self) -> bool:
+        """Whether trials on many rows need the kinds of pods, as a Filter counts them."""
+        return self._pods_seen is not None and bool(self._pods_seen.by_counts)
+
     @contextmanager
-    def on_rows(self, rows: Rows) -> Iterator[TriedRows]:
+    def on_rows(self, rows: Rows, *, nominated_placed: bool = False) -> Iterator[TriedRows]:
         """Open a trial on many rows at once, where the rows are independent."""
         assert self._pods_seen is not None, "rows depend on one another"
         snapshot, pod = self._attempt.snapshot, self._attempt.pod
@@ -176,6 +181,7 @@ class SearchWhatIf:
                 self._pods_seen,
                 nominated=self._nominated(rows),
                 by_node=by_node,
+                waived=self._attempt.profile.count_nominated if nominated_placed else NO_NAMES,
             )
 
     def on_sums(self, row: int) -> ScalarTrial | None:

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from moorage.plugins.affinity.domain_counts import BoolArray, ByKey, Moved
+from moorage.plugins.affinity.domain_counts import BoolArray, ByKey, DomainArray, Moved
 from moorage.plugins.affinity.incoming import IncomingAffinity, means
 from moorage.snapshot.pod_affinity import POD_AFFINITY
 from moorage.snapshot.pod_info import PodInfo
@@ -23,6 +23,11 @@ from moorage.snapshot.view import NodeView
 
 NO_COUNTS: Final[ByKey] = {}
 """The counts of no term."""
+
+
+GoneByKey = Mapping[str, DomainArray]
+"""By topology key, int64, (rows of a view,): what pods that left a row had added to its domain."""
+NO_GONE: Final[GoneByKey] = {}
 
 
 class AffinityCounts(msgspec.Struct, frozen=True):
@@ -60,6 +65,24 @@ class Counts(msgspec.Struct, frozen=True):
 
     placed: AffinityCounts
     beside: AffinityCounts | None
+
+
+class Gone(msgspec.Struct, frozen=True):
+    """Pods that left the rows of a view, by topology key; int64, (rows of the view,) each.
+
+    Parameters
+    ----------
+    existing, near, away
+        What these pods had added to the counts of their row's domain.
+    """
+
+    existing: GoneByKey = {}
+    near: GoneByKey = {}
+    away: GoneByKey = {}
+
+
+NOBODY_GONE: Final = Gone()
+"""No pod left its row."""
 
 
 def after(
@@ -103,37 +126,81 @@ def after(
     return AffinityCounts(incoming, existing.counts, near.counts, away.counts)
 
 
-def unmet(counts: AffinityCounts, pod: PodInfo, view: NodeView) -> BoolArray | None:
-    """Return bool, (rows of the view,): rows that fail the pod's affinity; None for no row."""
+def unmet(
+    counts: AffinityCounts, pod: PodInfo, view: NodeView, gone: GoneByKey = NO_GONE
+) -> BoolArray | None:
+    """Return bool, (rows of the view,): rows that fail the pod's affinity; None for no row.
+
+    Parameters
+    ----------
+    counts, pod, view
+        The counts, the pod about which they are, and the rows.
+    gone
+        What pods that left their row had added, by topology key; each row is judged for itself.
+    """
     if not counts.near:
         return None
     lacking: BoolArray | None = None
-    for domains in counts.near.values():
-        below = domains.rows_without(view)
+    for key, domains in counts.near.items():
+        less = gone.get(key)
+        if less is None:
+            below = domains.rows_without(view)
+        else:
+            below = domains.domain_of_rows(view) <= less
         lacking = below if lacking is None else lacking | below
     assert lacking is not None
-    if not np.count_nonzero(lacking) or not _is_first_of_its_kind(counts, pod):
+    if not np.count_nonzero(lacking):
+        return lacking
+    first = _is_first_of_its_kind(counts, pod, view, gone)
+    if first is None:
         return lacking
     # The first pod of a group with affinity to itself: any node that has the labels is allowed.
     missing = np.zeros(len(view), np.bool_)
     for domains in counts.near.values():
         missing |= view.take_rows(domains.column.ids) < 0
-    return missing
+    return np.where(first, missing, lacking)
 
 
-def _is_first_of_its_kind(counts: AffinityCounts, pod: PodInfo) -> bool:
-    if any(domains.by_domain.any() for domains in counts.near.values()):
-        return False
-    return counts.incoming.is_near(pod.namespace, pod.pod.metadata.labels)
+def _is_first_of_its_kind(
+    counts: AffinityCounts, pod: PodInfo, view: NodeView, gone: GoneByKey
+) -> BoolArray | None:
+    """Return bool, (rows of the view,): where no pod is near and the pod is near itself, or None.
+
+    None stands for nowhere.
+    """
+    elsewhere = [int(np.count_nonzero(domains.by_domain)) for domains in counts.near.values()]
+    if max(elsewhere) > 1 or (max(elsewhere) and not gone):
+        return None
+    if not counts.incoming.is_near(pod.namespace, pod.pod.metadata.labels):
+        return None
+    first = np.ones(len(view), np.bool_)
+    for (key, domains), above_zero in zip(counts.near.items(), elsewhere, strict=True):
+        if above_zero:
+            here, less = domains.domain_of_rows(view), gone.get(key)
+            # Only the row's own domain has pods, and all of them left the row.
+            first &= (here != 0) & (here == less) if less is not None else False
+    return first
 
 
-def taken(counts: ByKey, view: NodeView) -> BoolArray | None:
-    """Return bool, (rows of the view,): rows with a count in any domain; None for no row."""
-    found: BoolArray | None = None
-    for domains in counts.values():
-        here = domains.rows_above_zero(view)
-        found = here if found is None else found | here
-    return found
+def taken(counts: ByKey, view: NodeView, gone: GoneByKey = NO_GONE) -> BoolArray | None:
+    """Return bool, (rows of the view,): rows with a count in any domain; None for no row.
+
+    Parameters
+    ----------
+    counts, view
+        The counts, and the rows.
+    gone
+        As for `unmet`.
+    """
+    above: BoolArray | None = None
+    for key, domains in counts.items():
+        less = gone.get(key)
+        if less is None:
+            here = domains.rows_above_zero(view)
+        else:
+            here = domains.domain_of_rows(view) > less
+        above = here if above is None else above | here
+    return above
 
 
 def namespace_labels(snapshot: Snapshot, namespace: str) -> Mapping[str, str]:

@@ -34,15 +34,19 @@ from moorage.framework.status import (
     unresolvable,
 )
 from moorage.framework.subjects import Subject
+from moorage.framework.what_if import RowCounts
 from moorage.plugins.affinity.counts import (
     NO_COUNTS,
+    NOBODY_GONE,
     AffinityCounts,
     Counts,
+    Gone,
     after,
     namespace_labels,
     taken,
     unmet,
 )
+from moorage.plugins.affinity.counts_by_row import CountsByRow
 from moorage.plugins.affinity.domain_counts import (
     BoolArray,
     ByKey,
@@ -61,6 +65,7 @@ from moorage.snapshot.affinity_terms import (
     TermKind,
     add_times,
 )
+from moorage.snapshot.importance import RankedPods
 from moorage.snapshot.pod_affinity import POD_AFFINITY
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -115,6 +120,7 @@ class InterPodAffinity:
         return Capabilities(
             skips_spec=self.skips_spec,
             counts_nominated=True,
+            filter_counts=self.filter_counts,
             rejects_about=Subject.POD_AFFINITY,
         )
 
@@ -180,23 +186,50 @@ class InterPodAffinity:
         StateMissingError
             PreFilter of this plugin is not enabled.
         """
-        counts = state.read(_PRE_FILTER)
-        checks = self._checks(counts.placed, pod, view)
+        return self._answer(state.read(_PRE_FILTER), pod, view, NOBODY_GONE)
+
+    def _answer(
+        self, counts: Counts, pod: PodInfo, view: NodeView, gone: Gone
+    ) -> FilterAnswer | None:
+        checks = self._checks(counts.placed, pod, view, gone)
         if counts.beside is not None:
-            checks = (*self._checks(counts.beside, pod, view), *checks)
+            checks = (*self._checks(counts.beside, pod, view, gone), *checks)
         return _first_failure(checks)
 
-    def _checks(self, counts: AffinityCounts, pod: PodInfo, view: NodeView) -> tuple[_Check, ...]:
+    def _checks(
+        self, counts: AffinityCounts, pod: PodInfo, view: NodeView, gone: Gone
+    ) -> tuple[_Check, ...]:
         """Return the rows that fail by each kind of term, in upstream's order."""
         return (
             (
-                unmet(counts, pod, view),
+                unmet(counts, pod, view, gone.near),
                 Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
                 self._reason_affinity,
             ),
-            (taken(counts.away, view), Code.UNSCHEDULABLE, self._reason_anti_affinity),
-            (taken(counts.existing, view), Code.UNSCHEDULABLE, self._reason_existing),
+            (taken(counts.away, view, gone.away), Code.UNSCHEDULABLE, self._reason_anti_affinity),
+            (
+                taken(counts.existing, view, gone.existing),
+                Code.UNSCHEDULABLE,
+                self._reason_existing,
+            ),
         )
+
+    def filter_counts(
+        self, state: CycleState, pod: PodInfo, view: NodeView, ranked: RankedPods
+    ) -> RowCounts:
+        """Return the counts of domains by which `filter` judges rows.
+
+        Raises
+        ------
+        StateMissingError
+            PreFilter of this plugin is not enabled.
+        """
+        counts = state.read(_PRE_FILTER)
+
+        def judge(gone: Gone) -> FilterAnswer | None:
+            return self._answer(counts, pod, view, gone)
+
+        return CountsByRow(self._snapshot, counts, pod, view, kinds=ranked.of_kind, judge=judge)
 
     # -- scoring -------------------------------------------------------------------------------
 

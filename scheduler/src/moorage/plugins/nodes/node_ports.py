@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod
 from moorage.framework.capabilities import Capabilities, Reads
@@ -16,8 +19,10 @@ from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PreFilterResult
 from moorage.framework.status import SKIP, SUCCESS, Code, FilterAnswer, Status, answer_where
 from moorage.framework.subjects import Subject
+from moorage.framework.what_if import RowCounts
 from moorage.plugins.answers import SetAnswers, memo_of
 from moorage.plugins.pod_hints import holds_place
+from moorage.snapshot.importance import RankedPods
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import PORTS, HostPort, host_ports
 from moorage.snapshot.shifted import RowSums
@@ -26,6 +31,8 @@ from moorage.snapshot.view import NodeView
 
 REASON: Final = "node(s) didn't have free ports for the requested pod ports"
 _ANY_IP: Final = "0.0.0.0"
+
+IntArray = NDArray[np.int64]
 
 _PRE_FILTER: StateKey[SetAnswers] = StateKey("PreFilterNodePorts")
 
@@ -39,6 +46,7 @@ class NodePorts:
         del args
         self._snapshot = handle.snapshot
         self._reason = handle.reasons.intern(REASON)
+        self._ports_in_use = SetAnswers(len)
 
     def capabilities(self) -> Capabilities:
         """Declare reuse by row, which pods Filter sees, and the scalar form."""
@@ -46,6 +54,7 @@ class NodePorts:
             filter_reads=Reads.PODS,
             shape_parts=(PORTS,),
             filter_sees_pod=self.sees_pod,
+            filter_counts=self.filter_counts,
             filter_row=self.filter_row,
             rejects_about=Subject.PORTS,
         )
@@ -73,6 +82,23 @@ class NodePorts:
         taken = state.read(_PRE_FILTER).gather(self._snapshot.port_sets, view) != 0
         return answer_where(taken, Code.UNSCHEDULABLE, self._reason)
 
+    def filter_counts(
+        self, state: CycleState, pod: PodInfo, view: NodeView, ranked: RankedPods
+    ) -> RowCounts:
+        """Return the number of pods on each row that use a wanted port.
+
+        Raises
+        ------
+        StateMissingError
+            PreFilter of this plugin is not enabled.
+        """
+        state.read(_PRE_FILTER)
+        users = _PortUsers(pod.part(PORTS).value, ranked, self._reason)
+        users.alone = users.number_of_ports() != self._ports_in_use.gather(
+            self._snapshot.port_sets, view
+        )
+        return users
+
     def sees_pod(self, other: PodInfo) -> bool:
         """Whether a pod has host ports."""
         return bool(other.part(PORTS).value)
@@ -99,6 +125,47 @@ class NodePorts:
             EventRegistration(gone, _pod_deleted_hint, replicas_agree=True),
             EventRegistration(node),
         )
+
+
+class _PortUsers:
+    """`RowCounts` of NodePorts: the pods of the row that use a wanted port.
+
+    Parameters
+    ----------
+    wanted
+        The wanted ports.
+    ranked
+        The pods of the rows, with kinds.
+    reason
+        The id of the reasons of failing rows.
+
+    Attributes
+    ----------
+    alone
+        Rows where pods share a port: it counts as free as soon as one of them has gone.
+    """
+
+    def __init__(self, wanted: Sequence[HostPort], ranked: RankedPods, reason: int) -> None:
+        assert ranked.kind is not None, "pods are counted by kind"
+        self._reason, self._ranked = reason, ranked
+        self.alone: NDArray[np.bool_] | None = None
+        uses = [
+            ports_conflict(wanted, frozenset(used)) if (used := other.part(PORTS).value) else False
+            for other in ranked.of_kind
+        ]
+        self.by_kind: IntArray = np.array([[*uses, False]], np.int64)
+        self.counting_rows: NDArray[np.bool_] = np.ones((1, len(ranked.kind)), np.bool_)
+        self._users: IntArray = self.by_kind[0][ranked.kind].sum(axis=1)
+
+    def number_of_ports(self) -> IntArray:
+        """Return int64, (rows,): the number of ports of each pod, summed over the row's pods."""
+        ports = [len(frozenset(other.part(PORTS).value)) for other in self._ranked.of_kind]
+        number: IntArray = np.array([*ports, 0], np.int64)[self._ranked.kind].sum(axis=1)
+        return number
+
+    def judge_without(self, gone: IntArray) -> FilterAnswer | None:
+        """Return the answer about the rows; None where all rows pass."""
+        return answer_where(self._users > gone[0], Code.UNSCHEDULABLE, self._reason)
 
 
 def ports_conflict(wanted: Iterable[HostPort], used: frozenset[HostPort]) -> bool:

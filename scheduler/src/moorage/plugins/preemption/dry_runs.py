@@ -123,8 +123,8 @@ class DryRuns:
     Attributes
     ----------
     awaiting
-        Rows where a trial found that only nominated pods are missing, in the order tried, with the
-        plugin that said so.
+        Rows where a trial found that only nominated pods are missing, with the plugin that said so.
+        Rows beyond the end of the search may be among them.
     counted_rows
         Candidates of whose victims a Filter counts some for nominated pods, too. Found out only
         where nominated pods count as placed.
@@ -189,7 +189,7 @@ class DryRuns:
 
     def begin_rows(self, rows: IntArray) -> None:
         """Begin the dry runs of potential rows."""
-        self.independent = not self._nominated_placed and self._what_if.independent(rows)
+        self.independent = self._what_if.independent(rows)
 
     def tried(self, rows: IntArray, states: bytes) -> StateArray:
         """Return uint8: the states of rows; try the rows whose state is `UNKNOWN`."""
@@ -214,7 +214,9 @@ class DryRuns:
         if self.rules.in_columns is not None and self._what_if.sees_sums_only:
             self._try_within(due, self.rules.in_columns)
             return
-        ranked = self._around.importance.rank_rows(due)
+        importance = self._around.importance
+        counts_kinds = self._what_if.counts_kinds
+        ranked = importance.rank_kinds(due) if counts_kinds else importance.rank_rows(due)
         together = comparable(ranked, self._now_ns) & self.rules.by_priority(due)
         if self._gangs is not None:
             together &= ~np.array([self._gangs.on_row(row) for row in rows], np.bool_)
@@ -224,8 +226,15 @@ class DryRuns:
         if not len(due):
             return
         protection = self._protection(due, ranked)
-        with self._what_if.on_rows(due) as sums:
+        with self._what_if.on_rows(due, nominated_placed=self._nominated_placed) as sums:
             victims = dry_run_many(sums, ranked, self._pod.priority, protection)
+            for position, plugin in sums.awaited_by().items():
+                if victims.lower[position].any():  # else the row is not tried
+                    self.awaiting[due.item(position)] = plugin
+            if self._nominated_placed:
+                self.counted_rows.update(
+                    due[sums.are_counted(ranked.kind, victims.victim)].tolist()
+                )
         self.known.put_outcomes(due, ranked, victims, costs_of(ranked, victims))
         alone = victims.filtered.alone
         if alone is not None and alone.any():
@@ -410,4 +419,6 @@ def costs_of_one(
 def _some(ranked: RankedPods, at: Mask) -> RankedPods:
     requests = {name: array[at] for name, array in ranked.requests.items()}
     namespace = None if ranked.namespace is None else ranked.namespace[at]
-    return RankedPods(ranked.priority[at], ranked.start_ns[at], requests, namespace)
+    kind = None if ranked.kind is None else ranked.kind[at]
+    priority, start_ns = ranked.priority[at], ranked.start_ns[at]
+    return RankedPods(priority, start_ns, requests, namespace, kind, ranked.of_kind)

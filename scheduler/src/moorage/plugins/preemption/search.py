@@ -8,12 +8,13 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/preemption/preemption
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.base.no_names import NO_NAMES
 from moorage.framework.preemption import Candidate
 from moorage.framework.status import Status, error
 from moorage.framework.what_if import WhatIf
@@ -168,12 +169,22 @@ class Search:
     @property
     def rows_awaiting(self) -> IntArray:
         """int64: the rows that take the pod with fewer victims once nominated pods are placed."""
-        return np.array(list(self._runs.awaiting), np.int64)
+        awaiting = self._runs.awaiting
+        if not awaiting:
+            return _NO_ROWS
+        return np.array([row for row in self._rows_tried() if row in awaiting], np.int64)
 
     @property
     def awaited_by(self) -> frozenset[str]:
         """Names of the plugins that said so."""
-        return frozenset(self._runs.awaiting.values())
+        awaiting = self._runs.awaiting
+        if not awaiting:
+            return NO_NAMES
+        return frozenset(awaiting[row] for row in self._rows_tried() if row in awaiting)
+
+    def _rows_tried(self) -> Iterator[int]:
+        for rows in self._tried:
+            yield from rows.tolist()
 
     def is_cheaper(self, other: Search) -> bool:
         """Whether the best candidate costs less than that of another search."""

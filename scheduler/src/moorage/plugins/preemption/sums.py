@@ -157,6 +157,8 @@ def dry_run_many(
     """
     lower = ranked.priority < priority
     trial.shift(_sums(ranked.requests, lower), -lower.sum(axis=1))
+    if ranked.kind is not None:
+        trial.take_off(ranked, lower)
     filtered = trial.judge()
     fits = filtered.passed
     victim = np.zeros_like(lower)
@@ -167,7 +169,8 @@ def dry_run_many(
         if not back.any():
             continue
         amounts = {name: array[at] for name, array in ranked.requests.items()}
-        victim[at] = trial.put_back(amounts, back)
+        kinds = None if ranked.kind is None else ranked.kind[at]
+        victim[at] = trial.put_back(amounts, back, kinds)
     return Victims(lower, victim, filtered, protection)
 
 

@@ -28,6 +28,7 @@ from moorage.snapshot.labels import LabelColumn
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import NODE_AFFINITY, TOLERATIONS
 from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
 
 Domains = NDArray[np.int64]
 Tally = Sums
@@ -94,6 +95,11 @@ class Axis:
         """Whether the pods of a row are counted."""
         counted_n = self._places.counted_n
         return counted_n is None or bool(counted_n[row])
+
+    def counts_rows(self, view: NodeView) -> BoolArray:
+        """Return bool, (rows of the view,): whether the pods of a row are counted."""
+        counted_n = self._places.counted_n
+        return np.ones(len(view), np.bool_) if counted_n is None else view.take_rows(counted_n)
 
     def _marks(self, places: Domains) -> BoolArray:
         marks = np.zeros(self.size + 1, np.bool_)

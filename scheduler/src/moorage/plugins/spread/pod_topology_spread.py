@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import msgspec
 import numpy as np
 
 from moorage.api.changes import Action, ClusterEvent, Resource
@@ -23,8 +22,17 @@ from moorage.framework.capabilities import Capabilities, Skips
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PreFilterResult, ScoreArray
-from moorage.framework.status import SKIP, SUCCESS, Code, FilterAnswer, Status, error
+from moorage.framework.status import (
+    SKIP,
+    SUCCESS,
+    Code,
+    CodeArray,
+    FilterAnswer,
+    Status,
+    error,
+)
 from moorage.framework.subjects import Subject
+from moorage.framework.what_if import RowCounts
 from moorage.plugins.nodes.terms import BoolArray, matches_node
 from moorage.plugins.pod_hints import holds_place
 from moorage.plugins.spread.constraints import SPREAD, SYSTEM_DEFAULTS, Constraint, Constraints
@@ -39,6 +47,8 @@ from moorage.plugins.spread.skew import (
     answer_of_codes,
     normalized,
 )
+from moorage.plugins.spread.skews_by_row import Skews, SkewsByRow, codes_beside
+from moorage.snapshot.importance import RankedPods
 from moorage.snapshot.pod_info import PodInfo, info_of
 from moorage.snapshot.shape import NODE_AFFINITY, TOLERATIONS
 from moorage.snapshot.snapshot import Snapshot
@@ -48,30 +58,7 @@ REASON: Final = "node(s) didn't match pod topology spread constraints"
 REASON_LABEL: Final = f"{REASON} (missing required label)"
 
 
-class _Skews(msgspec.Struct, frozen=True):
-    """The result of PreFilter.
-
-    Parameters
-    ----------
-    placed
-        The skew of the pods on nodes.
-    beside
-        The skew with the pods nominated first as well, each on its node; None where no nominated
-        pod changes a count.
-    closed_n
-        bool, (n,): rows kept for nominated pods; None for no row.
-    in_trials
-        The two skews without the pods whose eviction is decided and not shown yet: a trial without
-        its victims counts on these evictions. None where there are no such pods.
-    """
-
-    placed: HardSkew | None
-    beside: HardSkew | None
-    closed_n: BoolArray | None = None
-    in_trials: tuple[HardSkew, HardSkew | None] | None = None
-
-
-_PRE_FILTER: StateKey[_Skews] = StateKey("PreFilterPodTopologySpread")
+_PRE_FILTER: StateKey[Skews] = StateKey("PreFilterPodTopologySpread")
 _PRE_SCORE: StateKey[SoftSkew] = StateKey("PreScorePodTopologySpread")
 
 
@@ -97,7 +84,10 @@ class PodTopologySpread:
     def capabilities(self) -> Capabilities:
         """Declare which pods PreFilter skips."""
         return Capabilities(
-            skips_spec=self.skips_spec, counts_nominated=True, rejects_about=Subject.SPREAD
+            skips_spec=self.skips_spec,
+            counts_nominated=True,
+            filter_counts=self.filter_counts,
+            rejects_about=Subject.SPREAD,
         )
 
     def pre_filter(
@@ -118,7 +108,7 @@ class PodTopologySpread:
         if not constraints.hard:
             if closed_n is None:
                 return None, SKIP
-            state.write(_PRE_FILTER, _Skews(None, None, closed_n))
+            state.write(_PRE_FILTER, Skews(None, None, closed_n))
             return None, SUCCESS
         layout = self._layouts.layout_of(pod, constraints.hard, require_all=True)
         placed = HardSkew.current_skew(constraints.hard, layout)
@@ -129,7 +119,7 @@ class PodTopologySpread:
         in_trials = None
         if leaving:
             in_trials = placed.without(pod, leaving), beside and beside.without(pod, leaving)
-        state.write(_PRE_FILTER, _Skews(placed, beside, closed_n, in_trials))
+        state.write(_PRE_FILTER, Skews(placed, beside, closed_n, in_trials))
         return None, SUCCESS
 
     def _evicted_soon(self, snapshot: Snapshot) -> list[tuple[int, PodInfo]]:
@@ -221,7 +211,41 @@ class PodTopologySpread:
         """
         del pod
         skews = state.read(_PRE_FILTER)
-        answer = self._by_own(skews, view)
+        return self._unless_closed(skews, view, self._by_own(skews, view))
+
+    def filter_counts(
+        self, state: CycleState, pod: PodInfo, view: NodeView, ranked: RankedPods
+    ) -> RowCounts:
+        """Return the counts of domains by which `filter` judges rows.
+
+        Raises
+        ------
+        StateMissingError
+            PreFilter of this plugin is not enabled.
+        """
+        skews = state.read(_PRE_FILTER)
+
+        def judge(code_n: CodeArray | None) -> FilterAnswer | None:
+            answer = None if code_n is None else answer_of_codes(code_n, self._reasons)
+            return self._unless_closed(skews, view, answer)
+
+        if skews.in_trials is not None:
+            skews = Skews(*skews.in_trials, skews.closed_n)
+        by_row = SkewsByRow(
+            skews,
+            pod,
+            view,
+            ranked.of_kind,
+            moves_terminating=not self._snapshot.nominated_everywhere,
+            judge=judge,
+        )
+        by_row.leave_out(self._evicted_soon(self._snapshot))
+        return by_row
+
+    def _unless_closed(
+        self, skews: Skews, view: NodeView, answer: FilterAnswer | None
+    ) -> FilterAnswer | None:
+        """Return the answer of the pod's own constraints, and reject the other rows if closed."""
         if skews.closed_n is None:
             return answer
         closed_n = view.take_rows(skews.closed_n)
@@ -233,7 +257,7 @@ class PodTopologySpread:
             reason_n = np.where(failed_n, answer.reason_n, reason_n)
         return FilterAnswer(code_n, reason_n) if code_n.any() else None
 
-    def _by_own(self, skews: _Skews, view: NodeView) -> FilterAnswer | None:
+    def _by_own(self, skews: Skews, view: NodeView) -> FilterAnswer | None:
         if skews.placed is None:
             return None
         placed = self._judge(skews.placed, view)
@@ -242,10 +266,8 @@ class PodTopologySpread:
         beside = self._judge(skews.beside, view)
         if placed is None:
             return beside
-        code_n = np.where(placed.code_n, TOO_SOON, 0).astype(np.uint8)
-        if beside is not None:
-            code_n = np.where(beside.code_n, beside.code_n, code_n)
-        return answer_of_codes(code_n, self._reasons)
+        beside_n = np.zeros_like(placed.code_n) if beside is None else beside.code_n
+        return answer_of_codes(codes_beside(placed.code_n, beside_n), self._reasons)
 
     def _judge(self, skew: HardSkew, view: NodeView) -> FilterAnswer | None:
         if len(view) != 1:
@@ -313,7 +335,7 @@ class PodTopologySpread:
     ) -> None:
         skews = state.read(_PRE_FILTER)
         if skews.in_trials is not None:
-            skews = _Skews(*skews.in_trials, skews.closed_n)
+            skews = Skews(*skews.in_trials, skews.closed_n)
             state.write(_PRE_FILTER, skews)
         if self._leaves(other):
             # A terminating pod is not counted. Upstream lowers the count all the same when it tries
@@ -322,7 +344,7 @@ class PodTopologySpread:
         placed = skews.placed and skews.placed.moving(pod, other, row, step)
         if placed is not None:
             beside = skews.beside and skews.beside.moving(pod, other, row, step)
-            state.write(_PRE_FILTER, _Skews(placed, beside, skews.closed_n))
+            state.write(_PRE_FILTER, Skews(placed, beside, skews.closed_n))
 
     def _leaves(self, pod: PodInfo) -> bool:
         """Whether trials do not count a pod, because it leaves anyway."""

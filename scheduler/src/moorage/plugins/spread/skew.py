@@ -204,6 +204,49 @@ class HardSkew:
                 return TOO_SKEWED
         return Code.SUCCESS
 
+    def adds(self, pod: PodInfo, others: Sequence[PodInfo]) -> Counts:
+        """Return int64, (constraints, pods + 1): whether a pod that moves counts; the last is 0."""
+        adds = np.zeros((len(self._constraints), len(others) + 1), np.int64)
+        for position, other in enumerate(others):
+            if other.namespace == pod.namespace:
+                labels = other.pod.metadata.labels
+                for index, constraint in enumerate(self._constraints):
+                    adds[index, position] = constraint.selector.matches(labels)
+        return adds
+
+    def counting_rows(self, view: NodeView) -> BoolArray:
+        """Return bool, (constraints, rows of the view): whether a row's pods are counted."""
+        return np.stack([axis.counts_rows(view) for axis in self._layout.axes])
+
+    def codes_without(self, view: NodeView, gone: Counts) -> CodeArray:
+        """Return uint8, (rows of the view,): the codes of rows that are each judged for itself.
+
+        Parameters
+        ----------
+        view
+            The rows.
+        gone
+            int64, (constraints, rows of the view): by how many pods the count of the row's domain
+            is less than the tally, so that the domain may become the smallest one.
+        """
+        code_n = np.zeros(len(view), np.uint8)
+        for index, constraint in enumerate(self._constraints):
+            tally, domain_n = (
+                self._tallies[index],
+                view.take_rows(self._layout.axes[index].domain_n),
+            )
+            count_n = tally[domain_n] - gone[index]
+            floor_n: NDArray[np.float64] = np.zeros(len(view))
+            existing = self._layout.existing(index)
+            if len(existing) and len(existing) >= constraint.min_domains:
+                floor_n += self._lowest_of(index, existing)
+                np.minimum(floor_n, count_n, out=floor_n, where=gone[index] > 0)
+            most_n = constraint.max_skew - constraint.matches_self + floor_n
+            failed_n = np.where(count_n > most_n, np.uint8(TOO_SKEWED), np.uint8(0))
+            failed_n[domain_n < 0] = KEY_MISSING
+            np.copyto(code_n, failed_n, where=code_n == 0)
+        return code_n
+
     def judge(self, view: NodeView, reasons: Reasons) -> FilterAnswer | None:
         """Return the answer about the rows of a view; None when no row fails.
 
