@@ -45,6 +45,12 @@ def test_a_namespace_has_its_pods_by_cause_those_that_do_not_exist_and_its_quota
     assert [(each.of, each.resource, each.note) for each in found.amounts] == [
         ("quota team", "requests.cpu", "full")
     ]
+    raised = found.suggestions[0]
+    assert (raised.text, raised.helps) == ("raise quota team: requests.cpu from 2 to 5", 3)
+    assert raised.command == (
+        "kubectl -n default patch resourcequota team --type=merge "
+        """-p '{"spec":{"hard":{"requests.cpu":"5"}}}'"""
+    )
 
 
 def test_a_group_says_what_it_lacks() -> None:

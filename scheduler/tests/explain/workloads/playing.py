@@ -25,6 +25,7 @@ from moorage.explain.workloads.answer import (
 )
 from moorage.explain.workloads.asking import answer_query
 from moorage.explain.workloads.explaining import complete
+from moorage.snapshot.pod_info import forget_shared_parts
 from moorage_sandbox.controllers.volumes import VolumeControllers
 from moorage_sandbox.controllers.workloads import WorkloadControllers
 from moorage_sandbox.testing.builders import Manifest
@@ -112,6 +113,7 @@ def helps_as_said(situation: Situation, suggestion: ObjectSuggestion) -> str:
 async def _at_rest(
     situation: Situation, clock: ManualClock, opened: AsyncExitStack
 ) -> VirtualCluster:
+    forget_shared_parts()  # hundreds of clusters would fill the memory
     cluster = await opened.enter_async_context(
         VirtualCluster(
             clock,

@@ -9,9 +9,16 @@ import msgspec
 
 from moorage.api.quantity import parse_quantity
 from moorage.base.errors import NotFoundError
-from moorage.explain.workloads.answer import AmountUse, PodCount, Stage
+from moorage.explain.workloads.answer import AmountUse, ObjectSuggestion, PodCount, Stage
 from moorage.explain.workloads.creation import uncreated_pods
-from moorage.explain.workloads.explaining import Answering, explain_pods, model_pod, owned_pods
+from moorage.explain.workloads.explaining import (
+    Answering,
+    best_suggestions,
+    explain_pods,
+    model_pod,
+    owned_pods,
+    raised_quota,
+)
 from moorage.explain.workloads.owners import Manifests, Owner
 from moorage.explain.workloads.sentences import object_sentence
 from moorage.explain.workloads.wanted import DAEMON_SET, JOB, REPLICATED
@@ -34,7 +41,10 @@ def explain_namespace(core: Core, namespace: str, manifests: Manifests) -> Answe
         raise NotFoundError(404, "NotFound", f'namespaces "{namespace}" not found')
     answer = yield from explain_pods(core, pods, type_="namespace", name=namespace)
     yield
-    uncreated = tuple(_uncreated(core, namespace, manifests))
+    suggestions, uncreated = list[ObjectSuggestion](), list[PodCount]()
+    for count, raised in _uncreated(core, namespace, manifests):
+        uncreated.append(count)
+        suggestions += raised
     ready = [each for each in answer.counts if each.stage is Stage.READY]
     others = [each for each in answer.counts if each.stage is not Stage.READY]
     counts = (*sorted((*uncreated, *others), key=_rank), *ready)
@@ -46,6 +56,7 @@ def explain_namespace(core: Core, namespace: str, manifests: Manifests) -> Answe
         ),
         wanted=wanted,
         counts=counts,
+        suggestions=best_suggestions((*suggestions, *answer.suggestions)),
         amounts=tuple(_quota_use(manifests, namespace)),
     )
 
@@ -54,8 +65,10 @@ def _rank(count: PodCount) -> tuple[bool, int]:
     return count.stage in {Stage.TERMINATING, Stage.ENDED}, -count.pods
 
 
-def _uncreated(core: Core, namespace: str, manifests: Manifests) -> Iterator[PodCount]:
-    """Yield the pods that the owners of a namespace want and that do not exist."""
+def _uncreated(
+    core: Core, namespace: str, manifests: Manifests
+) -> Iterator[tuple[PodCount, list[ObjectSuggestion]]]:
+    """Yield the pods that owners of a namespace want and that do not exist, and what would help."""
     for group, kind in _OWNERS:
         for manifest in manifests.of_kind(group, kind):
             meta = manifest["metadata"]
@@ -68,11 +81,9 @@ def _uncreated(core: Core, namespace: str, manifests: Manifests) -> Iterator[Pod
                 tree, there = owned.tree, owned.there
                 model = model_pod(core, tree, manifests, there)
                 uncreated = uncreated_pods(tree, manifests, owned.missing, pod=model, there=there)
-                yield PodCount(
-                    stage=Stage.NOT_CREATED,
-                    pods=owned.missing,
-                    cause=f"{kind} {owner.name}: {uncreated.cause}",
-                )
+                cause = f"{kind} {owner.name}: {uncreated.cause}"
+                count = PodCount(stage=Stage.NOT_CREATED, pods=owned.missing, cause=cause)
+                yield count, raised_quota(core, uncreated, model, owner)
 
 
 def _quota_use(manifests: Manifests, namespace: str) -> Iterator[AmountUse]:

@@ -105,7 +105,7 @@ def explain_owner(core: Core, root: Owner, manifests: Manifests) -> Answering:
         uncreated = uncreated_pods(tree, manifests, owned.missing, pod=model, there=there)
         folded.add_uncreated(owned.missing, uncreated.cause)
         yield
-        suggestions += _raised_quota(core, uncreated, model, root)
+        suggestions += raised_quota(core, uncreated, model, root)
         if model is not None and not any(each.helps == each.tried for each in suggestions):
             yield
             notes += _without_node(core, model)
@@ -122,7 +122,7 @@ def explain_owner(core: Core, root: Owner, manifests: Manifests) -> Answering:
         pods=len(there),
         ready=ready,
         counts=counts,
-        suggestions=_best(suggestions),
+        suggestions=best_suggestions(suggestions),
         notes=(*notes, *_notes(folded)),
     )
 
@@ -146,7 +146,7 @@ def explain_pods(
         pods=number,
         ready=ready,
         counts=counts,
-        suggestions=_best(suggestions),
+        suggestions=best_suggestions(suggestions),
         notes=_notes(folded),
     )
 
@@ -189,7 +189,7 @@ def _changes(
     return [each for each in changes if each.helps]
 
 
-def _raised_quota(
+def raised_quota(
     core: Core, uncreated: Uncreated, model: Pod | None, root: Owner
 ) -> list[ObjectSuggestion]:
     """Return the quota that would have to be raised, where a single one refuses the pods."""
@@ -230,7 +230,7 @@ def _without_node(core: Core, model: Pod) -> tuple[str, ...]:
     return (f"If it were created, the next pod would get no node: it {explanation.sentence}.",)
 
 
-def _best(suggestions: Sequence[ObjectSuggestion]) -> tuple[ObjectSuggestion, ...]:
+def best_suggestions(suggestions: Sequence[ObjectSuggestion]) -> tuple[ObjectSuggestion, ...]:
     """Return a few suggestions: first the smallest of those that help most of the pods."""
     ranked = sorted(suggestions, key=_rank)
     return tuple(ranked[:_SUGGESTIONS_MOST])

@@ -68,7 +68,9 @@ function lane(name, title, words, pods) {
   );
   const folds = folded(sorted);
   const left = size - folds.slice(0, SHOWN).reduce((sum, each) => sum + each.rows.length, 0);
-  return html`<section class="lane" aria-labelledby="lane-${name}" data-lane=${name}>
+  // A lane that is wide only while it has pods would move the others; these two change rarely.
+  const long = ["backoff", "unschedulable"].includes(name) || (["gated", "permit"].includes(name) && size > 0);
+  return html`<section class="lane ${long ? "long" : ""}" aria-labelledby="lane-${name}" data-lane=${name}>
     <h2 id="lane-${name}">${title} <span class="number">${size}</span></h2>
     <p class="quiet">${words}</p>
     <ul>
