@@ -16,7 +16,7 @@ from moorage.api.resources import REPLICA_SETS, REPLICATION_CONTROLLERS, Resourc
 from moorage.base.errors import UsageError
 from moorage.virtual.model import ClusterModel
 from moorage.virtual.objects import KINDS, Key
-from moorage.virtual.owner_kinds import group_of
+from moorage.virtual.owner_kinds import group_of, may_return
 from moorage.what_if.owners.jobs import Jobs
 from moorage.what_if.owners.protection import Protection
 from moorage.what_if.owners.stateful_sets import StatefulSets, with_claims_of_its_own
@@ -327,8 +327,17 @@ class Workloads:
         return order[: len(there) - replicas]
 
     def _daemon_pods(self, owner: Whole) -> None:
-        nodes = list(self._objects.nodes.values())
-        plan = place(owner, nodes, self.pods_of(owner), self._model.virtual_now_ns)
+        nodes = self._objects.nodes
+        leaving = [
+            pod
+            for pod in self._objects.pods.values()
+            if pod.metadata.deletion_timestamp
+            and (ref := pod.metadata.controller) is not None
+            and ref.uid == owner.metadata.uid
+            and may_return(pod, nodes.get(pod.spec.node_name))
+        ]  # the model makes their successors
+        pods = [*self.pods_of(owner), *leaving]
+        plan = place(owner, list(nodes.values()), pods, self._model.virtual_now_ns)
         labels = next(
             (pod.metadata.labels for pod in self.pods_of(owner)),
             {"controller-revision-hash": owner.name},
