@@ -134,6 +134,17 @@ def test_an_unreadable_object_is_noted(bare: Type) -> None:
     assert err.endswith("it is left out\n")
 
 
+@pytest.mark.parametrize("words", [("what-if", "--cordon", "n1"), ("capacity",)])
+def test_a_webhook_about_new_pods_is_named(words: tuple[str, ...], bare: Type) -> None:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
+    webhook = {"name": "w.example.com", "rules": [{**rule, "resources": ["pods"]}]}
+    kind = "MutatingWebhookConfiguration"
+    head = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind}
+    _dump({**head, "metadata": {"name": "sidecar"}, "webhooks": [webhook]})
+    code, _out, err = _type(bare, *words)
+    assert (code, err) == (0, f"note: {kind} sidecar is not looked at: webhooks are not called\n")
+
+
 def test_capacity_counts_replicas(bare: Type) -> None:
     _dump()
     code, out, _err = _type(bare, "capacity", "--like", "replicaset/web")

@@ -124,6 +124,21 @@ def _covers(rule: Json, write: Write, group: str, versions: AbstractSet[str]) ->
     )
 
 
+def covers_creation(rule: Json, group: str, called: str) -> bool:
+    """Whether a rule is about the creation of a resource, in any version and namespace.
+
+    Parameters
+    ----------
+    group, called
+        The API group, and the resource with its subresource, as in ``pods/eviction``.
+    """
+    return (
+        _has(rule, "operations", {"CREATE"})
+        and _has(rule, "apiGroups", {group})
+        and any(_same_resource(each, called) for each in strings(rule, "resources"))
+    )
+
+
 def _has(rule: Json, key: str, values: Any) -> bool:
     listed = strings(rule, key)
     return "*" in listed or not values.isdisjoint(listed)

@@ -40,6 +40,7 @@ from moorage.virtual.deciding_half import ClusterInputs
 from moorage.virtual.objects import ClusterObjects
 from moorage.virtual.owner_kinds import JOB
 from moorage.what_if.rules.policies import not_evaluated
+from moorage.what_if.rules.webhooks import WEBHOOK_KINDS, not_called
 from moorage.what_if.wire import LIMIT_REASON, Manifest
 from moorage.workloads.jobs.job_steps import finished
 from moorage.workloads.objects import Whole
@@ -217,7 +218,7 @@ def _manifests(source: Source, owners: Iterable[str]) -> tuple[Manifest, ...]:
         await take_kinds(session, tuple(kinds), objects)
         if not owner_kinds & _COUNT_ENDED_JOBS:
             drop_ended_jobs(objects)
-        await _take_policies(session, objects)
+        await _take_admission(session, objects)
         return objects
 
     to = source.to
@@ -226,8 +227,9 @@ def _manifests(source: Source, owners: Iterable[str]) -> tuple[Manifest, ...]:
     except MoorageError as error:
         show_note(f"Deployments and their like are not sent along: {error}")
         return ()
-    for sentence in not_evaluated(objects):
-        show_note(sentence)
+    _note_admission(objects)
+    for resource in WEBHOOK_KINDS:
+        objects.manifests.pop((resource.group, resource.kind), None)
     manifests = (each for known in objects.manifests.values() for each in known.values())
     return tuple(_slim(decode_untyped(each)) for each in manifests)
 
@@ -239,12 +241,19 @@ def drop_ended_jobs(objects: ClusterObjects) -> None:
         del jobs[key]
 
 
-async def _take_policies(session: Session, objects: ClusterObjects) -> None:
-    """Read the admission policies, which few may list; say if they cannot be read."""
-    try:
-        await take_kinds(session, _POLICIES, objects)
-    except MoorageError as error:
-        show_note(f"admission policies are not looked at: {error}")
+async def _take_admission(session: Session, objects: ClusterObjects) -> None:
+    """Read admission policies and webhooks, which few may list; say what cannot be read."""
+    for kinds, name in ((_POLICIES, "policies"), (WEBHOOK_KINDS, "webhooks")):
+        try:
+            await take_kinds(session, kinds, objects)
+        except MoorageError as error:
+            show_note(f"admission {name} are not looked at: {error}")
+
+
+def _note_admission(objects: ClusterObjects) -> None:
+    """Name the admission policies and webhooks that are not looked at."""
+    for sentence in (*not_evaluated(objects), *not_called(objects)):
+        show_note(sentence)
 
 
 def _slim(manifest: Any) -> Manifest:
@@ -269,7 +278,7 @@ def load(source: Source) -> tuple[ClusterInputs, str]:
             context=to.context,
             namespace=source.namespace,
             more=_OWNERS,
-            then=_take_policies,
+            then=_take_admission,
         )
         source_text = "Computed from lists of the API server"
     else:
@@ -277,8 +286,7 @@ def load(source: Source) -> tuple[ClusterInputs, str]:
         source_text = ""
     for each in objects.unreadable:
         show_note(f"{each.text}; it is left out")
-    for sentence in not_evaluated(objects):
-        show_note(sentence)
+    _note_admission(objects)
     served = source.served()
     note_unserved(served, objects.pods.values(), option=_CONFIG_OPTION)
     inputs = inputs_over(objects, served.config, served.plugins)
