@@ -71,6 +71,40 @@ def _course(scene: Scene, gone_ms: dict[int, int]) -> dict[int, int]:
 
 
 @pytest.mark.parametrize(
+    ("policy", "reason"),
+    [
+        pytest.param(
+            "OrderedReady",
+            "its StatefulSet makes pods in order, and db-0 is not ready",
+            id="a set in order does not make the second pod",
+        ),
+        pytest.param("Parallel", "2 Insufficient cpu", id="a parallel set makes both pods"),
+    ],
+)
+def test_pods_of_a_set_that_find_no_room_wait(policy: str, reason: str) -> None:
+    """The second pod "ended", as if its owner wanted no other pod, and nothing got worse."""
+    stateful_set = _stateful_set(2)
+    stateful_set["spec"]["podManagementPolicy"] = policy
+    full = [bare(f"full-{number}", f"n{number}", cpu="4") for number in (2, 3)]
+    course = try_steps(inputs_of(stateful_set, _pod(0), _pod(1), *full), [Drain("n1")])
+    assert course.ended == ()
+    first, second = sorted(course.newly_pending, key=lambda each: each.pod)
+    assert (first.pod, first.was) == ("default/db-0", "default/db-0 on n1")
+    assert (second.pod, second.was) == ("default/db-1", "default/db-1 on n1")
+    assert second.owner == "statefulset/db"
+    assert reason in second.reason
+    assert course.worse
+
+
+def test_a_pod_that_a_set_does_not_want_any_more_ends() -> None:
+    course = try_steps(
+        inputs_of(_stateful_set(2), _pod(0), _pod(1)), [Scale("StatefulSet", "default", "db", 1)]
+    )
+    assert [each.pod for each in course.ended] == ["default/db-1"]
+    assert course.newly_pending == ()
+
+
+@pytest.mark.parametrize(
     ("gone_ms", "made_ms"),
     [
         pytest.param({0: 0}, {0: _CALL_MS}, id="a call after the name is free"),

@@ -226,6 +226,7 @@ class _Difference:
         model, refused = scene.model, list(scene.bounds.refused.values())
         self._model = model
         self._jobs = scene.workloads.jobs
+        self._stateful_sets = scene.workloads.stateful_sets
         # The pods that owners cannot make: those that would follow another pod, and the others.
         self._refused_after: dict[str, Refused] = {}
         for each in refused:
@@ -299,6 +300,12 @@ class _Difference:
         if refused is not None:
             self.fates[f"{_owner(old)} waits"] += 1
             self.newly.append(self._not_made(refused, f"{old.full_name} on {node_name}", by))
+            return
+        missing = self._stateful_sets.reason_missing(old) if new is None else ""
+        if missing:
+            self.fates[f"{_owner(old)} waits"] += 1
+            was, names = f"{old.full_name} on {node_name}", owner_and_group(old, self._model)
+            self.newly.append(Waiting(old.full_name, missing, was, by, *names))
             return
         fate = "is lost" if new is None else "moves" if new.spec.node_name else "waits"
         self.fates[f"{_owner(old)} {fate}"] += 1

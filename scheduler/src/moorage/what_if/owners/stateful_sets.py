@@ -15,7 +15,14 @@ from moorage.what_if.rules.bounds import Bounds
 from moorage.workloads.objects import Whole
 from moorage.workloads.pods import is_active
 from moorage.workloads.revisions import History, Revision
-from moorage.workloads.stateful_steps import REVISION_LABEL, Plan, ordinal_of, plan
+from moorage.workloads.stateful_steps import (
+    REVISION_LABEL,
+    Plan,
+    is_healthy,
+    ordinal_of,
+    ordinals,
+    plan,
+)
 
 _CLAIMS: Final = "persistent_volume_claims"
 
@@ -48,6 +55,25 @@ class StatefulSets:
         if key not in self._at_work:
             self._at_work.add(key)
             self._model.call_at(self._model.virtual_now_ns, lambda: self._look(key))
+
+    def reason_missing(self, pod: Pod) -> str:
+        """Return why a set has not made a pod that it wants; "" for one that it does not want."""
+        owner = pod.metadata.controller
+        kind = "" if owner is None else owner.kind
+        text = None if owner is None else self._text((pod.namespace, owner.name))
+        if kind != "StatefulSet" or text is None:
+            return ""
+        stateful_set = decode(Whole, text)
+        ordinal, all_wanted = ordinal_of(stateful_set, pod.name), ordinals(stateful_set)
+        in_order = stateful_set.spec.get("podManagementPolicy") != "Parallel"
+        if ordinal is None or ordinal not in all_wanted or not in_order:
+            return ""
+        pods, now_ns = self._pods(stateful_set), self._model.virtual_now_ns
+        for earlier in range(all_wanted.start, ordinal):
+            if earlier not in pods or not is_healthy(stateful_set, pods[earlier], now_ns):
+                name = f"{stateful_set.name}-{earlier}"
+                return f"its StatefulSet makes pods in order, and {name} is not ready"
+        return ""
 
     def _pod_changed(self, pod: Pod) -> None:
         owner = pod.metadata.controller

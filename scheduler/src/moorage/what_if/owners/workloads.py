@@ -64,7 +64,7 @@ class Workloads:
         self._admission = admission
         self._bounds = bounds
         self._objects = model.objects
-        self._sets = StatefulSets(model, bounds)
+        self.stateful_sets = StatefulSets(model, bounds)
         self.jobs = Jobs(model, bounds)
         self.protection = Protection(model, self.forget_object)
         self._pod_count = 0
@@ -143,7 +143,7 @@ class Workloads:
         elif kind == "StatefulSet":
             replicas = owner.spec.get("replicas")
             self._allow(owner, 1 if replicas is None else int(replicas))
-            self._sets.sync_soon((owner.namespace, owner.name))
+            self.stateful_sets.sync_soon((owner.namespace, owner.name))
         elif kind == "Job":
             self._allow(owner, wanted_active(owner, Tally()))
             self.jobs.sync_soon((owner.namespace, owner.name))
@@ -186,7 +186,7 @@ class Workloads:
         self._keep_whole(manifest)
         if kind == "StatefulSet":
             self._allow(owner, replicas)
-            self._sets.sync_soon(key)
+            self.stateful_sets.sync_soon(key)
             return
         there = self.pods_of(owner)
         self._bounds.forget_refused(owner.metadata.uid, most=max(0, replicas - len(there)))
@@ -244,7 +244,7 @@ class Workloads:
                 if key[0] == namespace:
                     owner = self.find(kind, key)
                     self._make(kind, owner, wanted(owner))
-        for kind, played in (("StatefulSet", self._sets), ("Job", self.jobs)):
+        for kind, played in (("StatefulSet", self.stateful_sets), ("Job", self.jobs)):
             for key in sorted(self._objects.manifests.get((group_of(kind), kind), {})):
                 if key[0] == namespace:
                     played.sync_soon(key)
