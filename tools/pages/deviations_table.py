@@ -168,6 +168,14 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         back="leave the annotations out",
     ),
     Deviation(
+        subject="Sub-groups of groups of the plugin Coscheduling",
+        upstream="none",
+        here="the annotation `moorage.dev/sub-groups` of the PodGroup, or of the pods where there is "
+        "no object: each sub-group has a minimum and may have a topology, and all are placed together",
+        why="prefill and decode, or a launcher and its workers, are of no use without each other",
+        back="leave the annotation out",
+    ),
+    Deviation(
         subject="Placements of a group that are tried (1.37, TopologyAwareWorkloadScheduling)",
         upstream="`percentageOfPlacementsToScore` unset: an adaptive part of them",
         here="unset: all of them; 0: the adaptive part, and any other value is honoured",

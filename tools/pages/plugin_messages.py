@@ -460,6 +460,18 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
         "pre-filter pod <name> cannot proceed due to gated pods in the same PodGroup": (
             "Remove the scheduling gates of the other members."
         ),
+        "pre-filter pod <name> cannot find enough sibling pods: <lack>": (
+            "The same, where the group has sub-groups: create more pods of the one that is named."
+        ),
+        "annotations moorage.dev/sub-groups do not match: <name> has <own>, group <full_name> has "
+        "<other>": "Give all pods of a group the same annotation; pods of a PodGroup need none.",
+        'pod <name> is in no sub-group of group <full_name>: its label <label> is "<part>", and '
+        'the sub-groups are "<text>"': "Correct the label of the pod, or the annotation.",
+        "a topology in annotation moorage.dev/sub-groups of group <full_name> needs groupMode "
+        "trial": "Set `groupMode: trial` in the profile, or leave the topology out.",
+        "sub-group <own> of group <full_name> has enough nodes for now: <lack>": (
+            "Nothing: the pod is placed once the other sub-groups have their minimum."
+        ),
         "resource gap: map[<listed>]": (
             "The cluster has less free than the group's `minResources`: wait, add nodes, or lower "
             "it. Shown is what is missing, cpu in millicores, the rest in its own unit."

@@ -32,6 +32,9 @@ REQUIRED_TOPOLOGY: Final = "moorage.dev/required-topology"
 PREFERRED_TOPOLOGY: Final = "moorage.dev/preferred-topology"
 """Annotation: the node label that has one value for all pods of the group where they fit so."""
 
+SUB_GROUPS: Final = "moorage.dev/sub-groups"
+"""Annotation: the sub-groups of the group, each with a minimum (`snapshot.sub_groups`)."""
+
 COSCHEDULING_POD_GROUPS: Final = ResourceType(
     group="scheduling.x-k8s.io",
     version="v1alpha1",

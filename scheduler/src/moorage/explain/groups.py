@@ -5,7 +5,7 @@ The cycle of groups is asked, in a trial, as for an attempt. Nothing is evicted 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import msgspec
@@ -46,14 +46,22 @@ class Together(msgspec.Struct, frozen=True):
     @property
     def lacking(self) -> int:
         """The number of pods that the group lacks."""
+        return self.snapshot.groups.members(self.terms.key).pods_missing(self.terms)
+
+    @property
+    def lack(self) -> str:
+        """How many pods there are of those that the group needs."""
         members = self.snapshot.groups.members(self.terms.key)
-        return max(0, self.terms.minimum - len(members.pods))
+        return pods_lacking(self.terms, members.pods.values())
 
     @property
     def is_short(self) -> bool:
         """Whether too few pods are there that can be tried."""
         members = self.snapshot.groups.members(self.terms.key)
-        return len(members.pods) - len(self.untried()) < self.terms.minimum
+        untried = {pod.uid for pod, _ in self.untried()}
+        return (
+            self.terms.missing([pod for uid, pod in members.pods.items() if uid not in untried]) > 0
+        )
 
     def untried(self) -> list[tuple[Pod, str]]:
         """Return the members without a place that are not in the queue, each with the reason."""
@@ -127,6 +135,12 @@ class Together(msgspec.Struct, frozen=True):
             return ""
         nodes = {each.decision.pod.uid: each.node_name for each in found.members}
         return nodes.get(self.pod.uid, "")
+
+
+def pods_lacking(terms: GroupTerms, pods: Collection[Pod]) -> str:
+    """Return how many pods there are of those that a group needs, by sub-group if it has any."""
+    in_parts = "" if terms.parts is None else terms.parts.lack(pods)
+    return f"lacks pods: {in_parts}" if in_parts else f"has {pods_needed(terms, len(pods))}"
 
 
 def pods_needed(terms: GroupTerms, number: int) -> str:

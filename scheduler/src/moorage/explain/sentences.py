@@ -16,7 +16,7 @@ from moorage.explain.answer import Cause
 from moorage.explain.causes import Causes, Reach, find_causes, group_causes
 from moorage.explain.emptied import empty_nodes
 from moorage.explain.facts import fact_about
-from moorage.explain.groups import Together, pods_needed
+from moorage.explain.groups import Together
 from moorage.explain.rejections import Rejection
 from moorage.explain.words import amount_text, joined, listed
 from moorage.framework.cycle_state import REJECTION_FIGURES
@@ -159,7 +159,7 @@ def incomplete_group(group: Together) -> str:
 def _has(group: Together) -> str:
     there = len(group.snapshot.groups.members(group.terms.key).pods)
     if group.lacking:
-        return f"has {pods_needed(group.terms, there)}"
+        return group.lack
     untried = group.untried()
     are = "is" if len(untried) == 1 else "are"
     needed = f"{group.terms.minimum} more" if group.terms.succeeded else f"{group.terms.minimum}"

@@ -12,7 +12,7 @@ import msgspec
 from moorage.api.pod import Pod
 from moorage.api.reasons.codes import ReasonCode, code_of_reasons
 from moorage.explain.answer import Where
-from moorage.explain.groups import pods_needed
+from moorage.explain.groups import pods_lacking
 from moorage.framework.runner import run_pre_enqueue
 from moorage.framework.status import Status
 from moorage.service.core import Core
@@ -87,7 +87,6 @@ def _gated_standing(core: Core, pod: Pod, status: Status) -> Standing:
     text = f"held before the queue by plugin {status.plugin}: {status.message}"
     groups = core.snapshot.groups
     key, terms = groups.key_of(pod), groups.terms_of(pod)
-    if key is not None and terms is not None and len(groups.members(key).pods) < terms.minimum:
-        there = len(groups.members(key).pods)
-        text += f" (group {key.full_name} has {pods_needed(terms, there)})"
+    if key is not None and terms is not None and groups.members(key).pods_missing(terms):
+        text += f" (group {key.full_name} {pods_lacking(terms, groups.members(key).pods.values())})"
     return Standing(Where.GATED, text, code_of_reasons(status.reasons))

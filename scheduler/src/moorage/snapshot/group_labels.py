@@ -37,6 +37,7 @@ from moorage.snapshot.pod_groups import (
     GroupTerms,
     SucceededMembers,
 )
+from moorage.snapshot.sub_groups.annotation import sub_groups_of
 
 CUSTOM_SOURCE: Final = "custom"
 LABEL_SOURCE: Final = "labels"
@@ -82,19 +83,22 @@ class CustomGroups:
             return None
         spec = group.spec
         first = _first(self._members_of(key))
-        topology = topology_of(group.metadata.annotations)
+        annotations, owner = group.metadata.annotations, f"PodGroup {key.full_name}"
+        topology = topology_of(annotations)
+        parts, fault = sub_groups_of(annotations, owner, spec.min_member)
         return GroupTerms(
             key=key,
             uid=group.metadata.uid,
             topology_key=topology.required or "",
             preferred_topology_key=topology.preferred or "",
-            fault=topology.fault(f"PodGroup {key.full_name}"),
+            fault=topology.fault(owner) or fault,
             minimum=spec.min_member,
             gang=True,
             priority=0 if first is None else first.priority,
             wait_seconds=float(spec.schedule_timeout_seconds or 0),
             resources=amounts(spec.min_resources),
             created=group.metadata.creation_timestamp or "",
+            parts=parts,
         )
 
 
@@ -122,16 +126,20 @@ class LabelledGroups:
         first = _first(self._members_of(key))
         if first is None:
             return None
-        topology = topology_of(first.metadata.annotations)
+        annotations, owner = first.metadata.annotations, f"pod {first.full_name}"
+        topology = topology_of(annotations)
+        minimum = minimum_of(first) or 1
+        parts, fault = sub_groups_of(annotations, owner, minimum)
         return GroupTerms(
             key=key,
             topology_key=topology.required or "",
             preferred_topology_key=topology.preferred or "",
-            fault=topology.fault(f"pod {first.full_name}"),
-            minimum=minimum_of(first) or 1,
+            fault=topology.fault(owner) or fault,
+            minimum=minimum,
             gang=True,
             priority=first.priority,
             wait_seconds=0.0,
+            parts=parts,
         )
 
 

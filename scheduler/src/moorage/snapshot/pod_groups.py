@@ -15,13 +15,14 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/backend/cache/podgroupstate.go`
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import KeysView, Mapping
+from collections.abc import Collection, Iterator, KeysView, Mapping
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
 from moorage.api.pod import Pod
 from moorage.base.no_names import NO_NAMES
+from moorage.snapshot.sub_groups.parts import Parts
 
 WAIT_SECONDS: Final = 300.0
 """Time for which a member with a place waits for the others at Permit (upstream: 5 minutes)."""
@@ -74,6 +75,8 @@ class GroupTerms(msgspec.Struct, frozen=True, kw_only=True):
         in millicores, everything else in its own unit.
     created
         When the group's object was created, RFC 3339; "" without an object.
+    parts
+        The sub-groups, each with a minimum of its own; None for a group without sub-groups.
     """
 
     key: GroupKey
@@ -89,6 +92,24 @@ class GroupTerms(msgspec.Struct, frozen=True, kw_only=True):
     wait_seconds: float = WAIT_SECONDS
     resources: tuple[tuple[str, int], ...] = ()
     created: str = ""
+    parts: Parts | None = None
+
+    @property
+    def confined(self) -> bool:
+        """Whether the group or a sub-group must stay in one topology domain."""
+        return bool(self.topology_key) or (self.parts is not None and self.parts.confined)
+
+    def topology_keys(self) -> Iterator[str]:
+        """Yield the node labels that must have one value, for the group or for a sub-group."""
+        if self.topology_key:
+            yield self.topology_key
+        if self.parts is not None:
+            yield from self.parts.root.topology_keys()
+
+    def missing(self, pods: Collection[Pod]) -> int:
+        """Return how many more pods the group needs next to these, 0 for none."""
+        missing = max(0, self.minimum - len(pods))
+        return missing if self.parts is None else max(missing, self.parts.missing(pods))
 
     @property
     def declared_minimum(self) -> int:
@@ -185,6 +206,21 @@ class GroupMembers:
         """The number of members with a place."""
         return len(self.assumed) + len(self.assigned)
 
+    def pods_missing(self, terms: GroupTerms, *, ready: bool = False) -> int:
+        """Return how many more pods the group needs to exist, 0 for none.
+
+        Parameters
+        ----------
+        terms
+            The demands of the group.
+        ready
+            Whether pods with scheduling gates do not count.
+        """
+        if terms.parts is None:
+            return max(0, terms.minimum - len(self.pods) + (len(self.gated) if ready else 0))
+        pods = [pod for uid, pod in self.pods.items() if not ready or uid not in self.gated]
+        return terms.missing(pods)
+
     def note_attempt(self, rejected: frozenset[str]) -> bool:
         """Note the members that an attempt of the whole group rejected, by uid; empty for none.
 
@@ -270,7 +306,26 @@ class SucceededMembers:
         count = min(self._count(terms), terms.minimum - 1)
         if count <= 0:
             return terms
-        return msgspec.structs.replace(terms, minimum=terms.minimum - count, succeeded=count)
+        parts = terms.parts
+        if parts is not None:
+            counts = parts.counts(self._pods_of_now(terms))
+            parts = msgspec.structs.replace(parts, root=parts.root.without(counts))
+        minimum = terms.minimum - count
+        return msgspec.structs.replace(terms, minimum=minimum, succeeded=count, parts=parts)
+
+    def _pods_of_now(self, terms: GroupTerms) -> Iterator[Pod]:
+        """Yield the pods that `_count` counts."""
+        _, counts = self._counts[terms.key]
+        now = self._controller_now(terms.key)
+        for pod in self._pods[terms.key].values():
+            controller = _controller_of(pod)
+            current = (pod.metadata.creation_timestamp or "") >= terms.created
+            if current and (controller in {"", now} or counts[controller] < terms.minimum):
+                yield pod
+
+    def _controller_now(self, key: GroupKey) -> str:
+        first = next(iter(self._members.members_of(key).pods.values()), None)
+        return "" if first is None else _controller_of(first)
 
     def _count(self, terms: GroupTerms) -> int:
         """Count the pods that belong to the group as it is now.
@@ -287,8 +342,7 @@ class SucceededMembers:
                 if (pod.metadata.creation_timestamp or "") >= terms.created
             )
             self._counts[terms.key] = terms.created, counts
-        first = next(iter(self._members.members_of(terms.key).pods.values()), None)
-        now = "" if first is None else _controller_of(first)
+        now = self._controller_now(terms.key)
         return sum(
             number
             for controller, number in counts.items()
@@ -350,7 +404,14 @@ class PodGroups:
     def missing(self, key: GroupKey) -> int:
         """Return how many members must have a place before any of them is bound; 1 at least."""
         terms = self.source.terms_of(key)
-        return 1 if terms is None else max(1, terms.minimum - self.members(key).placed)
+        return 1 if terms is None else max(1, self.missing_for(terms))
+
+    def missing_for(self, terms: GroupTerms) -> int:
+        """Return how many more members of a group need a place, 0 for a complete group."""
+        members = self.members(terms.key)
+        if terms.parts is None:
+            return max(0, terms.minimum - members.placed)
+        return terms.missing([members.pods[uid] for uid in members.placed_uids()])
 
     def all_groups(self) -> Mapping[GroupKey, GroupMembers]:
         """Return every group that has members."""

@@ -8,5 +8,6 @@
 - `decision`: the outcome for each member.
 - `whole_gangs`: adds to victims the rest of their gangs.
 - `room`: bounds how many members could have a place.
+- `sub_groups`: groups whose sub-groups have minima and topologies of their own.
 - `reserved_room`: room reserved for one group that waits.
 """

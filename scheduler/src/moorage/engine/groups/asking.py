@@ -40,6 +40,9 @@ _LOT_MOST: Final = 16
 """Most members decided ahead: about 4 ms, while nothing else has its turn."""
 
 MOVED: Final = "the nodes changed while extenders were asked about the pod group"
+NO_SUB_GROUPS: Final = (
+    "sub-groups are not supported for groups whose pods extenders are asked about"
+)
 NO_PREEMPTION: Final = (
     "workload aware preemption is not supported for pod groups whose pods extenders are asked about"
 )
@@ -161,6 +164,9 @@ class AskingGroupCycle:
         return self._decide(key, pods)
 
     async def _decide(self, key: GroupKey, pods: Sequence[PodInfo]) -> GroupDecision:
+        terms = self._snapshot.groups.source.terms_of(key)
+        if terms is not None and terms.parts is not None:
+            return GroupDecision(GroupOutcome.REJECTED, unschedulable(NO_SUB_GROUPS))
         for _ in range(_ROUNDS):
             try:
                 found = await self._first_look(key, pods)

@@ -31,6 +31,7 @@ from moorage.engine.groups.nominated_places import NominatedPlaces
 from moorage.engine.groups.orders import ORDERS, OtherOrders
 from moorage.engine.groups.placements import Placements, shared_rows
 from moorage.engine.groups.places_search import PlacesSearch
+from moorage.engine.groups.sub_groups.trying import SubGroups
 from moorage.engine.groups.trying import MembersOnTrial, Steps
 from moorage.framework.status import Status
 from moorage.snapshot.pod_groups import GroupKey
@@ -67,6 +68,7 @@ class GroupCycle:
         self.placements = Placements(cycle)
         self._places = PlacesSearch(cycle, self.placements)
         self._nominated = NominatedPlaces(cycle)
+        self._sub_groups = SubGroups(cycle)
         self.preempts = gates(WORKLOAD_PREEMPTION)
         """Whether pods are evicted for a group as a whole."""
         self._preemption = GroupPreemption(cycle, self)
@@ -106,7 +108,8 @@ class GroupCycle:
             return (yield from self._in_other_orders(key, pods, decision, within=within))
         decision = yield from self._in_placements(key, pods, self.everywhere)
         decision = yield from self._in_other_orders(key, pods, decision)
-        decision = yield from self._keeping_places(pods, decision)
+        if not self._has_confined_parts(key):
+            decision = yield from self._keeping_places(pods, decision)
         if decision.outcome is GroupOutcome.REJECTED and self._searches(key):
             decision = yield from self._near_one_another(key, pods, decision, self.everywhere)
         if self.preempts and decision.outcome is GroupOutcome.REJECTED:
@@ -142,12 +145,17 @@ class GroupCycle:
             for decision in decisions:
                 if not tried.add(decision):
                     return False
-                if tried.placed >= least:
+                if tried.placed >= least and not self._lacks_members(pods[0]):
                     return True
                 left -= 1
                 if tried.placed + left < least:
                     return False
         return False
+
+    def _lacks_members(self, pod: PodInfo) -> bool:
+        """Whether a sub-group of a pod's group needs more members than those on trial."""
+        terms = self._groups.terms_of(pod.pod)
+        return terms is not None and terms.parts is not None and self._groups.missing_for(terms) > 0
 
     def decide_without(
         self, key: GroupKey, pods: Sequence[PodInfo], uids: Collection[str] = ()
@@ -196,10 +204,19 @@ class GroupCycle:
         return ORDERS if key.source else 0
 
     def _searches(self, key: GroupKey) -> bool:
-        """Whether places are searched that one order does not find."""
+        """Whether places are searched that one order does not find.
+
+        The search knows no topology of sub-groups.
+        """
+        if self._has_confined_parts(key):
+            return False
         if self._complete is not None:
             return self._complete
         return self._order_count(key) > 0
+
+    def _has_confined_parts(self, key: GroupKey) -> bool:
+        terms = self._groups.source.terms_of(key)
+        return terms is not None and terms.parts is not None and terms.parts.confined
 
     def _near_one_another(
         self, key: GroupKey, pods: Sequence[PodInfo], first: GroupDecision, scope: Scope
@@ -302,6 +319,9 @@ class GroupCycle:
         self, pods: Sequence[PodInfo], scope: Scope, scopes: Mapping[str, Scope] = NO_SCOPES
     ) -> Steps:
         """Place the pods one after another, some in a scope of their own; undo every placement."""
+        terms = self._groups.terms_of(pods[0].pod) if pods else None
+        if terms is not None and terms.parts is not None:
+            return (yield from self._sub_groups.tried(terms, pods, scope, scopes))
         with MembersOnTrial(self._profile, self._snapshot) as tried:
             for pod in pods if tried.begin(pods) else ():
                 if not tried.add(self.cycle.decide(pod, scopes.get(pod.uid, scope))):

@@ -398,11 +398,12 @@ class Choice:
         domains = [each for each in self._tried if not each.placement.preferred]
         decided = [each for each in domains if each.decision is not None]
         best = max(decided, key=lambda each: each.pods)
-        told = decided[0] if self._owner.as_upstream(self._key) else best
-        assert told.decision is not None, "a placement without a decision was decided"
+        shown = decided[0] if self._owner.as_upstream(self._key) else best
+        assert shown.decision is not None, "a placement without a decision was decided"
         assert best.decision is not None, "a placement without a decision was decided"
         decision = msgspec.structs.replace(
-            told.decision, detail=self._detail(domains, best.decision)
+            shown.decision,
+            detail=self._detail(domains, best.decision) or shown.decision.detail,
         )
         if not self._owner.as_upstream(self._key):
             return decision

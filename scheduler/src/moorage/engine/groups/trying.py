@@ -102,6 +102,7 @@ class MembersOnTrial:
         self._key: GroupKey | None = None
         self._placed_before = self._remaining = 0
         self._feasible = SUCCESS
+        self._gone: dict[str, list[tuple[PodInfo, int]]] = {}  # the victims on nodes, by preemptor
         self._trial: Trial | None = snapshot.trial()
 
     def __enter__(self) -> Self:
@@ -168,6 +169,75 @@ class MembersOnTrial:
     def placed(self) -> int:
         """Number of members with a place."""
         return len(self._placements)
+
+    # -- going back ------------------------------------------------------------------------------
+
+    @property
+    def number(self) -> int:
+        """Number of members tried."""
+        return len(self._members)
+
+    @property
+    def broken(self) -> bool:
+        """Whether the attempt failed with an error."""
+        return self._outcome is GroupOutcome.BROKEN
+
+    def placed_after(self, number: int) -> int:
+        """Return how many members have a place of those that were tried after so many others."""
+        return sum(bool(each.node_name) for each in self._members[number:])
+
+    def members_after(self, number: int) -> Sequence[Member]:
+        """Return the members that were tried after so many others."""
+        return self._members[number:]
+
+    def back_to(self, number: int) -> list[Member]:
+        """Take back all members but so many, the last one first, and return them."""
+        taken = self._members[number:]
+        del self._members[number:]
+        for member in reversed(taken):
+            if member.node_name:
+                decision, node_name = self._placements.pop()
+                self._unreserve(decision, node_name)
+                self._open_trial.remove_pod(decision.pod.uid)
+                for victim, row in self._gone.pop(decision.pod.uid):
+                    self._open_trial.add_pod(victim, row)
+        return taken
+
+    def put_back(self, taken: Sequence[Member]) -> None:
+        """Put members that `back_to` returned on their nodes again."""
+        for member in taken:
+            decision, row = member.decision, self._snapshot.row_of(member.node_name)
+            if not member.node_name or row is None:
+                self._members.append(member)
+                continue
+            self._hold(decision, member.node_name, row)
+            reserved = run_reserve(self._profile, decision.state, decision.pod, member.node_name)
+            assert reserved.ok, f"{decision.pod.key} was reserved before: {reserved.message}"
+            self._members.append(member)
+
+    def leave_out(self, taken: Sequence[Member], text: str) -> None:
+        """Count members that `back_to` returned as members without a place, for this reason."""
+        status = unschedulable(text)
+        for member in taken:
+            decision = member.decision
+            if member.node_name:
+                decision = msgspec.structs.replace(
+                    decision,
+                    outcome=Outcome.REJECT,
+                    status=status,
+                    node_name="",
+                    victims=(),
+                    diagnosis=None,
+                    nomination=CLEAR_NOMINATION,
+                )
+            self._members.append(Member(decision))
+
+    def end(self, *, complete: bool) -> None:
+        """Say whether the members with a place are enough, whatever Permit says."""
+        if not self.broken:
+            preempting = any(each.preempts for each in self._members)
+            outcome = GroupOutcome.PREEMPTING if preempting else GroupOutcome.PLACED
+            self._outcome = outcome if complete else GroupOutcome.REJECTED
 
     def group_decision(self) -> GroupDecision:
         """Return the decision about the group with the members tried so far."""
@@ -290,6 +360,7 @@ class MembersOnTrial:
         for victim, _ in gone:
             self._open_trial.remove_pod(victim.uid)
         self._placements.append((decision, node_name))
+        self._gone[decision.pod.uid] = gone
         self._open_trial.add_pod(decision.pod, row)
         self._groups.assume(decision.pod.uid)
         decision.state.write(GROUP_PHASE, ON_TRIAL)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moorage.api.pod import Pod
-from moorage.snapshot.pod_groups import GroupKey, PodGroups
+from moorage.snapshot.pod_groups import GroupKey, GroupTerms, PodGroups
 
 
 def with_whole_gangs(
@@ -35,18 +35,18 @@ def with_whole_gangs(
         All victims, the chosen ones last, and ""; or no victim, and the reason.
     """
     chosen = {pod.uid for pod in victims}
-    gangs: dict[GroupKey, int] = {}
+    gangs: dict[GroupKey, GroupTerms] = {}
     for pod in victims:
         key = groups.key_of(pod)
         terms = None if key is None else groups.source.terms_of(key)
         if key is not None and terms is not None and terms.gang:
-            gangs[key] = terms.minimum
+            gangs[key] = terms
     others: list[Pod] = []
-    for key, minimum in gangs.items():
+    for key, terms in gangs.items():
         members = groups.members(key)
         placed = [members.pods[uid] for uid in members.placed_uids() if uid not in chosen]
         staying = [pod for pod in placed if not pod.metadata.deletion_timestamp]
-        if len(staying) >= minimum:
+        if not terms.missing(staying):
             continue
         for pod in staying:
             if pod.priority >= below:

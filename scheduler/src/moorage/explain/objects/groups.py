@@ -67,8 +67,8 @@ def _answer(
         lack = lack_of(key, terms, members)
         least = len(members.pods) if terms is None or not terms.gang else terms.minimum
         wanted += max(least, len(members.pods))
-        if lack and least > len(members.pods):
-            lacking = least - len(members.pods)
+        lacking = 0 if terms is None or not terms.gang else members.pods_missing(terms)
+        if lack and lacking:
             missing.append(PodCount(stage=Stage.NOT_CREATED, pods=lacking, cause=lack))
     type_, namespace, name = object_
     answer = yield from explain_pods(core, pods, type_=type_, namespace=namespace, name=name)

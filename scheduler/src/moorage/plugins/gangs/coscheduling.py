@@ -118,7 +118,8 @@ class Coscheduling:
         if found is None:
             return (-priority, 1, timestamp_ns, pod.full_name)
         key, members, terms = found
-        rank = 0 if not self._waits and 0 < members.placed < terms.minimum else 1
+        lacks = bool(members.placed) and self._snapshot.groups.missing_for(terms) > 0
+        rank = 0 if not self._waits and lacks else 1
         if key.source == LABEL_SOURCE:
             if members.first_ns is None and members.pods:
                 members.first_ns = timestamp_ns
@@ -158,6 +159,8 @@ class Coscheduling:
         topology = self._rules.topology_in_permit(key, terms, pod.pod)
         if not topology.ok:
             status = topology
+        elif wait := self._rules.wait_for_sub_groups(key, terms, pod.pod):
+            status = unresolvable(wait)
         elif key.source == LABEL_SOURCE:
             status = self._rules.label_rejection(key, terms, pod.pod)
         else:
@@ -201,17 +204,19 @@ class Coscheduling:
         terms, members = groups.source.terms_of(key), groups.members(key)
         if terms is None:
             return unschedulable(NOT_FOUND), 0.0
-        phase = state.find(GROUP_PHASE)
-        if members.placed >= terms.minimum:
+        phase, missing = state.find(GROUP_PHASE), groups.missing_for(terms)
+        if not missing:
             if phase != ON_TRIAL:
                 members.failed_ns = None
-            if phase is None or (phase == CARRIED_OUT and members.placed == terms.minimum):
+            last = members.placed == terms.minimum or terms.parts is not None
+            if phase is None or (phase == CARRIED_OUT and last):
                 for uid in members.assumed:
                     self._effects.allow(uid, self.name)
+            if phase is None and terms.parts is not None:  # those that let the others go first
+                state.pods_to_activate.update((each.uid, each) for each in members.waiting_pods())
             return SUCCESS, 0.0
         if phase is None and members.placed == 1:
             state.pods_to_activate.update((each.uid, each) for each in members.waiting_pods())
-        missing = terms.minimum - members.placed
         text = f"waiting for {missing} more pods of group {key.full_name} to have a node"
         seconds = terms.wait_seconds or self._args.permit_waiting_time_seconds or _WAIT_SECONDS
         return Status(Code.WAIT, (text,)), float(seconds)
@@ -233,7 +238,7 @@ class Coscheduling:
         key, members, terms = found
         if self._backing_off.is_marked(key):
             return None, unschedulable()  # PreFilter refused the member, no node did
-        missing = terms.minimum - members.placed
+        missing = self._snapshot.groups.missing_for(terms)
         tolerable = missing * _PERCENT <= self._args.pod_group_reject_percentage * terms.minimum
         # The members that have a node wait for the victims of another member, for those of any pod
         # that still count in the quotas, or for nominated pods that are not placed yet: their room
@@ -252,7 +257,7 @@ class Coscheduling:
             return None, unschedulable()
         if self._reject(members, "optimistic rejection in PostFilter"):
             self._backing_off.mark_group(key)
-        if self._args.pod_group_backoff_seconds and len(members.pods) >= terms.minimum:
+        if self._args.pod_group_backoff_seconds and not members.pods_missing(terms):
             self._back_off(key)
         self._failed(key, members)
         return None, unschedulable(

@@ -87,8 +87,10 @@ class GroupHints:
         terms, members = self._groups.source.terms_of(key), self._groups.members(key)
         if terms is None:
             return True
-        if len(members.pods) < terms.minimum:
+        if members.pods_missing(terms):
             return False
+        if terms.parts is not None:
+            return True  # which member completed the group depends on its sub-group
         # A gated member leaves the group short, but the others have to say that it is gated.
         ready = (uid for uid in members.pods if uid not in members.gated)
         first = (islice(pods, terms.minimum) for pods in (members.pods, ready))
@@ -129,7 +131,7 @@ class GroupHints:
         if terms.resources:
             return True
         # Room that the group gave back itself is no news: its members would wait in vain again.
-        complete = len(members.pods) - len(members.gated) >= terms.minimum
+        complete = not members.pods_missing(terms, ready=True)
         return self._waits and complete and key != owner
 
     def _key_of_owner(self, old: object | None, new: object | None) -> GroupKey | None:

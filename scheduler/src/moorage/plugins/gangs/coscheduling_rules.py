@@ -10,7 +10,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from moorage.api.coscheduling import PREFERRED_TOPOLOGY, REQUIRED_TOPOLOGY, minimum_of
+from moorage.api.coscheduling import (
+    PREFERRED_TOPOLOGY,
+    REQUIRED_TOPOLOGY,
+    SUB_GROUPS,
+    minimum_of,
+)
 from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND, Clock, parse_rfc3339
 from moorage.framework.status import SUCCESS, Status, unresolvable, unschedulable
@@ -118,8 +123,7 @@ class GroupRules:
             return unschedulable("Priorities do not match")
         members = self._snapshot.groups.members(key)
         # The plugin of 2020 knew no scheduling gates.
-        short = len(members.pods) - len(members.gated) < terms.minimum
-        if short and not self.in_question:
+        if members.pods_missing(terms, ready=True) and not self.in_question:
             return unschedulable("less than pgMinAvailable")
         return SUCCESS
 
@@ -136,15 +140,57 @@ class GroupRules:
                 return unresolvable(
                     f"annotation {name} of group {key.full_name} needs groupMode trial"
                 )
+        if terms.confined:
+            return unresolvable(
+                f"a topology in annotation {SUB_GROUPS} of group {key.full_name} needs groupMode "
+                "trial"
+            )
         return SUCCESS
 
+    def wait_for_sub_groups(self, key: GroupKey, terms: GroupTerms, pod: Pod) -> str:
+        """Return why a member lets others go first in mode ``permit``; "" if it may be placed.
+
+        A pod that its sub-group does not need takes no room before all sub-groups are complete.
+        """
+        parts, groups = terms.parts, self._snapshot.groups
+        if parts is None or not groups.missing_for(terms):
+            return ""
+        members, own = groups.members(key), parts.part_of(pod)
+        placed = [members.pods[uid] for uid in members.placed_uids()]
+        leaf = next((each for each in parts.root.leaves() if each.name == own), None)
+        lack = parts.lack(placed)
+        if leaf is None or not lack or leaf.missing(parts.counts(placed)):
+            return ""
+        return f"sub-group {own} of group {key.full_name} has enough nodes for now: {lack}"
+
+    def _sub_group_rejection(self, key: GroupKey, terms: GroupTerms, pod: Pod) -> Status:
+        """Reject a member with other sub-groups than its group, and one that is in none."""
+        mine = pod.metadata.annotations.get(SUB_GROUPS)
+        parts, source = terms.parts, key.source
+        text = None if parts is None else parts.text
+        if mine != text and (source == LABEL_SOURCE or mine is not None):
+            own, other = ("none" if each is None else f'"{each}"' for each in (mine, text))
+            return unresolvable(
+                f"annotations {SUB_GROUPS} do not match: {pod.name} has {own}, group "
+                f"{key.full_name} has {other}"
+            )
+        if parts is None or parts.part_of(pod) in {each.name for each in parts.root.leaves()}:
+            return SUCCESS
+        return unresolvable(
+            f"pod {pod.name} is in no sub-group of group {key.full_name}: its label {parts.label} "
+            f'is "{parts.part_of(pod)}", and the sub-groups are "{parts.text}"'
+        )
+
     def _topology_rejection(self, key: GroupKey, terms: GroupTerms, pod: Pod) -> Status:
-        """Reject members of a group with a faulty topology, and a member with another topology.
+        """Reject members of a group with faulty annotations, and a member with other ones.
 
         A member of a group with an object need not repeat the annotations of the object.
         """
         if terms.fault:
             return unresolvable(terms.fault)
+        of_parts = self._sub_group_rejection(key, terms, pod)
+        if not of_parts.ok:
+            return of_parts
         mine = topology_of(pod.metadata.annotations)
         if key.source != LABEL_SOURCE and mine == NO_TOPOLOGY:
             return SUCCESS
@@ -190,13 +236,15 @@ class GroupRules:
 
 def _missing_members(members: GroupMembers, terms: GroupTerms, pod: Pod) -> str:
     """Return that too few members are there, or too few without a gate; else ""."""
-    number = len(members.pods)
+    number, parts = len(members.pods), terms.parts
     if number < terms.minimum:
         return (
             f"pre-filter pod {pod.name} cannot find enough sibling pods, current pods number: "
             f"{number + terms.succeeded}, minMember of group: {terms.declared_minimum}"
         )
-    if number - len(members.gated) < terms.minimum:
+    if parts is not None and (lack := parts.lack(members.pods.values())):
+        return f"pre-filter pod {pod.name} cannot find enough sibling pods: {lack}"
+    if members.pods_missing(terms, ready=True):
         return f"pre-filter pod {pod.name} cannot proceed due to gated pods in the same PodGroup"
     return ""
 

@@ -169,10 +169,12 @@ class TopologyDomains:
 
     def _joins(self, key: GroupKey, old: object | None, new: object | None) -> bool:
         terms = self._snapshot.groups.source.terms_of(key) if self._serves(key) else None
-        if terms is None or not terms.topology_key:
+        if terms is None or not terms.confined:
             return False
-        after = _value(new, terms.topology_key)
-        return after is not None and after != _value(old, terms.topology_key)
+        return any(
+            (after := _value(new, label)) is not None and after != _value(old, label)
+            for label in terms.topology_keys()
+        )
 
     def _member_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
         """Queue for a member that is gone: the others may go to another domain."""
@@ -187,7 +189,7 @@ class TopologyDomains:
             if key is None or not self._serves(key)
             else (self._snapshot.groups.source.terms_of(key))
         )
-        if key is None or terms is None or not terms.topology_key:
+        if key is None or terms is None or not terms.confined:
             return ()
         return self._snapshot.groups.members(key).waiting_pods()
 

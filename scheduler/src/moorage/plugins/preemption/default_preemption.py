@@ -167,7 +167,7 @@ class DefaultPreemption:
         terms = groups.source.terms_of(key)
         if self._by_placement and terms is None:
             return GROUP_MISSING
-        if terms is not None and terms.topology_key and (self._by_placement or key.source):
+        if terms is not None and terms.confined and (self._by_placement or key.source):
             return IN_PLACEMENT
         return WHOLE_GROUPS if self._whole_groups else ""
 

@@ -446,7 +446,7 @@ class BindingCycles:
         key, terms = groups.key_of(pod), groups.terms_of(pod)
         if key is None or terms is None:
             return False
-        return 0 < groups.members(key).placed < terms.minimum
+        return groups.members(key).placed > 0 and groups.missing_for(terms) > 0
 
     def _fail(
         self, queued: QueuedPod, status: Status, diagnosis: Diagnosis | None, *, keeps: str = ""

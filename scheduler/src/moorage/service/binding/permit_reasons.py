@@ -101,7 +101,7 @@ class PermitReasons:
         if key is None or terms is None:
             return message
         members, holder = self._groups.members(key), self._holders[queued.profile].get(key.source)
-        if members.placed >= terms.minimum:
+        if not self._groups.missing_for(terms):
             self._reasons.pop(key, None)
             return message
         missing = lack_of(key, terms, members, gates=True)

@@ -187,7 +187,8 @@ class Backfill:
         if (
             terms is not None
             and members.waiting
-            and len(members.pods) >= terms.minimum > members.placed
+            and not members.pods_missing(terms)
+            and self._groups.missing_for(terms) > 0
         ):
             return False
         self._let_go()

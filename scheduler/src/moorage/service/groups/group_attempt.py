@@ -131,7 +131,7 @@ class GroupAttempts:
         if key is None or terms is None or not terms.gang:
             return True
         members = self._groups.members(key)
-        missing = terms.minimum - members.placed
+        missing = self._groups.missing_for(terms)
         others = [
             info_of(pod)
             for pod in members.waiting_pods()
@@ -321,7 +321,7 @@ class GroupAttempts:
         # Only an attempt gives up the nominations, which keep other pods from their nodes.
         if any(self._queue.nominator.node_of(info.pod.uid) for info in infos):
             return False
-        missing = terms.minimum - members.placed
+        missing = self._groups.missing_for(terms)
         if missing <= 0 or fits_at_most(cycle.snapshot, infos) >= missing:
             return False
         priority = max(terms.priority, *(info.priority for info in infos))
@@ -456,7 +456,7 @@ class GroupAttempts:
     def _all_or_none(self, key: GroupKey) -> None:
         """Turn away the members held at Permit if too few others passed Reserve."""
         terms, members = self._groups.source.terms_of(key), self._groups.members(key)
-        if terms is None or not terms.gang or members.placed >= terms.minimum:
+        if terms is None or not terms.gang or not self._groups.missing_for(terms):
             return
         share = terms.share(members.placed)
         text = f"only {share} pods of the group could be reserved{terms.succeeded_note}"

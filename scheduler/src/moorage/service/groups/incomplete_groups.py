@@ -109,7 +109,7 @@ class IncompleteGroups:
             terms = self._groups.source.terms_of(key)
             if terms is None or key.source or not _is_one_by_one(members, self._one_by_one):
                 continue
-            if members.placed >= terms.minimum:
+            if not self._groups.missing_for(terms):
                 self._reports.placed(key)
 
 
@@ -176,11 +176,13 @@ def lack_of(
     if terms.fault and not key.source:
         return terms.fault  # attempts report the faults of coscheduling's groups
     number, gated = len(members.pods), len(members.gated) if gates else 0
-    if not terms.gang or number - gated >= terms.minimum:
+    if not terms.gang or not members.pods_missing(terms, ready=gates):
         return ""
-    held = f", {gated} of them with scheduling gates" if gated else ""
+    gates_note = f", {gated} of them with scheduling gates" if gated else ""
     number += terms.succeeded
+    if terms.parts is not None and (lack := terms.parts.lack(members.pods.values())):
+        return f"pod group {key.full_name} lacks pods: {lack}{terms.succeeded_note}{gates_note}"
     return (
         f"pod group {key.full_name} lacks pods: {number} {'exists' if number == 1 else 'exist'}"
-        f"{terms.succeeded_note}{held}, {_MINIMUM[key.source]} is {terms.declared_minimum}"
+        f"{terms.succeeded_note}{gates_note}, {_MINIMUM[key.source]} is {terms.declared_minimum}"
     )

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from moorage.api.coscheduling import minimum_of
+from moorage.api.coscheduling import SUB_GROUPS, minimum_of
 from moorage.api.pod import Pod
 from moorage.base.errors import UsageError
 from moorage.snapshot.group_labels import CUSTOM_SOURCE, LABEL_SOURCE
@@ -46,10 +46,16 @@ class GroupFilling:
         Raises
         ------
         UsageError
-            The group's object is not there.
+            The group's object is not there, or the group has sub-groups.
         """
         key = self.group_of(pod)
         assert key is not None, "a pod of a group"
+        known = self._rehearsal.filled.core.snapshot.groups.terms_of(pod)
+        if SUB_GROUPS in pod.metadata.annotations or (known is not None and known.parts):
+            raise UsageError(
+                f"the group {key.full_name} of pod {pod.name} has sub-groups: capacity counts "
+                "groups of like pods only; ask what-if about its pods"
+            )
         if key.source == LABEL_SOURCE:
             return minimum_of(pod) or 1
         terms = self._model.half.core.snapshot.groups.terms_of(pod)
