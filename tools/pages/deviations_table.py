@@ -170,8 +170,9 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
     Deviation(
         subject="Sub-groups of groups of the plugin Coscheduling",
         upstream="none",
-        here="the annotation `moorage.dev/sub-groups` of the PodGroup, or of the pods where there is "
-        "no object: each sub-group has a minimum and may have a topology, and all are placed together",
+        here="the annotation `moorage.dev/sub-groups` of the PodGroup, or of the pods where there "
+        "is no object: each sub-group has a minimum and may have a topology, and all are placed "
+        "together",
         why="prefill and decode, or a launcher and its workers, are of no use without each other",
         back="leave the annotation out",
     ),
