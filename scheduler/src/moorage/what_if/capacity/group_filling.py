@@ -50,7 +50,7 @@ class GroupFilling:
         """
         key = self.group_of(pod)
         assert key is not None, "a pod of a group"
-        known = self._rehearsal.filled.core.snapshot.groups.terms_of(pod)
+        known = self._model.half.core.snapshot.groups.terms_of(pod)
         if SUB_GROUPS in pod.metadata.annotations or (known is not None and known.parts):
             raise UsageError(
                 f"the group {key.full_name} of pod {pod.name} has sub-groups: capacity counts "
