@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moorage.api.coscheduling import SUB_GROUPS
 from moorage.api.pod import Pod
 from moorage.api.resources import POD_GROUPS
 from moorage.base.errors import UsageError
@@ -102,6 +103,15 @@ def test_groups_are_counted_whole() -> None:
     assert (room.fit, room.pods, room.reached_most) == (1, 4, False)
     assert sum(room.by_node.values()) == 4
     assert room.message
+
+
+def test_groups_with_sub_groups_are_refused_by_name() -> None:
+    """Copies of one pod are no whole group: its other sub-groups have other pods."""
+    notes = {SUB_GROUPS: "role: prefill=2, decode=2"}
+    labels = _member("2", 4).metadata.labels | {"role": "prefill"}
+    like = pod("member", cpu="2", labels=labels, annotations=notes)
+    with pytest.raises(UsageError, match="the group default/gang of pod member has sub-groups"):
+        room_for(_grouped(), [Kind(like)], most=100)
 
 
 def test_a_mix_may_have_groups_and_pods() -> None:

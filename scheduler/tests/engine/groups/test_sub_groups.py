@@ -6,6 +6,7 @@ placed: the parts of a group are tried in a few orders, without going back to an
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from itertools import product
@@ -19,6 +20,8 @@ from moorage.base.rng import Random, Streams
 from moorage.config.feature_gates import feature_gates
 from moorage.config.merge import expand_profiles
 from moorage.engine.cycle import Cycle
+from moorage.engine.extenders.cycle import ExtendedCycle
+from moorage.engine.groups.asking import NO_SUB_GROUPS, AskingGroupCycle
 from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.engine.select_node import smallest_name
@@ -31,6 +34,7 @@ from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage_sandbox.testing.builders import node, pod
+from scheduler.tests.engine.groups.test_asking import Slow
 from tests.scenarios.gangs import coscheduling
 
 KEY = GroupKey("default", "g", LABEL_SOURCE)
@@ -96,7 +100,8 @@ class Case:
                 free[at] += cpu
         return False
 
-    def decide(self) -> GroupDecision:
+    def objects(self) -> tuple[Snapshot, list[PodInfo]]:
+        """Return the cluster, and the pods that wait."""
         snapshot = Snapshot()
         for at, (rack, cpu) in enumerate(self.nodes):
             labels = {RACK: rack, "kubernetes.io/hostname": f"n{at}"}
@@ -110,6 +115,10 @@ class Case:
         ]
         for each in pods:
             snapshot.groups.put_pod(each.pod)
+        return snapshot, pods
+
+    def decide(self) -> GroupDecision:
+        snapshot, pods = self.objects()
         before = snapshot.requested("cpu").tolist()
         found = GroupCycle(_cycle(snapshot)).decide_group(KEY, pods)
         assert snapshot.requested("cpu").tolist() == before
@@ -135,7 +144,7 @@ class Case:
             assert taken[f"n{at}"] <= cpu
 
 
-def _cycle(snapshot: Snapshot) -> Cycle:
+def _cycle(snapshot: Snapshot, kind: type[Cycle] = Cycle) -> Cycle:
     (made,) = expand_profiles(coscheduling().scheduler, in_tree_registry(), gates=feature_gates({}))
     handle = Handle(
         profile_name="default-scheduler",
@@ -144,7 +153,7 @@ def _cycle(snapshot: Snapshot) -> Cycle:
         clock=ManualClock(),
         streams=Streams(1),
     )
-    return Cycle(Profile(made, in_tree_registry(), handle), snapshot, smallest_name)
+    return kind(Profile(made, in_tree_registry(), handle), snapshot, smallest_name)
 
 
 @pytest.mark.parametrize("confined", [False, True])
@@ -161,3 +170,18 @@ def test_sub_groups_are_placed_if_they_fit(confined: bool) -> None:
         elif not fits:
             assert found.outcome is GroupOutcome.REJECTED
     assert counts[False] * 12 < counts[True], counts
+
+
+def test_sub_groups_are_refused_by_name_where_extenders_are_asked() -> None:
+    snapshot, pods = Case(Streams(43).stream("extenders"), confined=False).objects()
+    cycle = _cycle(snapshot, ExtendedCycle)
+    assert isinstance(cycle, ExtendedCycle)
+    cycle.profile.extenders = (Slow(snapshot),)
+
+    async def decision() -> GroupDecision:
+        asking = AskingGroupCycle(cycle).asking(KEY, pods)
+        assert asking is not None
+        return await asking
+
+    found = asyncio.run(decision())
+    assert (found.outcome, found.status.message) == (GroupOutcome.REJECTED, NO_SUB_GROUPS)
