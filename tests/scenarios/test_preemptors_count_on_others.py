@@ -5,17 +5,20 @@ Small clusters with the real controllers in virtual time; the victims stop slowl
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from moorage.api.resources import PODS
+from moorage.api.reasons.codes import ReasonCode, code_of_message
+from moorage.api.resources import NODES, PODS
 from moorage.config.load import parse_config
 from moorage_sandbox.testing.builders import node_manifest
-from tests.scenarios.company import Company, made, play, replicas
+from tests.scenarios.company import HIGH, Company, made, play, replicas
 from tests.scenarios.gangs import coscheduling
 from tests.scenarios.test_groups_preempt import LATE_SECONDS
 from tests.scenarios.test_nominees import HOST, PREEMPTING, ZONE, T, spread
+from tests.scenarios.test_preemption import priority
 
 
 @pytest.mark.parametrize("stops", [0.5, 5, 12])
@@ -138,5 +141,64 @@ def test_a_pod_that_a_spread_counts_leaves_the_domain_to_a_nominated_pod(is_dele
     sizes = {"n1": ("a", "8"), "n3": ("a", "4"), "n2": ("b", "4")}
     cluster = [
         node_manifest(name, cpu=cpu, labels={ZONE: zone}) for name, (zone, cpu) in sizes.items()
+    ]
+    play(scenario, nodes=cluster)
+
+
+async def node_is_closed(company: Company) -> None:
+    await company.cluster.patch_object(NODES, "n1", {"spec": {"unschedulable": True}})
+
+
+async def node_suits_no_longer(company: Company) -> None:
+    labels = {"metadata": {"labels": {"suits": None}}}
+    await company.cluster.patch_object(NODES, "n1", labels)
+
+
+async def node_goes(company: Company) -> None:
+    await company.cluster.delete_node("n1")
+
+
+async def pod_goes(company: Company) -> None:
+    await company.cluster.client.delete(PODS, "h", namespace="default")
+
+
+async def higher_pod_takes_the_node(company: Company) -> None:
+    """Its only victim is leaving already, so nothing is evicted for it."""
+    await company.create(priority("higher", HIGH + 1))
+    higher = made("top", cpu="8", node_selector={HOST: "n1"}, priorityClassName="higher")
+    await company.create(higher)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [node_is_closed, node_suits_no_longer, node_goes, pod_goes, higher_pod_takes_the_node],
+)
+def test_a_pod_that_a_nominated_pod_keeps_away_is_placed_once_the_nomination_is_lost(
+    change: Callable[[Company], Awaitable[None]],
+) -> None:
+    """The pod has no spread of its own, and says what keeps it away."""
+
+    async def scenario(company: Company) -> None:
+        await company.create(
+            made("full", high=True, cpu="4", node_selector={HOST: "n2"}),
+            made("low", stops=60, cpu="4", labels=T, node_selector={HOST: "n1"}),
+        )
+        await company.run("", 2)
+        high = made("h", high=True, cpu="6", labels=T, node_selector={"suits": "yes"})
+        (hard,) = spread(T, ZONE)
+        high["spec"]["topologySpreadConstraints"] = [{**hard, "nodeAffinityPolicy": "Ignore"}]
+        await company.create(high)
+        await company.nominate("h", "n1")
+        await company.create(made("w", cpu="1", labels=T))
+        await company.sleep(4)
+        message = company.cluster.condition_of("w")[2]
+        assert code_of_message(message) is ReasonCode.SPREAD_OF_NOMINATED, message
+        await change(company)
+        await company.run("w", seconds=20)
+
+    sizes = {"n1": ("a", "8"), "n3": ("a", "4"), "n2": ("b", "4")}
+    cluster = [
+        node_manifest(name, cpu=cpu, labels={ZONE: zone, "suits": "yes"})
+        for name, (zone, cpu) in sizes.items()
     ]
     play(scenario, nodes=cluster)

@@ -69,10 +69,22 @@ NOMINATIONS: Final[tuple[Deviation, ...]] = (
         ),
         upstream="is placed there",
         here=(
-            "waits, or goes elsewhere, where the nominated pod would no longer fit; the reason is "
-            "that of PodTopologySpread"
+            "waits, or goes elsewhere, where the nominated pod would no longer fit; the reason has "
+            "a text of its own, and the code `NominatedPodSpread`"
         ),
         why="the nominated pod evicted again, without an end over few zones",
+    ),
+    Deviation(
+        subject=(
+            "A pod whose eviction is decided and not shown yet, in a trial of a preemptor with a "
+            "hard spread"
+        ),
+        upstream="is counted until its deletion is seen",
+        here="is not counted",
+        why=(
+            "a preemptor that was tried between the evictions of another one evicted more pods of "
+            "the domain than the spread asks for"
+        ),
     ),
     Deviation(
         subject="A pod that waits until nominated pods are placed, one of which waits at Permit",

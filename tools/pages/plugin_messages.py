@@ -208,6 +208,10 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
         "node(s) didn't match pod topology spread constraints (missing required label)": (
             "Label the node with the constraint's `topologyKey`."
         ),
+        "node(s) didn't satisfy nominated pods' topology spread constraints": (
+            "A nominated pod of higher priority keeps its place in the domain: wait until it is "
+            "placed, or make room in another domain."
+        ),
         "obtaining pod's hard topology spread constraints: <problem>": (
             "Correct the constraint's `labelSelector`."
         ),

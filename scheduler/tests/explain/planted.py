@@ -71,6 +71,7 @@ PLANTED: Final[tuple[Callable[[Plan], tuple[str, str]], ...]] = (
     pods.pods_of_sets,
     pods.terminating,
     pods.nominated,
+    pods.spread_of_nominated,
     pods.only_a_class_that_never_preempts,
     pods.port_of_another_protocol,
     pods.requests_of_the_pod,

@@ -114,6 +114,31 @@ def nominated(plan: Plan) -> tuple[str, str]:
     return "would fit on", "cpu (it requests 1"
 
 
+def spread_of_nominated(plan: Plan) -> tuple[str, str]:
+    """Pods of higher priority are nominated to the open nodes, and must be the only ones there."""
+    plan.objects.append(_priority_class("high", 1000))
+    constraint = {
+        "maxSkew": 1,
+        "minDomains": 100,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "p"}},
+    }
+    for name in plan.open:
+        pod = waiting(
+            f"{name}-next",
+            cpu="10m",
+            labels={"app": "p"},
+            node_selector={"kubernetes.io/hostname": name},
+            topologySpreadConstraints=[constraint],
+            priority=1000,
+            priorityClassName="high",
+        )
+        plan.objects.append({**pod, "status": {"nominatedNodeName": name}})
+    found = "the topology spread over kubernetes.io/hostname of nominated pod default/open-"
+    return "would fit on", found
+
+
 def only_a_class_that_never_preempts(plan: Plan) -> tuple[str, str]:
     """The one PriorityClass that is high enough does not preempt."""
     plan.objects += [

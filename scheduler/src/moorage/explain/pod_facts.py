@@ -31,6 +31,7 @@ _ANY_ADDRESS: Final = "0.0.0.0"
 _AFFINITY: Final = "pod affinity rules"
 _ANTI_AFFINITY: Final = "pod anti-affinity rules"
 _EXISTING: Final = "existing pods anti-affinity"
+_OF_NOMINATED: Final = "nominated pods' topology spread"
 
 Placed = tuple[int, PodInfo]
 """A pod and its row."""
@@ -89,13 +90,37 @@ def _takes(pod: PodInfo, port: HostPort) -> bool:
 
 
 def spread_fact(rejection: Rejection) -> str:
-    """Return the hard spread constraints that are violated."""
-    pod = rejection.pod
-    hard = [
-        each
-        for each in pod.spec.topology_spread_constraints
-        if each.when_unsatisfiable != "ScheduleAnyway"
+    """Return the hard spread constraints that are violated, of the pod or of nominated pods."""
+    without = with_spec(rejection.pod, topology_spread_constraints=[])
+    nominated_n = rejection.failed(without, because=_OF_NOMINATED)
+    of_nominated = _of_nominated(rejection, nominated_n) if nominated_n.any() else ""
+    return joined([text for text in (_own_spread(rejection), of_nominated) if text])
+
+
+def _hard(pod: Pod) -> list[TopologySpreadConstraint]:
+    constraints = pod.spec.topology_spread_constraints
+    return [each for each in constraints if each.when_unsatisfiable != "ScheduleAnyway"]
+
+
+def _of_nominated(rejection: Rejection, failed_n: BoolArray) -> str:
+    """Return the nominated pods whose spread constraints keep the pod from some rows."""
+    own, rows = rejection.inquiry.attempt.pod, np.arange(rejection.inquiry.snapshot.num_nodes)
+    nominated = [
+        (row, other)
+        for row, other in nominated_at(rejection.inquiry, rows)
+        if other.priority > own.priority and other.namespace == own.namespace and _hard(other.pod)
     ]
+    if not nominated:
+        return ""
+    keys = dict.fromkeys(each.topology_key for _, pod in nominated for each in _hard(pod.pod))
+    found = f"the topology spread over {listed(list(keys))} of nominated "
+    found += _first_and_count(rejection, nominated)
+    return on_some(found, int(failed_n.sum()), len(rejection.rows))
+
+
+def _own_spread(rejection: Rejection) -> str:
+    pod = rejection.pod
+    hard = _hard(pod)
     if not hard:  # the constraints of the profile
         return ""
     parts = parts_at_fault(

@@ -68,6 +68,7 @@ CODES = {
     "pods_of_sets": "InsufficientCPU",
     "terminating": "InsufficientCPU",
     "nominated": "InsufficientCPU",
+    "spread_of_nominated": "NominatedPodSpread",
     "only_a_class_that_never_preempts": "InsufficientCPU",
     "port_of_another_protocol": "HostPortConflict",
     "requests_of_the_pod": "InsufficientCPU",

@@ -46,6 +46,7 @@ class ReasonCode(StrEnum):
     STORAGE = "InsufficientStorage"
     TOPOLOGY_LABEL = "TopologyLabelMissing"
     SPREAD = "TopologySpreadConflict"
+    SPREAD_OF_NOMINATED = "NominatedPodSpread"
     POD_AFFINITY = "PodAffinityUnmet"
     ANTI_AFFINITY = "PodAntiAffinityConflict"
     ANTI_AFFINITY_OF_OTHERS = "ExistingAntiAffinity"
@@ -206,6 +207,7 @@ _RULES: Final[tuple[tuple[str, ReasonCode], ...]] = (
     ),
     # other pods
     (r"spread constraints \(missing required label\)", _C.TOPOLOGY_LABEL),
+    (r"nominated pods' topology spread", _C.SPREAD_OF_NOMINATED),
     (r"topology spread constraints", _C.SPREAD),
     (r"match pod affinity rules", _C.POD_AFFINITY),
     (r"match pod anti-affinity rules", _C.ANTI_AFFINITY),

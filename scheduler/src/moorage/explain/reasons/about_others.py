@@ -24,6 +24,14 @@ ABOUT_OTHERS: Final[Mapping[ReasonCode, ReasonText]] = {
         "soft (whenUnsatisfiable: ScheduleAnyway).",
         example="node(s) didn't match pod topology spread constraints",
     ),
+    ReasonCode.SPREAD_OF_NOMINATED: ReasonText(
+        what="A pod of higher priority is nominated to the domain and must be spread. Next to this "
+        "pod, which its constraint counts, it would not fit there any more.",
+        see="moorage explain pod NAME",
+        fix="Wait: the pod is tried again when the nominated pod is placed, deleted or nominated "
+        "elsewhere. Add room in another domain if that takes too long.",
+        example="node(s) didn't satisfy nominated pods' topology spread constraints",
+    ),
     ReasonCode.POD_AFFINITY: ReasonText(
         what="The pod wants to be near certain pods, and no node with room has them near.",
         see="kubectl get pods -A -o wide -l KEY=VALUE",

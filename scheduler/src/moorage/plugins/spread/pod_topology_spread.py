@@ -56,6 +56,7 @@ from moorage.snapshot.view import NodeView
 
 REASON: Final = "node(s) didn't match pod topology spread constraints"
 REASON_LABEL: Final = f"{REASON} (missing required label)"
+REASON_NOMINATED: Final = "node(s) didn't satisfy nominated pods' topology spread constraints"
 
 
 _PRE_FILTER: StateKey[Skews] = StateKey("PreFilterPodTopologySpread")
@@ -74,7 +75,8 @@ class PodTopologySpread:
         written = SYSTEM_DEFAULTS if self._system else args.default_constraints
         self._defaults = DefaultConstraints(written, handle.snapshot.listers)
         self._layouts = Layouts(handle.snapshot)
-        self._reason = reason = handle.reasons.intern(REASON)
+        reason = handle.reasons.intern(REASON)
+        self._reason_nominated = handle.reasons.intern(REASON_NOMINATED)
         self._reasons = (
             (TOO_SKEWED, reason),
             (KEY_MISSING, handle.reasons.intern(REASON_LABEL)),
@@ -249,8 +251,8 @@ class PodTopologySpread:
         if skews.closed_n is None:
             return answer
         closed_n = view.take_rows(skews.closed_n)
-        code_n = closed_n.astype(np.uint8) * np.uint8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
-        reason_n = closed_n.astype(np.int32) * np.int32(self._reason)
+        code_n = closed_n.astype(np.uint8) * np.uint8(Code.UNSCHEDULABLE)
+        reason_n = closed_n.astype(np.int32) * np.int32(self._reason_nominated)
         if answer is not None:
             failed_n = answer.code_n != 0
             code_n = np.where(failed_n, answer.code_n, code_n)

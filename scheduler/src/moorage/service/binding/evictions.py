@@ -430,6 +430,8 @@ class Evictor:
     def _start_evictions(self, preemptor: Preemptor, all_victims: Sequence[Pod]) -> None:
         victims = self._ledger.begin_evictions(preemptor.uid, all_victims)
         if not victims:
+            if not preemptor.group:
+                self._clear_lower_nominations(preemptor.pods[0], preemptor.node_name)
             return
         work = self._make_room(preemptor, victims)
         self._tasks.spawn(work, name=f"preemption for {preemptor.what} {preemptor.uid}")
@@ -439,7 +441,8 @@ class Evictor:
         unheard = last_of_group = False
         try:
             if not preemptor.group:
-                await self._clear_lower_nominations(preemptor.pods[0], preemptor.node_name)
+                lower = self._clear_lower_nominations(preemptor.pods[0], preemptor.node_name)
+                await asyncio.gather(*[self._writes.settled(pod.uid) for pod in lower])
             *others, last = victims
             evictions = [self._evict(victim, preemptor) for victim in others]
             if all(await asyncio.gather(*evictions)):
@@ -464,10 +467,17 @@ class Evictor:
         if unheard or last_of_group or not done:
             self._queue.activate(preemptor.pods)
 
-    async def _clear_lower_nominations(self, preemptor: Pod, node_name: str) -> None:
+    def _clear_lower_nominations(self, preemptor: Pod, node_name: str) -> Sequence[Pod]:
         """Clear the nominations of lower pods to the same node; the pods look for another node.
 
-        As upstream, a nomination that cannot be cleared now hinders no eviction.
+        As upstream, a nomination that cannot be cleared now hinders no eviction. A preemptor whose
+        victims are all leaving already clears them, too: the lower pods would hold a place that
+        they cannot get, for as long as the victims take to stop.
+
+        Returns
+        -------
+        Sequence
+            The lower pods, whose status is being sent.
         """
         lower = [
             pod
@@ -476,7 +486,7 @@ class Evictor:
         ]
         for pod in lower:
             self._writes.report_status(pod, None, nominated="")
-        await asyncio.gather(*[self._writes.settled(pod.uid) for pod in lower])
+        return lower
 
     async def _evict(self, victim: Pod, preemptor: Preemptor) -> bool:
         """Mark a victim and delete it; a victim that is gone already needs no Event.
