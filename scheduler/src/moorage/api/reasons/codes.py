@@ -86,7 +86,7 @@ _RULES: Final[tuple[tuple[str, ReasonCode], ...]] = (
     # groups: their messages quote those of members, so they come first
     (
         r"minCount pods from a gang to be scheduled|^waiting for \S+ more pods of group"
-        r"|members of group \S+ have a place",
+        r"|members of group \S+ have a place|^sub-group \S+ of group \S+ has enough nodes",
         _C.WAITING_FOR_GROUP,
     ),
     (
@@ -102,7 +102,8 @@ _RULES: Final[tuple[tuple[str, ReasonCode], ...]] = (
     ),
     (
         r"^Priorities do not match|^PodGroupMinAvailables do not match|min-available is"
-        r"|needs groupMode trial|^annotations \S+ do not match|composite groups are not scheduled",
+        r"|needs groupMode trial|^annotations \S+ do not match|composite groups are not scheduled"
+        r"|is in no sub-group of group",
         _C.GROUP_INVALID,
     ),
     (
