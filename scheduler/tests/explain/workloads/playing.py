@@ -5,6 +5,7 @@ A cluster is built anew for each suggestion, from the same seed, so that pods ha
 
 from __future__ import annotations
 
+import gc
 from contextlib import AsyncExitStack
 from typing import Any, Final, NamedTuple
 
@@ -82,6 +83,10 @@ class Situation(NamedTuple):
 
 def explained_live(situation: Situation) -> ObjectExplanation:
     """Ask about the object in a cluster that has come to rest."""
+    # Each scheduler freezes what is there when it is ready: hundreds would fill the memory.
+    forget_shared_parts()
+    gc.unfreeze()
+    gc.collect()
     clock = ManualClock()
 
     async def main() -> ObjectExplanation:
@@ -113,7 +118,6 @@ def helps_as_said(situation: Situation, suggestion: ObjectSuggestion) -> str:
 async def _at_rest(
     situation: Situation, clock: ManualClock, opened: AsyncExitStack
 ) -> VirtualCluster:
-    forget_shared_parts()  # hundreds of clusters would fill the memory
     cluster = await opened.enter_async_context(
         VirtualCluster(
             clock,
