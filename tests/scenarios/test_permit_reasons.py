@@ -5,6 +5,7 @@ For groups that are tried as a whole see ``scheduler/tests/service/test_group_re
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -214,3 +215,39 @@ def test_a_pod_that_is_more_than_its_group_needs_says_nothing_of_the_group():
         assert "pod group" not in live.message_of(last)
 
     play(scenario, cluster=nodes(2), config=config())
+
+
+def counts(live: Cluster, *names: str) -> set[str]:
+    """Return the numbers of existing members that the conditions of pods name."""
+    texts = " ".join(live.message_of(name) for name in names)
+    return set(re.findall(r"(?:lacks pods: |current pods number: )(\d+)", texts))
+
+
+@pytest.mark.parametrize("mode", ["trial", "permit"])
+@pytest.mark.parametrize("member", [of_api, of_object, of_labels])
+def test_no_condition_keeps_an_old_number_of_members(member: Member, mode: str):
+    names = [*NAMES, "p3"]
+
+    async def scenario(live: Cluster) -> None:
+        await live.create_objects(*group_object(member, 4), member("p0", least=4))
+        await aio.sleep(70)
+        assert counts(live, "p0") == {"1"}
+        await live.create_objects(member("p1", least=4))
+        await aio.sleep(70)
+        assert counts(live, "p0", "p1") == {"2"}
+        await live.create_objects(*(member(name, least=4) for name in names[2:]))
+        await aio.sleep(70)
+        assert counts(live, *names) == set(), "all members exist, and two have room"
+        await live.delete("p3")
+        await aio.sleep(70)
+        assert counts(live, *NAMES) == {"3"}
+        unnumbered = [name for name in NAMES if not counts(live, name)]
+        at_permit = [
+            each.pod.metadata.name for each in live.scheduler.core.waiting.undecided_pods()
+        ]
+        assert sorted(unnumbered) == sorted(at_permit)
+        if member is of_api:
+            assert condition(live)[2] == "pod group default/g lacks pods: 3 exist, minCount is 4"
+
+    settings = msgspec.structs.replace(coscheduling(mode), gates=config().gates)
+    play(scenario, cluster=nodes(2), config=settings)

@@ -6,7 +6,7 @@ Rules: scheduling spec, gang section A4 number 6, and core api section 4.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -38,6 +38,7 @@ _log = logging.getLogger(__name__)
 CONDITIONS: Final = {V1_36: "PodGroupScheduled", V1_37: "PodGroupInitiallyScheduled"}
 """The type of a group's condition, by the emulated version."""
 _POD_SCHEDULED: Final = "PodScheduled"
+_AT_PERMIT: Final = "the pod has a node, and waits until enough members of group {} have a place"
 _FORGET_MIN: Final = 64  # groups deleted are not looked for before; a guess
 
 
@@ -143,6 +144,12 @@ class GroupReports:
         # Uid -> the condition written last; the watch shows it later.
         self._written: dict[str, Condition] = {}
         self._forget_at = _FORGET_MIN
+        self._attempted: set[GroupKey] = set()
+
+    def take_attempted(self) -> set[GroupKey]:
+        """Return the groups whose attempts wrote something since the last call."""
+        attempted, self._attempted = self._attempted, set()
+        return attempted
 
     def report(self, key: GroupKey, decision: GroupDecision, pods: Sequence[PodInfo]) -> None:
         """Write the outcome of an attempt; a group without an object has no status and no Events.
@@ -150,6 +157,7 @@ class GroupReports:
         The status of coscheduling's groups is kept by a controller.
         """
         message = ""
+        self._attempted.add(key)
         if decision.outcome is not GroupOutcome.PLACED:
             message = sendable(shorten(decision.explanation(pods)))
             self._report_group(key, message, pods[0].pod, action="Scheduling")
@@ -217,6 +225,19 @@ class GroupReports:
             observed_generation=pod.metadata.generation,
         )
         self._writes.report_status(pod, condition, nominated=None)
+
+    def report_places(self, key: GroupKey, members: Iterable[Pod], lack: str) -> bool:
+        """Write to members at Permit that they have a node, where they still report a lack.
+
+        Returns
+        -------
+        bool
+            Whether any of the members reported the lack.
+        """
+        outdated = [pod for pod in members if lack in self._reason_of(pod)]
+        for pod in outdated:
+            self._report_pod(pod, _AT_PERMIT.format(key.full_name))
+        return bool(outdated)
 
     def _reason_of(self, pod: Pod) -> str:
         """Return the reason that a pod's condition has; "" without one, or for a gated pod."""

@@ -73,6 +73,8 @@ class IncompleteGroups:
         self._one_by_one = one_by_one
         self._lacks: dict[GroupKey, _Lack] = {}
         self._reported: dict[GroupKey, str] = {}
+        # Lacks that ended: conditions of members at Permit may still name them.
+        self._ended: dict[GroupKey, str] = {}
 
     async def run(self) -> None:
         """Look every second until cancelled."""
@@ -84,13 +86,29 @@ class IncompleteGroups:
         """Report new groups with enough places, and each lack that was there at the last look."""
         if self._one_by_one:
             self._report_placed()
+        for key in self._reports.take_attempted():
+            self._reported.pop(key, None)  # the attempt wrote over the lack
         lacking = lacking_groups(self._core, self._one_by_one)
         lacks = {key: self._since(key, text) for key, text in lacking.items()}
         for key, lack in lacks.items():
             if lack.looks and self._reported.get(key) != lack.text:
                 self._report_lack(key, lack)
         self._lacks = lacks
+        self._ended |= {key: text for key, text in self._reported.items() if key not in lacks}
         self._reported = {key: text for key, text in self._reported.items() if key in lacks}
+        self._ended = {key: text for key, text in self._ended.items() if self._is_named(key, text)}
+
+    def _is_named(self, key: GroupKey, lack: str) -> bool:
+        """Whether members may still name a lack that ended; those at Permit are rewritten.
+
+        No attempt about a member that waits at Permit writes its condition anew.
+        """
+        members = self._groups.members(key)
+        if key in self._lacks or not members.pods:
+            return False
+        at_permit = [members.pods[uid] for uid in members.assumed if self._core.waiting.find(uid)]
+        outdated = self._reports.report_places(key, at_permit, lack)
+        return outdated or bool(members.waiting)
 
     def _since(self, key: GroupKey, text: str) -> _Lack:
         before = self._lacks.get(key)
