@@ -281,20 +281,20 @@ def by_plural(plural: str, group: str | None = None) -> ResourceType | None:
 
 
 def by_name(name: str) -> ResourceType | None:
-    """Find a type as a person would name it on a command line.
+    """Find a type as a person would name it on a command line (`is_named`)."""
+    return next((rt for rt in RESOURCES if is_named(rt, name)), None)
+
+
+def is_named(rt: ResourceType, name: str) -> bool:
+    """Whether a person means a type by a name.
 
     Accepts plural, singular, short name or kind in any case, alone or with ``.group`` or
     ``.version.group`` behind it.
     """
     word = name.lower()
     first, _, rest = word.partition(".")
-    for rt in RESOURCES:
-        names = {rt.plural, rt.singular, *rt.short_names}
-        if word in names:
-            return rt
-        if first in names and rest in {rt.group, f"{rt.version}.{rt.group}"}:
-            return rt
-    return None
+    names = {rt.plural, rt.singular, *rt.short_names}
+    return word in names or (first in names and rest in {rt.group, f"{rt.version}.{rt.group}"})
 
 
 def group_version_path(group: str, version: str) -> str:

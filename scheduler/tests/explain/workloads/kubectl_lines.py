@@ -49,6 +49,18 @@ async def _patch(cluster: VirtualCluster, namespace: str, words: list[str]) -> N
     await _merge(cluster, _resource(type_), name, namespace, json.loads(text))
 
 
+async def _create(cluster: VirtualCluster, namespace: str, words: list[str]) -> None:
+    type_, name, value = words
+    assert (type_, namespace) == ("priorityclass", "")
+    manifest = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+        "value": int(value.removeprefix("--value=")),
+    }
+    await cluster.create_objects(manifest)
+
+
 async def _scale(cluster: VirtualCluster, namespace: str, words: list[str]) -> None:
     type_, name, number = words
     change = {"spec": {"replicas": int(number.removeprefix("--replicas="))}}
@@ -106,6 +118,7 @@ def _taint_text(taint: dict[str, str]) -> str:
 
 _VERBS: Final = {
     "patch": _patch,
+    "create": _create,
     "scale": _scale,
     "delete": _delete,
     "annotate": _annotate,

@@ -21,6 +21,7 @@ from scheduler.tests.explain.workloads.owned import (
     ready_pods,
     reference,
 )
+from tests.scenarios.gangs import coscheduling, of_labels
 
 NODES = [node_manifest(f"n{index}", cpu="4") for index in range(10)]
 OF_SET = reference("ReplicaSet", "api-1")
@@ -249,6 +250,37 @@ def test_a_toleration_becomes_a_change_of_the_template() -> None:
         "kubectl -n default patch deployment api --type=merge -p "
         """'{"spec":{"template":{"spec":{"tolerations":[{"""
     )
+
+
+def test_a_new_priority_class_is_created_before_the_template_names_it() -> None:
+    one = node_manifest("n1", cpu="2")
+    low = bound("low", "n1", cpu="2")
+    found = about(
+        one, low, *deployment(1), *pending_pods(OF_SET, 1, cpu="2"), type_="deploy", name="api"
+    )
+    way = next(each for each in found.suggestions if each.kind == "priority")
+    assert way.command == (
+        "kubectl create priorityclass priority-1 --value=1 && "
+        "kubectl -n default patch deployment api --type=merge -p "
+        """'{"spec":{"template":{"spec":{"priorityClassName":"priority-1"}}}}'"""
+    )
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "podgroup",
+        "PodGroups",
+        "pg",
+        "pgs",
+        "podgroups.scheduling.x-k8s.io",
+        "pg.scheduling.x-k8s.io",
+    ],
+)
+def test_a_pod_group_has_the_names_that_kubectl_knows(word: str) -> None:
+    pods = [of_labels(f"m{index}", least=2) for index in range(2)]
+    found = about(*pods, type_=word, name="g", config=coscheduling())
+    assert (found.type_, found.wanted) == ("podgroup", 2)
 
 
 def test_a_selection_of_pods_is_answered_by_state() -> None:

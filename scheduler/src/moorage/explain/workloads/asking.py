@@ -7,8 +7,9 @@ from typing import Final
 import msgspec
 
 from moorage.api import resources
+from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS
 from moorage.api.pod import Pod
-from moorage.api.resources import ResourceType, by_name
+from moorage.api.resources import ResourceType, by_name, is_named
 from moorage.api.selector_text import parse_label_selector
 from moorage.base.errors import NotFoundError, UsageError
 from moorage.explain.objects.claims import explain_resource_claim, explain_volume_claim
@@ -69,6 +70,8 @@ def answer_query(core: Core, query: ObjectQuery) -> Answering:
     if query.selector or query.all_namespaces:
         raise UsageError(f"{query.title}: a name and a selection exclude each other")
     resource = by_name(query.type_)
+    if is_named(COSCHEDULING_POD_GROUPS, query.type_):
+        resource = resources.POD_GROUPS  # the groups of all sources are answered about alike
     manifests = Manifests(query.objects)
     if resource is None:
         return explain_owner(core, _custom(core, query, manifests), manifests)

@@ -19,6 +19,8 @@ _TEMPLATES: Final = {
     ("apps", "DaemonSet"): "daemonset",
 }
 """The owners whose template may change, and whose pods are then made anew by their controller."""
+_PRIORITY_CLASS: Final = "PriorityClass"
+"""The one kind of object that a command creates in a line, before it changes the template."""
 _BY_ADMISSION: Final = "/spec/priority"
 """A field of pods that admission fills in from the class."""
 
@@ -35,7 +37,9 @@ def command_of(suggestion: Suggestion, owner: Owner | None, manifests: Manifests
     """
     if suggestion.command:
         return suggestion.command
-    if suggestion.create or not suggestion.patch or owner is None:
+    if not suggestion.patch or owner is None:
+        return ""
+    if any(each["kind"] != _PRIORITY_CLASS for each in suggestion.create):
         return ""
     word = _TEMPLATES.get((owner.group, owner.kind))
     template = template_of(manifests.find(owner))
@@ -44,9 +48,14 @@ def command_of(suggestion: Suggestion, owner: Owner | None, manifests: Manifests
     change = _template_change(template, suggestion.patch, pod)
     if change is None:
         return ""
-    return patch_command(
-        owner.namespace, f"{word} {owner.name}", {"spec": {"template": {"spec": change}}}
-    )
+    what = f"{word} {owner.name}"
+    patch = patch_command(owner.namespace, what, {"spec": {"template": {"spec": change}}})
+    return " && ".join([*map(_create_command, suggestion.create), patch])
+
+
+def _create_command(priority_class: Mapping[str, Any]) -> str:
+    name, value = priority_class["metadata"]["name"], priority_class["value"]
+    return f"kubectl create priorityclass {name} --value={value}"
 
 
 def quota_command(bounds: Sequence[QuotaBound], pods: int) -> str:
