@@ -21,7 +21,7 @@ from moorage_lab.fault_sim.company.play import CompanyRun, play
 from moorage_lab.fault_sim.company.setups import PERMIT
 from moorage_lab.fault_sim.company.totals import RULES, Total, excesses
 from moorage_lab.fault_sim.company.world import WAVE_LABEL, AnyWorldAct, GroupSize
-from moorage_lab.fault_sim.history import node_of
+from moorage_lab.fault_sim.history import node_of, nominated_of
 from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
 
 
@@ -214,6 +214,14 @@ def test_pods_that_wait_at_permit_have_their_room(right: CompanyRun) -> None:
     pods = [record.decode() for record in run.store.shelf(PODS.qualified).records()]
     places = {pod["metadata"]["uid"]: "n1" for pod in pods if not node_of(pod)}
     assert list(totals.waiting_in_vain(replace(run, permit_places=places))) == []
+
+
+def test_pods_that_wait_at_permit_may_be_nominated(right: CompanyRun) -> None:
+    run = ends_while_victims_stop(right)
+    pods = [record.decode() for record in run.store.shelf(PODS.qualified).records()]
+    places = {pod["metadata"]["uid"]: "n1" for pod in pods if nominated_of(pod)}
+    assert {each.rule for each in excesses(run)} == {"nominated-in-vain"}
+    assert excesses(replace(run, permit_places=places)) == []
 
 
 def test_a_pod_may_be_bound_once_members_have_timed_out_at_permit(right: CompanyRun) -> None:

@@ -324,8 +324,16 @@ def _half_groups(run: CompanyRun) -> Iterator[Total]:
 
 
 def _nominated_in_vain(run: CompanyRun) -> Iterator[Total]:
-    """Look for preemptors that still wait at the end for room that they made."""
-    names = sorted(name_of(pod) for pod in _pods(run) if nominated_of(pod) and not node_of(pod))
+    """Look for preemptors that still wait at the end for room that they made.
+
+    A pod that waits at Permit has its room, and may be nominated to its node.
+    """
+    names = sorted(
+        name_of(pod)
+        for pod in _pods(run)
+        if nominated_of(pod) and not node_of(pod)
+        if pod["metadata"]["uid"] not in run.permit_places
+    )
     if names:
         text = f"pods with a nominated node wait at the end: {', '.join(names[:5])}"
         yield Total(rule="nominated-in-vain", amount=len(names), allowed=0, text=text)
