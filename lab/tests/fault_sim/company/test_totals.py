@@ -275,3 +275,16 @@ def test_a_pod_that_waits_for_one_that_ends_by_itself_settles_late() -> None:
 def named(pod: Manifest, name: str) -> Manifest:
     metadata = {**pod["metadata"], "name": name, "namespace": "default"}
     return {**pod, "metadata": metadata}
+
+
+def test_a_pod_that_is_bound_while_a_group_still_comes_is_not_bound_in_vain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = gang_before_backlog(2)
+    _, _, *group, last = world.acts
+    low = Create(at=last.at + 0.2, object=pod_manifest("low", cpu="7"))
+    acts = [world.acts[0], *group, low, replace(last, at=last.at + 0.5)]
+    run = play(replace(world, acts=acts))
+    assert excesses(run) == []
+    monkeypatch.setattr(totals, "arrivals", lambda *_run: {})
+    assert {each.rule for each in excesses(run)} == {"bound-in-vain", "evictions"}

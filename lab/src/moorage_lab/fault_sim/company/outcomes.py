@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from moorage.api.resources import EVENTS, PODS
 from moorage_lab.fault_sim.company.excuses import is_binding
 from moorage_lab.fault_sim.company.plan import preempted
 from moorage_lab.fault_sim.company.play import CompanyRun
+from moorage_lab.fault_sim.company.world import WAVE_LABEL, Wave
+
+_ARRIVAL_SECONDS: Final = 1.0  # the pods of a wave come within it; what comes later was made again
 
 
 def preemptors_by_victim(run: CompanyRun) -> dict[str, str]:
@@ -43,6 +46,22 @@ def bindings(run: CompanyRun, *, after: int = 0, until: float = math.inf) -> dic
         for change in log.since(after, len(log)) or ()
         if change.version <= until and is_binding(change)
     }
+
+
+def arrivals(run: CompanyRun, wave: Wave) -> dict[str, int]:
+    """Return the version at which the last pod of each group or workload of a wave came."""
+    log = run.store.shelf(PODS.qualified).log
+    versions: dict[str, int] = {}
+    seen: set[str] = set()
+    for change in log.since(run.version_at(wave.at), len(log)) or ():
+        meta = change.record.decode()["metadata"]
+        labels = meta.get("labels", {})
+        if change.version > run.version_at(wave.at + _ARRIVAL_SECONDS):
+            break
+        if labels.get(WAVE_LABEL) == str(wave.number) and meta["uid"] not in seen:
+            seen.add(meta["uid"])
+            versions[labels.get("app", "")] = change.version
+    return versions
 
 
 def evicted_uids(run: CompanyRun) -> dict[str, int]:

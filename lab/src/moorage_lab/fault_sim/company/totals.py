@@ -24,6 +24,7 @@ from moorage_lab.fault_sim.company.excuses import (
 )
 from moorage_lab.fault_sim.company.outcomes import (
     apps_by_uid,
+    arrivals,
     bindings,
     evicted_uids,
     pod_metas,
@@ -95,7 +96,11 @@ def _evictions(run: CompanyRun) -> Iterator[Total]:
             planned += _evictions_for_others(run, plan, evicted, changes)
         if len(evicted) > planned:
             backoffs = _Backoffs(run)
-            evicted = [uid for uid in evicted if not backoffs.saw_binding(uid, changes)]
+            evicted = [
+                uid
+                for uid in evicted
+                if not backoffs.saw_binding(uid, changes) and not backoffs.came_later(uid, wave)
+            ]
             planned = _with_later_plans(run, planned, evicted, changes)
         yield Total(
             rule="evictions",
@@ -147,6 +152,15 @@ class _Backoffs:
         self._apps, self._preemptors = apps_by_uid(run), preemptors_by_victim(run)
         self._bound = bindings(run)
         self._releases: dict[str, list[int]] = {}
+        self._arrivals: dict[int, dict[str, int]] = {}
+
+    def came_later(self, uid: str, wave: Wave) -> bool:
+        """Return whether a pod was bound while the pods of its preemptor's group still came."""
+        app = self._apps.get(self._preemptors.get(uid, ""), "")
+        if wave.number not in self._arrivals:
+            self._arrivals[wave.number] = arrivals(self._run, wave)
+        last = self._arrivals[wave.number].get(app, 0)
+        return self._run.version_at(wave.at) < self._bound.get(uid, 0) <= last
 
     def saw_binding(self, uid: str, changes: list[int]) -> bool:
         """Return whether a pod was bound in one of its preemptor, after one of these changes."""
@@ -207,7 +221,8 @@ def _bound_in_vain(run: CompanyRun) -> Iterator[Total]:
 
     A pod that is bound before a node comes or goes, and evicted after that, is not bound in vain:
     the preemptor had another place, or none. Nor is one that is bound right after the change. The
-    same holds for a device that gets free, if the preemptor needs one.
+    same holds for a device that gets free, if the preemptor needs one. The pods of a wave come one
+    after another: nobody is bound in vain before the whole group of the preemptor is there.
     """
     versions, preemptors = evicted_uids(run), preemptors_by_victim(run)
     backoffs = _Backoffs(run)
@@ -218,7 +233,8 @@ def _bound_in_vain(run: CompanyRun) -> Iterator[Total]:
         for uid in bound.keys() & set(_evicted(run, wave, until)):
             reasons = changes + device_releases(run, preemptors.get(uid, ""))
             changed = any(bound[uid] < version < versions[uid] for version in reasons)
-            count += not changed and not backoffs.saw_binding(uid, reasons)
+            excused = backoffs.saw_binding(uid, reasons) or backoffs.came_later(uid, wave)
+            count += not changed and not excused
         if count:
             text = f"{count} pods are bound after wave {wave.number} came, and evicted"
             yield Total(rule="bound-in-vain", amount=count, allowed=0, text=text)
