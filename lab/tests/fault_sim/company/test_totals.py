@@ -15,7 +15,7 @@ from moorage_lab.fault_sim.company import totals
 from moorage_lab.fault_sim.company.cluster import WriteCall
 from moorage_lab.fault_sim.company.excuses import met_error
 from moorage_lab.fault_sim.company.manifests import template
-from moorage_lab.fault_sim.company.outcomes import evicted_uids, preemptors_by_victim
+from moorage_lab.fault_sim.company.outcomes import arrivals, evicted_uids, preemptors_by_victim
 from moorage_lab.fault_sim.company.plan import Plan, later_evictions
 from moorage_lab.fault_sim.company.play import CompanyRun, play
 from moorage_lab.fault_sim.company.setups import PERMIT
@@ -288,3 +288,17 @@ def test_a_pod_that_is_bound_while_a_group_still_comes_is_not_bound_in_vain(
     assert excesses(run) == []
     monkeypatch.setattr(totals, "arrivals", lambda *_run: {})
     assert {each.rule for each in excesses(run)} == {"bound-in-vain", "evictions"}
+
+
+def test_a_pod_has_come_once_its_claims_have_been_made() -> None:
+    world = gang_before_backlog(1)
+    *others, last = world.acts
+    assert isinstance(last, Create)
+    claims = [{"name": "one", "resourceClaimTemplateName": "absent"}]
+    spec = {**last.object["spec"], "resourceClaims": claims}
+    made = {"status": {"resourceClaimStatuses": [{"name": "one", "resourceClaimName": "c"}]}}
+    later = Patch(at=last.at + 0.3, kind="Pod", name="m0", changes=made, subresource="status")
+    acts = [*others, replace(last, object={**last.object, "spec": spec}), later]
+    run = play(replace(world, acts=acts))
+    (version,) = arrivals(run, world.waves[0]).values()
+    assert last.at + 0.3 <= run.moment_of(version) < last.at + 0.5

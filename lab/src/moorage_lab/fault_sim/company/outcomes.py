@@ -49,19 +49,29 @@ def bindings(run: CompanyRun, *, after: int = 0, until: float = math.inf) -> dic
 
 
 def arrivals(run: CompanyRun, wave: Wave) -> dict[str, int]:
-    """Return the version at which the last pod of each group or workload of a wave came."""
+    """Return the version at which the last pod of each group or workload of a wave could be tried.
+
+    A pod with claims of a template waits until these have been made.
+    """
     log = run.store.shelf(PODS.qualified).log
     versions: dict[str, int] = {}
-    seen: set[str] = set()
+    there: set[str] = set()
+    last = run.version_at(wave.at + _ARRIVAL_SECONDS)
     for change in log.since(run.version_at(wave.at), len(log)) or ():
-        meta = change.record.decode()["metadata"]
-        labels = meta.get("labels", {})
-        if change.version > run.version_at(wave.at + _ARRIVAL_SECONDS):
+        pod = change.record.decode()
+        uid, labels = pod["metadata"]["uid"], pod["metadata"].get("labels", {})
+        if change.version > last:
             break
-        if labels.get(WAVE_LABEL) == str(wave.number) and meta["uid"] not in seen:
-            seen.add(meta["uid"])
+        if labels.get(WAVE_LABEL) == str(wave.number) and uid not in there and _has_claims(pod):
+            there.add(uid)
             versions[labels.get("app", "")] = change.version
     return versions
+
+
+def _has_claims(pod: dict[str, Any]) -> bool:
+    """Whether each claim of a pod has been made."""
+    claims = pod["spec"].get("resourceClaims") or ()
+    return len(pod["status"].get("resourceClaimStatuses") or ()) >= len(claims)
 
 
 def evicted_uids(run: CompanyRun) -> dict[str, int]:
