@@ -291,13 +291,12 @@ class AttemptOracle:
         if profile.evicts_whole_gangs and any(map(_of_gang, belief.history.pods.values())):
             return
         leaving = self._leaving(belief.history)
+        left = _leaving_soon(belief.history, leaving)
         candidates: dict[str, Candidate] = {}
         for name in belief.history.nodes:
 
             def fits(gone: Iterable[str], name: str = name) -> bool:
-                return _passes(
-                    pod, name, belief.history, list(_weighty(pod, belief.promised)), gone
-                )
+                return _passes(pod, name, left, list(_weighty(pod, belief.promised)), gone)
 
             candidate = candidate_on(
                 name,
@@ -382,6 +381,17 @@ def _staying(pod: Obj) -> Obj:
         return pod
     meta = {key: value for key, value in pod["metadata"].items() if key != "deletionTimestamp"}
     return {**pod, "metadata": meta}
+
+
+def _leaving_soon(history: History, uids: Iterable[str]) -> History:
+    """Return a history in which pods have been deleted: a dry run does not count their labels."""
+    soon = copy.copy(history)
+    deleted = {"deletionTimestamp": "1970-01-01T00:00:00Z"}
+    soon.pods = dict(history.pods)
+    for uid in uids:
+        pod = history.pods[uid]
+        soon.pods[uid] = {**pod, "metadata": {**deleted, **pod["metadata"]}}
+    return soon
 
 
 def _has_volumes(pod: Obj) -> bool:

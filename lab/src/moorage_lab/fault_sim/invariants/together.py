@@ -135,10 +135,6 @@ def _uneven(case: WriteCase, node: Obj, constraint: Mapping[str, Any]) -> Iterab
             stays = not is_leaving(other) and not is_finished(other)
             counts[there] += stays
             least[there] += stays and case.known(other) and not _decided_later(case, other)
-    for there in _leaving_domains(case, constraint):
-        if there in counts:  # a pod that leaves is not counted; its removal is, as upstream
-            counts[there] -= 1
-            least[there] -= 1
     mine = node["metadata"]["labels"].get(key)
     if mine is None:
         yield f"{name_of(case.pod)}: {node_of(case.pod)} has no label {key}"
@@ -147,16 +143,6 @@ def _uneven(case: WriteCase, node: Obj, constraint: Mapping[str, Any]) -> Iterab
         own_share = int(selects(constraint, case.pod, of=case.pod))
         if least[mine] + own_share - min(counts.values()) > constraint["maxSkew"]:
             yield f"{name_of(case.pod)} on {node_of(case.pod)}: {key} {counts}, known {least}"
-
-
-def _leaving_domains(case: WriteCase, constraint: Mapping[str, Any]) -> Iterable[str]:
-    """Yield the domain of each removed pod that leaves, and that a constraint selects."""
-    for other in case.removed:
-        at = case.history.nodes.get(node_of(other))
-        if at is None or not is_leaving(other) or not selects(constraint, other, of=case.pod):
-            continue
-        if _counts(constraint, case.pod, at):
-            yield at["metadata"].get("labels", {}).get(constraint["topologyKey"], "")
 
 
 def _decided_later(case: WriteCase, other: Obj) -> bool:

@@ -37,8 +37,6 @@ class WriteCase(msgspec.Struct, frozen=True, kw_only=True):
         Whether all connections and programs work; a plugin may hold pods.
     unscored
         Whether nothing scores nodes.
-    removed
-        Pods that are taken for gone.
     """
 
     write: Write
@@ -47,7 +45,6 @@ class WriteCase(msgspec.Struct, frozen=True, kw_only=True):
     undisturbed: bool = False
     faultless: bool = False
     unscored: bool = False
-    removed: tuple[Obj, ...] = ()
 
     @property
     def pod(self) -> Obj:
@@ -133,8 +130,7 @@ def placed(pod: Obj, node: str, history: History, *, without: Iterable[str] = ()
         now=now,
         before=pod,
     )
-    removed = tuple(history.pods[uid] for uid in sorted(gone & history.pods.keys()))
-    return WriteCase(write=write, history=past, horizon_ns=0, removed=removed)
+    return WriteCase(write=write, history=past, horizon_ns=0)
 
 
 def is_leaving(pod: Obj | None) -> bool:
