@@ -167,7 +167,8 @@ async def _carry_out(
 ) -> None:
     if suggestion.command:
         await carry_out(cluster, suggestion.command)
-    elif suggestion.patch:
+        return  # the command creates what has to be created
+    if suggestion.patch:
         await _patch_pods(cluster, situation, suggestion)
     for each in suggestion.create:
         for number in range(suggestion.copies):
