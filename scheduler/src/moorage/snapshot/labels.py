@@ -42,6 +42,14 @@ class LabelColumn:
         """Return the id of a value, or -1 when no node ever had it."""
         return self._ids.get(value, ABSENT)
 
+    def rows_by_value(self, rows: NDArray[np.int64]) -> list[tuple[str, NDArray[np.int64]]]:
+        """Return each value that some rows have, with these rows in order; absent is no value."""
+        rows = rows[self.ids[rows] != ABSENT]
+        rows = rows[np.argsort(self.ids[rows], kind="stable")]
+        ids, starts = np.unique(self.ids[rows], return_index=True)
+        values = [self.values[each] for each in ids.tolist()]
+        return list(zip(values, np.split(rows, starts)[1:], strict=True))
+
     def ints(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Return by value id, (size,): the value as an integer, and whether the value is one."""
         parsed = [parse_int64(value) for value in self.values]

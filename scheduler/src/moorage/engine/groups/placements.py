@@ -420,15 +420,13 @@ class Choice:
         placed = len(best.members) - len(without)
         if not best.generator or terms is None or not without or placed >= self._missing:
             return ""
-        wanted = "a pod" if self._missing == 1 else f"{self._missing} pods"
+        wanted = pods_wanted(self._missing)
         ranked = sorted(domains, key=lambda each: (-each.pods, each.placement.name))
-        listed = [
-            f"{each.placement.name} takes {'at most ' if each.decision is None else ''}{each.pods}"
-            for each in ranked[:_DOMAINS_NAMED]
+        taken = [
+            (each.placement.name, f"{'at most ' if each.decision is None else ''}{each.pods}")
+            for each in ranked
         ]
-        if len(ranked) > _DOMAINS_NAMED:
-            listed.append(f"{len(ranked) - _DOMAINS_NAMED} more take no more than that")
-        begin = f"no domain of {terms.topology_key} takes {wanted} ({', '.join(listed)})"
+        begin = f"no domain of {terms.topology_key} takes {wanted} ({domains_listed(taken)})"
         if self._groups.members(self._key).placed:
             begin = (
                 f"pods of the group run in {best.placement} of {terms.topology_key}, which takes "
@@ -437,6 +435,25 @@ class Choice:
         others = f" and {len(without) - 1} more have" if len(without) > 1 else " has"
         name = without[0].decision.pod.key
         return f"{begin}; in {best.placement} {name}{others} no node: {without[0].message}"
+
+
+def pods_wanted(number: int) -> str:
+    """Return a number of pods, for messages."""
+    return "a pod" if number == 1 else f"{number} pods"
+
+
+def domains_listed(taken: Sequence[tuple[str, str]]) -> str:
+    """Return how many pods domains take, for messages: the first domains, and how many are left.
+
+    Parameters
+    ----------
+    taken
+        The name of each domain and the number of pods, those that take most first.
+    """
+    listed = [f"{name} takes {count}" for name, count in taken[:_DOMAINS_NAMED]]
+    if len(taken) > _DOMAINS_NAMED:
+        listed.append(f"{len(taken) - _DOMAINS_NAMED} more take no more than that")
+    return ", ".join(listed)
 
 
 def shared_rows(

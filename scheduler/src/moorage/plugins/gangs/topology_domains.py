@@ -74,13 +74,10 @@ class TopologyDomains:
 
     def _domains(self, column: LabelColumn, only: set[str] | None) -> Sequence[Placement]:
         """Return the domains of a label; None means the domains of all values."""
-        order_n = np.argsort(column.ids, kind="stable")
-        ids, starts = np.unique(column.ids[order_n], return_index=True)
-        parts = np.split(order_n, starts[1:]) if len(ids) else []
         placements = [
-            Placement(column.values[value], self._snapshot.rows(rows))
-            for value, rows in zip(ids.tolist(), parts, strict=True)
-            if value != ABSENT and (only is None or column.values[value] in only)
+            Placement(value, self._snapshot.rows(rows))
+            for value, rows in column.rows_by_value(self._snapshot.all().row_numbers())
+            if only is None or value in only
         ]
         return sorted(placements, key=lambda each: each.name.encode())
 

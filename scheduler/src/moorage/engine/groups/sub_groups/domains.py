@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-import numpy as np
 
 from moorage.engine.cycle import Cycle
 from moorage.engine.groups.numbers import GroupNumbers, ViewSums
@@ -52,25 +51,22 @@ def domains_of(
         The one domain to return; None for every domain.
     """
     snapshot = cycle.snapshot
-    column = snapshot.label_column(key)
     rows = (snapshot.all() if within is None else within).row_numbers()
-    rows = rows[column.ids[rows] != ABSENT]
-    if only is not None:
-        rows = rows[column.ids[rows] == column.lookup(only)]
-    if not len(rows):
+    by_name = {
+        name: snapshot.rows(part)
+        for name, part in snapshot.label_column(key).rows_by_value(rows)
+        if only is None or name == only
+    }
+    views = list(by_name.values())
+    if not views:
         return []
-    rows = rows[np.argsort(column.ids[rows], kind="stable")]
-    ids, starts = np.unique(column.ids[rows], return_index=True)
-    views = [snapshot.rows(part) for part in np.split(rows, starts[1:])]
     bounds, rooms = [len(pods)] * len(views), [0] * len(views)
     if pods and judges_of_room(cycle.profile):
         sums = ViewSums(views)
         bounds = GroupNumbers(cycle, pods).bounds(sums)
         rooms = sums.of(places(snapshot, pods)).tolist()
-    names = [column.values[each] for each in ids.tolist()]
-    found = zip(names, views, bounds, rooms, strict=True)
     ranked = sorted(
-        found,
+        zip(by_name, views, bounds, rooms, strict=True),
         key=lambda each: (
             each[2] < len(pods),
             each[3] if each[2] >= len(pods) else -each[2],

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
-from typing import Final, TypeAlias, cast
+from typing import TypeAlias, cast
 
 import msgspec
 
 from moorage.engine.attempt import Scope
 from moorage.engine.cycle import Cycle
 from moorage.engine.groups.decision import Member
+from moorage.engine.groups.placements import domains_listed, pods_wanted
 from moorage.engine.groups.sub_groups.domains import domains_of, taken_domain
 from moorage.engine.groups.trying import MembersOnTrial, Steps, Suspendable
 from moorage.framework.points import Plugin
@@ -29,8 +30,6 @@ from moorage.snapshot.sub_groups.parts import Part
 
 PartSteps: TypeAlias = Generator[Suspendable | None, None, bool]
 """A try of a part that stops after each member; it returns whether the part is complete."""
-
-_DOMAINS_NAMED: Final = 5  # in a message; a guess
 
 
 class SubGroups:
@@ -201,9 +200,9 @@ class _Try:
         domains = domains_of(self._cycle, part.topology_key, pods, scope.within, taken)
         # A part that fits nowhere is tried once for its reasons, where most pods could fit.
         most = max((domain.bound for domain in domains), default=0)
-        fullest: Sequence[Member] | None = None
+        fullest, placed_most = list[Member](), -1
         for domain in domains:
-            if domain.bound < missing and (most >= missing or fullest is not None):
+            if domain.bound < missing and (most >= missing or placed_most >= 0):
                 results[domain.name] = f"at most {domain.bound}"
                 continue
             within = msgspec.structs.replace(scope, within=domain.within, post_filter=False)
@@ -214,11 +213,12 @@ class _Try:
                 return complete
             count = tried.placed_after(number)
             results[domain.name] = str(count)
-            taken_back = tried.back_to(number)
-            fullest = taken_back if fullest is None or count > len(_places(fullest)) else fullest
+            members = tried.back_to(number)
+            if count > placed_most:
+                fullest, placed_most = members, count
             yield tried
         self._forget(leaves)
-        tried.put_back(fullest or ())
+        tried.put_back(fullest)
         self._why[part.name] = self._no_domain(part, missing, taken, results)
         return False
 
@@ -230,11 +230,7 @@ class _Try:
     def _no_domain(
         self, part: Part, missing: int, taken: str | None, results: Mapping[str, str]
     ) -> str:
-        wanted = "a pod" if missing == 1 else f"{missing} pods"
-        listed = [f"{name} takes {count}" for name, count in results.items()][:_DOMAINS_NAMED]
-        if len(results) > _DOMAINS_NAMED:
-            listed.append(f"{len(results) - _DOMAINS_NAMED} more take no more than that")
-        key = part.topology_key
+        wanted, key = pods_wanted(missing), part.topology_key
         if not results:
             return f"sub-group {part.name}: no node has the label {key}"
         if taken is not None:
@@ -242,7 +238,8 @@ class _Try:
                 f"sub-group {part.name}: its pods run in {taken} of {key}, which takes "
                 f"{results[taken]} of {wanted}"
             )
-        return f"sub-group {part.name}: no domain of {key} takes {wanted} ({', '.join(listed)})"
+        listed = domains_listed(list(results.items()))
+        return f"sub-group {part.name}: no domain of {key} takes {wanted} ({listed})"
 
     def _rank(self, part: Part) -> int:
         """Return the place of a part's first pod in the order of the pods."""
@@ -259,7 +256,3 @@ def _reason(part: Part, placed: int, members: Sequence[Member]) -> str:
         return begin
     others = f" and {len(without) - 1} more have" if len(without) > 1 else " has"
     return f"{begin}, {without[0].decision.pod.key}{others} none: {without[0].message}"
-
-
-def _places(members: Sequence[Member]) -> list[str]:
-    return [each.node_name for each in members if each.node_name]
