@@ -113,9 +113,9 @@ def _of_nominated(rejection: Rejection, failed_n: BoolArray) -> str:
     if not nominated:
         return ""
     keys = dict.fromkeys(each.topology_key for _, pod in nominated for each in _hard(pod.pod))
-    found = f"the topology spread over {listed(list(keys))} of nominated "
-    found += _first_and_count(rejection, nominated)
-    return on_some(found, int(failed_n.sum()), len(rejection.rows))
+    pods = _first_and_count(rejection, nominated)
+    fact = f"the topology spread over {listed(list(keys))} of nominated {pods}"
+    return on_some(fact, int(failed_n.sum()), len(rejection.rows))
 
 
 def _own_spread(rejection: Rejection) -> str:

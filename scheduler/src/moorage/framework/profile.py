@@ -245,9 +245,9 @@ class Profile:
             names = [plugin.name for plugin in self.extensions if plugin.name not in skipped]
             followers = {name: self.capabilities[name] for name in names}
             table = self.handle.snapshot.table
-            counting = self.count_nominated
-            found = pods_seen(table, self.filter_forms, followers, skipped, counting)
-            self._pods_seen[skipped] = found
+            self._pods_seen[skipped] = pods_seen(
+                table, self.filter_forms, followers, skipped, self.count_nominated
+            )
         return self._pods_seen[skipped]
 
     def normalizer(self, score: ScorePlugin) -> NormalizePlugin | None:

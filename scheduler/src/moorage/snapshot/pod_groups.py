@@ -303,32 +303,20 @@ class SucceededMembers:
         """
         if terms.key not in self._pods:
             return terms
-        count = min(self._count(terms), terms.minimum - 1)
+        counts = self._counts_of_now(terms)
+        count = min(sum(counts.values()), terms.minimum - 1)
         if count <= 0:
             return terms
         parts = terms.parts
         if parts is not None:
-            counts = parts.counts(self._pods_of_now(terms))
-            parts = msgspec.structs.replace(parts, root=parts.root.without(counts))
+            pods = self._pods_since(terms)
+            succeeded = parts.counts(pod for pod in pods if _controller_of(pod) in counts)
+            parts = msgspec.structs.replace(parts, root=parts.root.without(succeeded))
         minimum = terms.minimum - count
         return msgspec.structs.replace(terms, minimum=minimum, succeeded=count, parts=parts)
 
-    def _pods_of_now(self, terms: GroupTerms) -> Iterator[Pod]:
-        """Yield the pods that `_count` counts."""
-        _, counts = self._counts[terms.key]
-        now = self._controller_now(terms.key)
-        for pod in self._pods[terms.key].values():
-            controller = _controller_of(pod)
-            current = (pod.metadata.creation_timestamp or "") >= terms.created
-            if current and (controller in {"", now} or counts[controller] < terms.minimum):
-                yield pod
-
-    def _controller_now(self, key: GroupKey) -> str:
-        first = next(iter(self._members.members_of(key).pods.values()), None)
-        return "" if first is None else _controller_of(first)
-
-    def _count(self, terms: GroupTerms) -> int:
-        """Count the pods that belong to the group as it is now.
+    def _counts_of_now(self, terms: GroupTerms) -> dict[str, int]:
+        """Count the pods that belong to the group as it is now, by the uid of their controller.
 
         A pod that is older than the group's object belonged to an earlier group. So did the pods of
         a controller that were enough for a whole group, if another controller makes the members
@@ -336,18 +324,21 @@ class SucceededMembers:
         """
         created, counts = self._counts.get(terms.key, ("", None))
         if counts is None or created != terms.created:
-            counts = Counter(
-                _controller_of(pod)
-                for pod in self._pods[terms.key].values()
-                if (pod.metadata.creation_timestamp or "") >= terms.created
-            )
+            counts = Counter(map(_controller_of, self._pods_since(terms)))
             self._counts[terms.key] = terms.created, counts
-        now = self._controller_now(terms.key)
-        return sum(
-            number
+        first = next(iter(self._members.members_of(terms.key).pods.values()), None)
+        now = "" if first is None else _controller_of(first)
+        return {
+            controller: number
             for controller, number in counts.items()
             if controller in {"", now} or number < terms.minimum
-        )
+        }
+
+    def _pods_since(self, terms: GroupTerms) -> Iterator[Pod]:
+        """Yield the pods that are not older than the group's object."""
+        for pod in self._pods[terms.key].values():
+            if (pod.metadata.creation_timestamp or "") >= terms.created:
+                yield pod
 
 
 def _controller_of(pod: Pod) -> str:

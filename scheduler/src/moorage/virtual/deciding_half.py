@@ -60,7 +60,7 @@ class DecidingHalf(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterInputs(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model starts from: the objects of a cluster, and how its scheduler is configured.
+    """The start of a model: the objects of a cluster, and how its scheduler is configured.
 
     Parameters
     ----------

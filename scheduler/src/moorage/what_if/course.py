@@ -272,8 +272,8 @@ class _Difference:
         """Return a touched pod as it is now; None if it is gone or has finished."""
         if uid not in self._model.touched:
             return None
-        found = self._model.version(self._model.touched[uid][0], uid)
-        return None if found is None or is_finished(found) else found
+        pod = self._model.version(self._model.touched[uid][0], uid)
+        return None if pod is None or is_finished(pod) else pod
 
     def _sort_earlier(self, old: Pod, now: Pod | None) -> None:
         """Sort a pod that was there before."""

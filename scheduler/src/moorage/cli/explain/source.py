@@ -167,8 +167,8 @@ def _afresh(wanted: Wanted) -> Explanation:
             CONFIG_OPTION,
         )
     inputs = inputs_over(objects, served.config, (*served.plugins, *wanted.plugins))
-    found = explain_by_name(inputs, namespace, wanted.name, effort)
-    return msgspec.structs.replace(found, source=f"{found.source} By {served.title}.")
+    answer = explain_by_name(inputs, namespace, wanted.name, effort)
+    return msgspec.structs.replace(answer, source=f"{answer.source} By {served.title}.")
 
 
 def configuration_of(wanted: Wanted) -> ServedConfiguration:

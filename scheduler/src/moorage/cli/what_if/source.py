@@ -1,8 +1,7 @@
 """The source of an answer about what-if or capacity: a running scheduler, a file, or lists.
 
 A running scheduler answers from its own state. It keeps only parts of Deployments and their like,
-so their manifests are read from the API server and sent along. A file or lists have
-everything.
+so their manifests are read from the API server and sent along. A file or lists have everything.
 """
 
 from __future__ import annotations

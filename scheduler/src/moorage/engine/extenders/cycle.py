@@ -101,9 +101,9 @@ class ExtendedCycle(Cycle):
                 self._sampler.rotation.start = start
                 search = self.search(self.begin(pod, scope), shortcut=bool(heard.only))
                 rows = search.answers.feasible(search.view, search.filtered)
-                kept = self.accepted(rows, heard)
-                if len(kept):
-                    return self.noted(self.choose(search, kept, heard), heard)
+                accepted = self.accepted(rows, heard)
+                if len(accepted):
+                    return self.noted(self.choose(search, accepted, heard), heard)
                 if not len(rows) or not self._moved(rows, heard):
                     return self.noted(await self._turned_away(search, heard), heard)
             return self.noted(failed(self.begin(pod, scope), error(_MOVED)), heard)

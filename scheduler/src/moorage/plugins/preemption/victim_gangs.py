@@ -100,7 +100,7 @@ class VictimGangs:
         assert terms is not None, "a gang has terms"
         placed = [table.pod_info(uid) for uid in groups.members(key).placed_uids()]
         staying = [pod for pod in placed if pod is not None and self._stays(pod)]
-        # Of which sub-group a member may go singly, only the group as a whole can say.
+        # Which members could go singly depends on their sub-groups, so none does.
         extra = 0 if terms.parts else min(len(members), max(0, len(staying) - terms.minimum))
         ranked = by_importance(members, self._now_ns)
         first = len(ranked) - extra

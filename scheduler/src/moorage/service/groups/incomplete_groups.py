@@ -96,10 +96,12 @@ class IncompleteGroups:
         self._lacks = lacks
         self._ended |= {key: text for key, text in self._reported.items() if key not in lacks}
         self._reported = {key: text for key, text in self._reported.items() if key in lacks}
-        self._ended = {key: text for key, text in self._ended.items() if self._is_named(key, text)}
+        for key, text in list(self._ended.items()):
+            if not self._rewrite_members(key, text):
+                del self._ended[key]
 
-    def _is_named(self, key: GroupKey, lack: str) -> bool:
-        """Whether members may still name a lack that ended; those at Permit are rewritten.
+    def _rewrite_members(self, key: GroupKey, lack: str) -> bool:
+        """Rewrite members at Permit that name a lack that ended; tell whether some may name it yet.
 
         No attempt about a member that waits at Permit writes its condition anew.
         """
@@ -107,8 +109,8 @@ class IncompleteGroups:
         if key in self._lacks or not members.pods:
             return False
         at_permit = [members.pods[uid] for uid in members.assumed if self._core.waiting.find(uid)]
-        outdated = self._reports.report_places(key, at_permit, lack)
-        return outdated or bool(members.waiting)
+        rewritten = self._reports.report_places(key, at_permit, lack)
+        return rewritten or bool(members.waiting)
 
     def _since(self, key: GroupKey, text: str) -> _Lack:
         before = self._lacks.get(key)

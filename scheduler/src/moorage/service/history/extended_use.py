@@ -24,7 +24,7 @@ _HeldDevices = Callable[[PodInfo, Node], Sequence[HeldDevice]]
 
 
 class ExtendedUse:
-    """What pods take of the extended resources of their nodes.
+    """The use of extended resources by the pods of each node.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class ExtendedUse:
         self._profiles: list[Profile] = []
         self._held_devices: list[_HeldDevices] = []
         self._taken: dict[int, dict[str, float]] = {}
-        """What the pods of a row take, by row, of the rows with extended resources."""
+        """The amounts that the pods of a row take, by row, of the rows with such resources."""
 
     def amounts(self) -> Iterator[tuple[str, float, int]]:
         """Yield the resources that nodes offer, what pods take of each, and what is offered."""
@@ -89,11 +89,14 @@ class ExtendedUse:
         for info in self._core.snapshot.pods(row):
             requests: Mapping[str, float] = info.part(RESOURCES).value.balanced
             # Plugins of several profiles know the same devices.
-            held = [each for devices in self._held_devices for each in devices(info, node)]
-            devices = {(each.pool, each.device): each for each in held}.values()
+            devices = {
+                (each.pool, each.device): each
+                for held_devices in self._held_devices
+                for each in held_devices(info, node)
+            }
             taken = with_devices(
                 requests,
-                devices,
+                devices.values(),
                 node.status.allocatable,
                 amount_of=lambda milli: milli / WHOLE_DEVICE,
             )

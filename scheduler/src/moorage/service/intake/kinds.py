@@ -1,8 +1,8 @@
 """The kinds that are watched besides nodes and pods: one row a kind, and what takes them in.
 
 Pods and nodes have handlers of their own (`ingest`); the rest goes to its lister, and to the queue
-where some plugin may wait for it. An API server of an older version may lack a
-kind; the kind is then taken for empty (`moorage.client.reflector`).
+where some plugin may wait for it. An API server of an older version may lack a kind; the kind is
+then taken for empty (`moorage.client.reflector`).
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _CREATED: Final = (
     ("batch", "jobs"),
     ("resource.k8s.io", "resourceclaims"),
 )
-"""What changes create, by API group and resource, their subresource with it."""
+"""The resources that changes create, with their API group and subresource."""
 
 
 def not_called(objects: ClusterObjects) -> list[str]:

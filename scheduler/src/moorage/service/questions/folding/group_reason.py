@@ -30,7 +30,7 @@ _WITHOUT_CAUSE: Final = (ReasonCode.GROUP_UNSCHEDULABLE, ReasonCode.WAITING_FOR_
 _MEMBER_WITHOUT_NODE: Final = re.compile(
     r"\d+ of \d+ pods needed have a node[^:]* ha(?:s|ve) none: (.+)", re.DOTALL
 )
-"""What ``moorage.service.permit_reasons`` writes: how many members have a node, and the cause."""
+"""The text of `moorage.service.binding.permit_reasons`: how many members have a node, and why."""
 
 
 def concerns_group(code: str, text: str) -> bool:
