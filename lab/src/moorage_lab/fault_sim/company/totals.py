@@ -96,11 +96,7 @@ def _evictions(run: CompanyRun) -> Iterator[Total]:
             planned += _evictions_for_others(run, plan, evicted, changes)
         if len(evicted) > planned:
             backoffs = _Backoffs(run)
-            evicted = [
-                uid
-                for uid in evicted
-                if not backoffs.saw_binding(uid, changes) and not backoffs.came_later(uid, wave)
-            ]
+            evicted = [uid for uid in evicted if not backoffs.excuse_binding(uid, changes, wave)]
             planned = _with_later_plans(run, planned, evicted, changes)
         yield Total(
             rule="evictions",
@@ -154,7 +150,11 @@ class _Backoffs:
         self._releases: dict[str, list[int]] = {}
         self._arrivals: dict[int, dict[str, int]] = {}
 
-    def came_later(self, uid: str, wave: Wave) -> bool:
+    def excuse_binding(self, uid: str, changes: list[int], wave: Wave) -> bool:
+        """Return whether nobody could know of its preemptor when a pod was bound."""
+        return self._saw_binding(uid, changes) or self._came_later(uid, wave)
+
+    def _came_later(self, uid: str, wave: Wave) -> bool:
         """Return whether a pod was bound while the pods of its preemptor's group still came."""
         app = self._apps.get(self._preemptors.get(uid, ""), "")
         if wave.number not in self._arrivals:
@@ -162,7 +162,7 @@ class _Backoffs:
         last = self._arrivals[wave.number].get(app, 0)
         return self._run.version_at(wave.at) < self._bound.get(uid, 0) <= last
 
-    def saw_binding(self, uid: str, changes: list[int]) -> bool:
+    def _saw_binding(self, uid: str, changes: list[int]) -> bool:
         """Return whether a pod was bound in one of its preemptor, after one of these changes."""
         app = self._apps.get(self._preemptors.get(uid, ""), "")
         if app not in self._releases:
@@ -233,8 +233,7 @@ def _bound_in_vain(run: CompanyRun) -> Iterator[Total]:
         for uid in bound.keys() & set(_evicted(run, wave, until)):
             reasons = changes + device_releases(run, preemptors.get(uid, ""))
             changed = any(bound[uid] < version < versions[uid] for version in reasons)
-            excused = backoffs.saw_binding(uid, reasons) or backoffs.came_later(uid, wave)
-            count += not changed and not excused
+            count += not changed and not backoffs.excuse_binding(uid, reasons, wave)
         if count:
             text = f"{count} pods are bound after wave {wave.number} came, and evicted"
             yield Total(rule="bound-in-vain", amount=count, allowed=0, text=text)
