@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from lab.tests.fault_sim.commit_seed import commit_seed
-from lab.tests.fault_sim.one_wait import one_wait
+from lab.tests.fault_sim.one_situation import one_situation
 from moorage.api.pod import Pod
 from moorage.service.scheduler import Parts, Scheduler
 from moorage.snapshot.shape import Part, PartKind
@@ -25,7 +25,8 @@ from moorage.state.queued_pod import QueuedPod
 from moorage_lab.fault_sim import acts
 from moorage_lab.fault_sim.acts import Script
 from moorage_lab.fault_sim.fault_run import Outcome, play
-from moorage_lab.fault_sim.scenarios import ONE_BY_ONE, SCENARIOS, scenario
+from moorage_lab.fault_sim.scenarios import SCENARIOS, scenario
+from moorage_lab.fault_sim.situations.storage import limit_is_raised
 from moorage_lab.fault_sim.users.groups import gang
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 from tests import packages
@@ -131,8 +132,7 @@ def test_a_look_between_waits_until_a_scheduler_has_heard_of_everything() -> Non
 
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_a_scheduler_need_not_have_heard_of_a_limit_of_volumes(seed: int) -> None:
-    (wait,) = [wait for _, wait in ONE_BY_ONE if wait.__name__ == "_limit_is_raised"]
-    script = one_wait(wait, seed=seed, setup="default", rest_seconds=40.0)
+    script = one_situation(limit_is_raised, seed=seed, setup="default", rest_seconds=40.0)
     moments = {act.object["metadata"]["name"]: act.at for act in script.acts if _creates(act)}
     at = moments["k0-p"] - 0.001
     slow = acts.Disturb(at=at, process="scheduler-0", fault="watch-slow", rate=1.0, seconds=1.0)

@@ -10,28 +10,27 @@ import msgspec
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
 from moorage_lab.fault_sim.acts import Script
+from moorage_lab.fault_sim.situations import (
+    delayed_steps,
+    late_failures,
+    neighbours,
+    new_nodes,
+    nodes,
+    pod_groups,
+    priorities,
+    quotas,
+    storage,
+    storage_changes,
+)
+from moorage_lab.fault_sim.situations.situation import Declaration
 from moorage_lab.fault_sim.users.combined import COMBINED, create_offers
 from moorage_lab.fault_sim.users.faults import FAULT_KINDS
-from moorage_lab.fault_sim.users.groups import (
-    GANGS_IN_VAIN,
-    GROUP_TROUBLE,
-    GROUP_WAITS,
-    GROUPS,
-    TEAM_WAITS,
-    TEAMS,
-)
-from moorage_lab.fault_sim.users.neighbours import NEIGHBOURS, NEIGHBOURS_ALONE
-from moorage_lab.fault_sim.users.newcomers import NEWCOMERS, NEWCOMERS_ALONE
+from moorage_lab.fault_sim.users.groups import GROUPS, TEAMS
 from moorage_lab.fault_sim.users.operations import NODES, OPERATIONS
 from moorage_lab.fault_sim.users.plot import Maker, Mix, Plot
 from moorage_lab.fault_sim.users.pods import PODS
-from moorage_lab.fault_sim.users.provided import PROVIDED, PROVIDED_DELAYED_STEPS, PROVIDED_TROUBLE
-from moorage_lab.fault_sim.users.quotas import QUOTA_WAITS, QUOTAS, create_namespaces
-from moorage_lab.fault_sim.users.ranks import RANKS
+from moorage_lab.fault_sim.users.quotas import QUOTAS, create_namespaces
 from moorage_lab.fault_sim.users.sets import SETS
-from moorage_lab.fault_sim.users.stored import STORED, STORED_DELAYED_STEPS
-from moorage_lab.fault_sim.users.trouble import DELAYED_STEPS, RELOADS, TROUBLE
-from moorage_lab.fault_sim.users.waits import WAITS, WAITS_ALONE, SatisfiedWait, nodes_in_turn
 
 _PLAIN = (*PODS, *SETS, *NODES)
 
@@ -52,80 +51,79 @@ USERS: Mapping[str, tuple[Maker, ...]] = MappingProxyType(
 )
 """The doings of users, by the configuration of the schedulers."""
 
-_USUAL_WAITS = (*WAITS, *NEIGHBOURS, *NEWCOMERS, *RANKS)
-_ALONE = (*WAITS_ALONE, *NEIGHBOURS_ALONE, *NEWCOMERS_ALONE, *PROVIDED_TROUBLE)
-_ALL_DELAYED_STEPS = (*DELAYED_STEPS, *STORED_DELAYED_STEPS, *PROVIDED_DELAYED_STEPS)
+_USUAL = (*nodes.WAITS, *neighbours.WAITS, *new_nodes.WAITS, *priorities.WAITS)
+_STORAGE = (*storage.WAITS, *storage_changes.WAITS)
+_GROUPS = (*pod_groups.GANG_WAITS, *pod_groups.GANGS_IN_VAIN)
+_FAILURES = tuple(late_failures.FAILURES)
+_DELAYED_STEPS = (
+    *delayed_steps.FAILURES,
+    *storage.DELAYED_STEPS,
+    *storage_changes.DELAYED_STEPS,
+)
 
-ALL_WAITS: Mapping[str, tuple[SatisfiedWait, ...]] = MappingProxyType(
+SITUATIONS: Mapping[str, tuple[Declaration, ...]] = MappingProxyType(
     {
-        "default": (
-            *_USUAL_WAITS,
-            *STORED,
-            *PROVIDED,
-            *GROUP_WAITS,
-            *GANGS_IN_VAIN,
-            *TROUBLE,
-            *GROUP_TROUBLE,
-        ),
-        "coscheduling": (*_USUAL_WAITS, *TEAM_WAITS, *TROUBLE),
-        "delayed step": (*_USUAL_WAITS, *TROUBLE, *_ALL_DELAYED_STEPS, *_ALL_DELAYED_STEPS),
-        "unscored": (*_USUAL_WAITS, *STORED, nodes_in_turn),
-        "scores": (*_USUAL_WAITS, *STORED, *PROVIDED),
-        "quotas": (*_USUAL_WAITS, *QUOTA_WAITS),
-        "broken plugin": (*_USUAL_WAITS, *STORED, *GROUP_WAITS),
-        "extender": (*_USUAL_WAITS, *STORED),
-        "extenders": (*_USUAL_WAITS, *STORED),
+        "default": (*_USUAL, *_STORAGE, *_GROUPS, *_FAILURES, *pod_groups.FAILURES),
+        "coscheduling": (*_USUAL, *pod_groups.TEAM_WAITS, *_FAILURES),
+        "delayed step": (*_USUAL, *_FAILURES, *_DELAYED_STEPS, *_DELAYED_STEPS),
+        "unscored": (*_USUAL, *storage.WAITS, *nodes.UNSCORED),
+        "scores": (*_USUAL, *_STORAGE),
+        "quotas": (*_USUAL, *quotas.WAITS),
+        "broken plugin": (*_USUAL, *storage.WAITS, *pod_groups.GANG_WAITS),
+        "extender": (*_USUAL, *storage.WAITS),
+        "extenders": (*_USUAL, *storage.WAITS),
     }
 )
-"""The things that pods wait for, by the configuration of the schedulers."""
+"""The situations that a run draws from, by the configuration of the schedulers."""
 
-ONE_BY_ONE: tuple[tuple[str, SatisfiedWait], ...] = (
-    *(("default", wait) for wait in (*ALL_WAITS["default"], *_ALONE)),
-    *(("coscheduling", wait) for wait in TEAM_WAITS),
-    *(("gangs at permit", wait) for wait in GROUP_WAITS),
-    *(("teams at permit", wait) for wait in TEAM_WAITS),
-    *(("delayed step", wait) for wait in _ALL_DELAYED_STEPS),
-    ("unscored", nodes_in_turn),
-    *(("quotas", wait) for wait in QUOTA_WAITS),
-    *RELOADS,
+_ALONE = (*nodes.ALONE, *neighbours.ALONE, *new_nodes.ALONE, *storage_changes.LATE_WATCHES)
+
+ONE_BY_ONE: tuple[tuple[str, Declaration], ...] = tuple(
+    (setup, situation)
+    for setup, situations in (
+        ("default", (*SITUATIONS["default"], *_ALONE)),
+        ("coscheduling", pod_groups.TEAM_WAITS),
+        ("gangs at permit", pod_groups.GANG_WAITS),
+        ("teams at permit", pod_groups.TEAM_WAITS),
+        ("delayed step", _DELAYED_STEPS),
+        ("unscored", nodes.UNSCORED),
+        ("quotas", quotas.WAITS),
+        ("delayed step", delayed_steps.RELOADS),
+        ("default", delayed_steps.RELOADS_WITH_PLUGIN),
+    )
+    for situation in situations
 )
-"""Every thing that a pod can wait for, once, with a configuration in which it can."""
+"""Every situation once with each configuration in which it is played alone."""
 
 
 FOUNDERS: Mapping[str, tuple[Maker, ...]] = MappingProxyType({"quotas": (create_namespaces,)})
 """The makers that act once, at the start, by the configuration of the schedulers."""
 
 
-_DISTURBING = frozenset(
-    {*_ALONE, *TROUBLE, *GROUP_TROUBLE, *_ALL_DELAYED_STEPS, *(wait for _, wait in RELOADS)}
-)
-"""Things that come with a fault, or hold a scheduler up."""
-
-
-def _few(seed: int, count: int) -> tuple[str, tuple[SatisfiedWait, ...]]:
-    """Return the things of a seed, and their configuration: seeds one after another have all."""
+def _few(seed: int, count: int) -> tuple[str, tuple[Declaration, ...]]:
+    """Return the situations of a seed, with their configuration; seeds in a row have all."""
     # A hunt plays this scenario every second time.
     turn, number = divmod(seed // 2, len(few_in_turn(0, count)))
     return few_in_turn(turn, count)[number]
 
 
-def few_in_turn(turn: int, count: int) -> list[tuple[str, tuple[SatisfiedWait, ...]]]:
-    """Draw sets of at most so many things that have one configuration.
+def few_in_turn(turn: int, count: int) -> list[tuple[str, tuple[Declaration, ...]]]:
+    """Draw sets of at most so many situations that have one configuration.
 
-    Each thing is in one set. One that disturbs others is alone.
+    Each situation is in one set. One that disturbs others is alone.
 
     Parameters
     ----------
     turn
-        Decides which things are together.
+        Decides which situations are together.
     count
-        Number of things in a set.
+        Number of situations in a set.
     """
     rng = Streams(turn).stream("few")
-    sets: list[tuple[str, tuple[SatisfiedWait, ...]]]
-    sets = [(setup, (wait,)) for setup, wait in ONE_BY_ONE if wait in _DISTURBING]
+    sets: list[tuple[str, tuple[Declaration, ...]]]
+    sets = [(setup, (each,)) for setup, each in ONE_BY_ONE if each.disturbs]
     for setup in dict.fromkeys(setup for setup, _ in ONE_BY_ONE):
-        quiet = [wait for name, wait in ONE_BY_ONE if name == setup and wait not in _DISTURBING]
+        quiet = [each for name, each in ONE_BY_ONE if name == setup and not each.disturbs]
         drawn = rng.sample(quiet, len(quiet))
         sets += [(setup, tuple(drawn[at : at + count])) for at in range(0, len(drawn), count)]
     return rng.sample(sets, len(sets))
@@ -177,7 +175,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     def script(self, seed: int) -> Script:
         """Return the script of a seed."""
         setup = self.setups[seed % len(self.setups)]
-        waits = ALL_WAITS[setup]
+        waits = SITUATIONS[setup]
         if self.few:
             setup, waits = _few(seed, self.waits)
         mix = Mix(

@@ -19,13 +19,8 @@ from moorage_lab.fault_sim import acts
 from moorage_lab.fault_sim.acts import AnyAct, Script
 from moorage_lab.fault_sim.fault_run import Outcome, play
 from moorage_lab.fault_sim.places import place_of
-from moorage_lab.fault_sim.users.groups import GROUP_WAITS, TEAM_WAITS
+from moorage_lab.fault_sim.scenarios import ONE_BY_ONE
 from moorage_lab.fault_sim.users.plot import Mix, Plot
-from moorage_lab.fault_sim.users.quotas import QUOTA_WAITS
-from moorage_lab.fault_sim.users.ranks import RANKS
-from moorage_lab.fault_sim.users.stored import STORED
-from moorage_lab.fault_sim.users.trouble import DELAYED_STEPS
-from moorage_lab.fault_sim.users.waits import WAITS, SatisfiedWait
 
 WalkAct = Literal["kill", "end", "stop", "depose", "delete"]
 """What happens after a step: SIGKILL, SIGTERM, SIGSTOP for longer than the lease, the loss of the
@@ -44,13 +39,13 @@ class Scene(msgspec.Struct, frozen=True):
 
     Parameters
     ----------
-    waits
-        Names of the things, without underscores in front.
+    situations
+        Names of the things that the pods wait for.
     setup
         Configuration of the schedulers.
     """
 
-    waits: tuple[str, ...]
+    situations: tuple[str, ...]
     setup: str = "default"
 
 
@@ -68,16 +63,6 @@ SCENES: Mapping[str, Scene] = MappingProxyType(
 )
 """The scripts that are walked, by name; each has two schedulers."""
 
-_ALL: tuple[SatisfiedWait, ...] = (
-    *WAITS,
-    *RANKS,
-    *STORED,
-    *GROUP_WAITS,
-    *TEAM_WAITS,
-    *QUOTA_WAITS,
-    *DELAYED_STEPS,
-)
-
 
 def scene(name: str, seed: int) -> Script:
     """Return the script of a scene.
@@ -90,14 +75,15 @@ def scene(name: str, seed: int) -> Script:
     chosen_scene = SCENES.get(name)
     if chosen_scene is None:
         raise UsageError(f"no scene {name!r}; there are {', '.join(SCENES)}")
-    waits = [wait for wait in _ALL if _name_of(wait) in chosen_scene.waits]
+    names = chosen_scene.situations
+    situations = {each.name: each for _, each in ONE_BY_ONE if each.name in names}
     mix = Mix(
         nodes=1,
         steps=0,
         replicas=2,
         users=(),
-        waits=len(waits),
-        wait_kinds=waits,
+        waits=len(situations),
+        wait_kinds=[*situations.values()],
         setup=chosen_scene.setup,
         rest_seconds=_REST_SECONDS,
     )
@@ -105,10 +91,6 @@ def scene(name: str, seed: int) -> Script:
     end = max(act.at for act in script.acts) + _SETTLING_SECONDS
     nothing = acts.Delete(at=end, kind="Pod", name="nobody")
     return msgspec.structs.replace(script, acts=[*script.acts, nothing])
-
-
-def _name_of(wait: SatisfiedWait) -> str:
-    return wait.__name__.strip("_")
 
 
 class Stop(msgspec.Struct, frozen=True):

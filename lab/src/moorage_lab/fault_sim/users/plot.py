@@ -10,7 +10,6 @@ import msgspec
 from moorage.base.rng import Random, Streams
 from moorage_lab.fault_sim import acts
 from moorage_lab.fault_sim.acts import AnyAct, Script
-from moorage_lab.fault_sim.network_faults import WireFault
 from moorage_sandbox.testing.builders import Manifest, node_manifest
 
 ZONE = "topology.kubernetes.io/zone"
@@ -26,6 +25,9 @@ LOOK_SECONDS = 13.0
 Maker = Callable[["Plot"], None]
 """Adds what one user does, or one fault, at the plot's time."""
 
+SceneMaker = Callable[["Plot", str], Maker]
+"""Sets the scene of a situation under a name that is its own, and returns its event."""
+
 
 class Mix(msgspec.Struct, frozen=True, kw_only=True):
     """The proportions of a script.
@@ -39,9 +41,9 @@ class Mix(msgspec.Struct, frozen=True, kw_only=True):
     faults, rate
         The faults, and their number for each act of a user.
     waits
-        Pods that wait for one thing each, which comes at the end of the script.
+        Situations, whose events come at the end of the script.
     wait_kinds
-        The kinds of such waits.
+        The situations from which these are drawn.
     looks
         Whether the cluster is looked at after each of these things.
     founders
@@ -59,7 +61,7 @@ class Mix(msgspec.Struct, frozen=True, kw_only=True):
     faults: Sequence[Maker] = ()
     rate: float = 0.0
     waits: int = 0
-    wait_kinds: Sequence[Callable[[Plot, str], Maker]] = ()
+    wait_kinds: Sequence[SceneMaker] = ()
     looks: bool = False
     founders: Sequence[Maker] = ()
     setup: str = "default"
@@ -102,22 +104,22 @@ class Plot:
         self._classes()
         for founder in mix.founders:
             founder(self)
-        later_parts = []
-        for number, wait in enumerate(
+        events = []
+        for number, situation in enumerate(
             rng.sample(mix.wait_kinds, min(mix.waits, len(mix.wait_kinds)))
         ):
             self.now += rng.expovariate(1.0)
-            later_parts.append(wait(self, f"k{number}"))
+            events.append(situation(self, f"k{number}"))
         for _ in range(mix.steps):
             self.now += rng.expovariate(1 / 1.5)
             rng.choice(mix.users)(self)
             if mix.faults and rng.random() < mix.rate:
                 self.now += rng.random()
                 rng.choice(mix.faults)(self)
-        self.now += 5.0 * bool(later_parts)
-        for enable_binding in rng.sample(later_parts, len(later_parts)):
+        self.now += 5.0 * bool(events)
+        for event in rng.sample(events, len(events)):
             self.now += rng.choice((0.0, 0.01, 0.5, 3.0))
-            enable_binding(self)
+            event(self)
             if mix.looks:
                 self.now += LOOK_SECONDS
                 self.acts.append(acts.Look(at=self.now))
@@ -178,20 +180,6 @@ class Plot:
     def add_deletion(self, kind: str, name: str, *, namespace: str = "default") -> None:
         """Add a deletion."""
         self.acts.append(acts.Delete(at=self.now, kind=kind, name=name, namespace=namespace))
-
-    def disturb(self, *faults: tuple[WireFault, float], seconds: float) -> None:
-        """Let faults, each with its rate, strike the connection of every scheduler."""
-        self.acts += [
-            acts.Disturb(
-                at=self.now,
-                process=f"scheduler-{number}",
-                fault=fault,
-                rate=rate,
-                seconds=seconds,
-            )
-            for number in range(self.replicas)
-            for fault, rate in faults
-        ]
 
     def a_scheduler(self) -> str:
         """Return the name of one of the schedulers."""

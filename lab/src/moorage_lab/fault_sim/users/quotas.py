@@ -12,7 +12,6 @@ from moorage.api.resources import ELASTIC_QUOTAS
 from moorage_lab.fault_sim import acts
 from moorage_lab.fault_sim.users.groups import plain_spec
 from moorage_lab.fault_sim.users.plot import CLASSES, Maker, Plot
-from moorage_lab.fault_sim.users.waits import SatisfiedWait, own_node, own_pod
 from moorage_sandbox.testing.builders import Manifest
 
 TEAMS = ("red", "green", "blue")
@@ -101,18 +100,21 @@ def changed(plot: Plot, team: str, spec: dict[str, Any]) -> acts.Patch:
     )
 
 
+def deleted(plot: Plot, team: str) -> acts.Delete:
+    """Return the deletion of an ElasticQuota."""
+    return acts.Delete(
+        at=plot.now,
+        kind=ELASTIC_QUOTAS.kind,
+        name=team,
+        namespace=team,
+        api_version=ELASTIC_QUOTAS.api_version,
+    )
+
+
 def _quota_goes(plot: Plot) -> None:
     """Delete a quota; later its namespace gets another one."""
     rng, team = plot.rng, plot.rng.choice(TEAMS)
-    plot.acts.append(
-        acts.Delete(
-            at=plot.now,
-            kind=ELASTIC_QUOTAS.kind,
-            name=team,
-            namespace=team,
-            api_version=ELASTIC_QUOTAS.api_version,
-        )
-    )
+    plot.acts.append(deleted(plot, team))
     plot.add_creation(elastic(team, "2", str(rng.randint(2, 6))), at=plot.now + rng.uniform(0, 5))
 
 
@@ -151,76 +153,3 @@ QUOTAS: tuple[Maker, ...] = (
     _bound_moves,
 )
 """The doings of users with quotas, each as often as it stands here."""
-
-
-def _alone(plot: Plot, tag: str, least: str, most: str) -> dict[str, Any]:
-    """Give a wait a namespace with a quota; return the fields of its pods."""
-    plot.add_creation(namespace(tag))
-    plot.add_creation(elastic(tag, least, most))
-    plot.now += 0.5
-    return {"namespace": tag, "cpu": "1"}
-
-
-def _bound_is_raised(plot: Plot, tag: str) -> Maker:
-    own_node(plot, tag)
-    own_pod(plot, tag, **_alone(plot, tag, "0", "500m"))
-    spec = elastic(tag, "2", "2")["spec"]
-    return lambda later: later.acts.append(changed(later, tag, spec))
-
-
-def _namesake_goes(plot: Plot, tag: str) -> Maker:
-    """Wait until another pod of the namespace has gone, which was on another node."""
-    own_node(plot, tag)
-    own_node(plot, f"{tag}-far")
-    fields = _alone(plot, tag, "1", "1")
-    own_pod(plot, f"{tag}-far", f"{tag}-h", **fields)
-    plot.now += 1.0
-    own_pod(plot, tag, **fields)
-    return lambda later: later.add_deletion("Pod", f"{tag}-h", namespace=tag)
-
-
-def _minimum_comes(plot: Plot, tag: str) -> Maker:
-    """Wait until another namespace guarantees more, so that there is something to borrow."""
-    own_node(plot, tag)
-    own_pod(plot, tag, **_alone(plot, tag, "0", "4"))
-
-    def enable_binding(later: Plot) -> None:
-        later.add_creation(namespace(f"{tag}-rich"))
-        later.add_creation(elastic(f"{tag}-rich", "64", "64"))
-
-    return enable_binding
-
-
-def _bound_is_reached(plot: Plot, tag: str) -> Maker:
-    """Wait for a pod of the namespace to go, where less is allowed than guaranteed."""
-    own_node(plot, tag)
-    fields = _alone(plot, tag, "4", "1")
-    own_pod(plot, tag, f"{tag}-h", **fields)
-    plot.now += 1.0
-    own_pod(plot, tag, **fields)
-    return lambda later: later.add_deletion("Pod", f"{tag}-h", namespace=tag)
-
-
-def _bound_goes(plot: Plot, tag: str) -> Maker:
-    """Let the quota itself be deleted."""
-    own_node(plot, tag)
-    own_pod(plot, tag, **_alone(plot, tag, "0", "500m"))
-    return lambda later: later.acts.append(
-        acts.Delete(
-            at=later.now,
-            kind=ELASTIC_QUOTAS.kind,
-            name=tag,
-            namespace=tag,
-            api_version=ELASTIC_QUOTAS.api_version,
-        )
-    )
-
-
-QUOTA_WAITS: tuple[SatisfiedWait, ...] = (
-    _bound_is_raised,
-    _bound_is_reached,
-    _bound_goes,
-    _namesake_goes,
-    _minimum_comes,
-)
-"""The things of quotas that a pod can wait for."""

@@ -1,21 +1,20 @@
-"""Scripts in which one pod waits for one thing, and nothing else happens."""
+"""Scripts with one situation, in which nothing else happens."""
 
 from __future__ import annotations
 
 from moorage_lab.fault_sim.acts import Script
-from moorage_lab.fault_sim.users.plot import Mix, Plot
-from moorage_lab.fault_sim.users.waits import SatisfiedWait
+from moorage_lab.fault_sim.users.plot import Mix, Plot, SceneMaker
 
 
-def one_wait(
-    wait: SatisfiedWait, *, seed: int, setup: str, rest_seconds: float, looks: bool = False
+def one_situation(
+    situation: SceneMaker, *, seed: int, setup: str, rest_seconds: float, looks: bool = False
 ) -> Script:
-    """Return the script of one thing that a pod waits for.
+    """Return the script of one situation.
 
     Parameters
     ----------
-    wait
-        The thing.
+    situation
+        Sets the scene, and returns the event.
     seed
         Seed of the script.
     setup
@@ -23,7 +22,7 @@ def one_wait(
     rest_seconds
         Time after the last act.
     looks
-        Whether the cluster is looked at after the thing has come.
+        Whether the cluster is looked at after the event.
     """
     mix = Mix(
         nodes=1,
@@ -31,7 +30,7 @@ def one_wait(
         replicas=1,
         users=(),
         waits=1,
-        wait_kinds=[wait],
+        wait_kinds=[situation],
         looks=looks,
         setup=setup,
         rest_seconds=rest_seconds,

@@ -7,30 +7,37 @@ from typing import Any
 import msgspec
 import pytest
 
-from lab.tests.fault_sim.one_wait import one_wait
+from lab.tests.fault_sim.one_situation import one_situation
 from moorage.state.queue import SchedulingQueue
 from moorage_lab.fault_sim import acts
 from moorage_lab.fault_sim.acts import Script
 from moorage_lab.fault_sim.fault_run import play
-from moorage_lab.fault_sim.users.trouble import DELAYED_STEPS, TROUBLE
-from moorage_lab.fault_sim.users.waits import SatisfiedWait
+from moorage_lab.fault_sim.situations import delayed_steps, late_failures
+from moorage_lab.fault_sim.situations.situation import Declaration
 from moorage_sandbox.testing.builders import node_manifest, pod_manifest
 
-_BINDS_NOBODY = {"_slow_reports", "_member_refused"}  # what they wait for never comes
 
-
-@pytest.mark.parametrize("wait", [*TROUBLE, *DELAYED_STEPS], ids=lambda wait: wait.__name__)
-def test_every_invariant_holds_where_a_way_fails_late(wait: SatisfiedWait) -> None:
-    setup = "delayed step" if wait in DELAYED_STEPS else "default"
-    outcome = play(one_wait(wait, seed=1, setup=setup, rest_seconds=60.0))
+@pytest.mark.parametrize(
+    ("setup", "situation"),
+    [
+        pytest.param(setup, each, id=each.name)
+        for setup, table in (
+            ("default", late_failures.FAILURES),
+            ("delayed step", delayed_steps.FAILURES),
+        )
+        for each in table
+    ],
+)
+def test_every_invariant_holds_where_a_way_fails_late(setup: str, situation: Declaration) -> None:
+    outcome = play(one_situation(situation, seed=1, setup=setup, rest_seconds=60.0))
     assert [each.text for each in outcome.breaches] == []
-    assert outcome.bound > 0 or wait.__name__ in _BINDS_NOBODY
+    assert outcome.bound > 0 or situation.binds == ()
 
 
 def test_a_rest_ends_a_delayed_step_that_would_outlast_it() -> None:
     """A variation of a script may leave out that the pod is deleted."""
-    [wait] = [wait for wait in DELAYED_STEPS if wait.__name__ == "_holder_leaves_delayed_step"]
-    whole = one_wait(wait, seed=1, setup="delayed step", rest_seconds=60.0)
+    holder_leaves = delayed_steps.holder_leaves_delayed_step
+    whole = one_situation(holder_leaves, seed=1, setup="delayed step", rest_seconds=60.0)
     without_deletion = [act for act in whole.acts if not isinstance(act, acts.Delete)]
     outcome = play(msgspec.structs.replace(whole, acts=without_deletion))
     assert len(without_deletion) < len(whole.acts)
