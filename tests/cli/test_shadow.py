@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from moorage.cli.shadow.running import serving
 from moorage.config.load import parse_config
 from moorage_sandbox.testing.builders import pod_manifest
 from sandbox.tests.sandbox.process import Up
+from scheduler.tests.service.test_group_attempt import group
 from tests.cli.conftest import Type
 
 TWO_PROFILES = """
@@ -39,6 +41,11 @@ SECONDS_MAX = 60.0
         pytest.param(["--config", "absent.yaml"], "absent.yaml", id="no such configuration"),
         pytest.param(["--as", "x=y"], "there is no profile y", id="no such profile"),
         pytest.param(["--as", "x="], "write NAME or NAME=PROFILE", id="an empty profile"),
+        pytest.param(
+            ["--feature-gates", "GangScheduling=true"],
+            "needs GenericWorkload=true",
+            id="a gate without the gate that it needs",
+        ),
         pytest.param(["--to", "absent/file"], "cannot write it", id="no such directory"),
     ],
 )
@@ -82,24 +89,26 @@ def _until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("flags", [[], ["--groups"]], ids=["pods", "groups of Kubernetes"])
 def test_beside_a_sandbox_it_reads_only_and_ends_with_the_report_at_ctrl_c(
-    bare: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bare: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: list[str]
 ) -> None:
     """The same configuration decides: all agree; the audit log has no write of the command."""
     log, lines, notes = (tmp_path / name for name in ("audit.jsonl", "lines.jsonl", "notes"))
-    with Up(tmp_path, "--nodes", "3", "--empty", "--audit-log", str(log)) as up:
+    with Up(tmp_path, "--nodes", "3", "--empty", "--audit-log", str(log), *flags) as up:
         up.started()
         monkeypatch.setenv("KUBECONFIG", str(up.kubeconfig))
-        command = [sys.executable, "-m", "moorage.cli.main", "shadow", "-o", "json"]
+        command = [sys.executable, "-m", "moorage.cli.main", "shadow", "-o", "json", *flags]
         with notes.open("w") as told:
             process = subprocess.Popen(
                 [*command, "--to", str(lines)], stdout=subprocess.PIPE, stderr=told, text=True
             )
             try:
                 _until(lambda: "comparing begins" in notes.read_text(), process)
-                for number in range(6):
-                    pod = json.dumps(pod_manifest(f"p{number}", cpu="1"))
-                    assert bare("apply", "-f", "-", stdin=pod).exit_code == 0
+                member: Any = {"schedulingGroup": {"podGroupName": "g"}} if flags else {}
+                pods = [pod_manifest(f"p{number}", cpu="1", **member) for number in range(6)]
+                for each in (group(least=6), *pods) if flags else pods:
+                    assert bare("apply", "-f", "-", stdin=json.dumps(each)).exit_code == 0
                 _until(lambda: len(lines.read_text().splitlines()) == 6, process)
                 process.send_signal(signal.SIGINT)
                 out, _ = process.communicate(timeout=SECONDS_MAX)

@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import msgspec
 
-from moorage.api.resources import PODS
+from moorage.api.resources import PODS, ResourceType
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
@@ -156,12 +156,27 @@ def shadowed(
     return run_virtual(main(), clock)
 
 
-def at_once(pods: Sequence[Manifest], *, delete: Sequence[str] = ()) -> Acts:
-    """Return acts that create all pods at once, and delete some while the others are bound."""
+def at_once(
+    pods: Sequence[Manifest],
+    *,
+    delete: Sequence[str] = (),
+    first: Sequence[tuple[ResourceType, Manifest]] = (),
+) -> Acts:
+    """Return acts that create all pods at once, and delete some while the others are bound.
+
+    Parameters
+    ----------
+    first
+        Objects that are there before, each with its resource.
+    """
 
     async def acts(cluster: VirtualCluster) -> None:
         for name, value in CLASSES.items():
             await cluster.create_objects(priority_class(name, value))
+        for resource, obj in first:
+            await cluster.client.create(
+                resource, obj, namespace=obj["metadata"].get("namespace", "")
+            )
         tasks = TaskOwner()
         created = [tasks.spawn(cluster.create_objects(pod), name="create") for pod in pods]
         for task in created:

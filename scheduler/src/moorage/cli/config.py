@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moorage.cli.command_group import CommandGroup
-from moorage.cli.options import emulation_options, output_option, plugin_option
+from moorage.cli.options import emulation_options, gates_option, output_option, plugin_option
 
 if TYPE_CHECKING:
     from moorage.cli.render import Form
@@ -53,13 +53,7 @@ def config() -> None:
 @config.command(epilog=_CHECK_EPILOG)
 @click.argument("file", type=click.Path(path_type=Path))
 @plugin_option
-@click.option(
-    "--feature-gates",
-    "gates",
-    default="",
-    metavar="GATES",
-    help="As of `moorage run`, e.g. GenericWorkload=true.",
-)
+@gates_option
 @emulation_options
 @output_option()
 @click.pass_context

@@ -266,6 +266,17 @@ def emulation_options(function: F) -> F:
     )(function)
 
 
+def gates_option(function: F) -> F:
+    """Add ``--feature-gates`` as the text ``gates``, for `moorage.config.own.emulating`."""
+    return click.option(
+        "--feature-gates",
+        "gates",
+        default="",
+        metavar="GATES",
+        help="As of `moorage run`, e.g. GenericWorkload=true.",
+    )(function)
+
+
 def plugin_option(function: F) -> F:
     """Add ``--plugin``."""
     return click.option(

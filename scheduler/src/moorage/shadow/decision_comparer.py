@@ -22,8 +22,10 @@ from moorage.engine.decision import Outcome as Decided
 from moorage.framework.runner import run_pre_enqueue
 from moorage.shadow.comparison import Comparison, Outcome
 from moorage.shadow.deciding import Decider, Preference, Why
+from moorage.shadow.group_orders import GroupOrders
 from moorage.shadow.moments import MOMENT_NS, Agreement, Binding, Moments
 from moorage.shadow.queue_order import QueueOrder, SortKey
+from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
 from moorage.state.lifecycle import PodState
 from moorage.virtual.deciding_half import ClusterInputs, DecidingHalf
@@ -34,15 +36,24 @@ _OVERTOOK: Final = "a pod before it in the queue may have a node that was not se
 _OTHER_ORDER: Final = "the order of its decision and that of another pod is not known"
 _NODE_CHANGED: Final = "a node changed at about the same time"
 _TOO_MUCH: Final = "too much changed between its decision and its binding"
+_MEMBER: Final = "it is a member of a group, which is decided about as a whole"
 _MOMENT_BEFORE: Final = "both agree on the state of a moment before"
 
 
 class _Open(msgspec.Struct):
-    """A difference that may still be explained; `at_ns` is when it was found."""
+    """A difference that may still be explained; `at_ns` is when it was found.
+
+    Parameters
+    ----------
+    group
+        The group whose members are compared together, once all of them have a node; None for a
+        pod on its own, and once that is done.
+    """
 
     comparison: Comparison
     binding: Binding
     at_ns: int
+    group: GroupKey | None = None
 
 
 class DecisionComparer:
@@ -74,6 +85,7 @@ class DecisionComparer:
         self.decider = Decider(core.cycles, core.snapshot, preference)
         self.moments = Moments(core.snapshot)
         self.order = QueueOrder()
+        self._group_orders = GroupOrders(self.decider, core.snapshot)
         self._report = report
         self._open: deque[_Open] = deque()
         # Claims -> when they changed, wall-clock ns.
@@ -108,7 +120,7 @@ class DecisionComparer:
         if not self.serves(pod) or was_rejected(pod) or pod.spec.scheduling_gates:
             return None
         gated = core.queue.lifecycle.state(pod.uid) is PodState.GATED
-        if gated or core.snapshot.groups.key_of(pod) is not None:
+        if gated or self._group_of(pod) is not None:
             return None
         # All profiles of a scheduler have the same QueueSort plugin.
         return core.profiles[pod.spec.scheduler_name].queue_sort.sort_key
@@ -133,7 +145,10 @@ class DecisionComparer:
 
     def binding_shown(self, binding: Binding) -> None:
         """Note a binding in the moment when the watch shows it."""
+        group = self._group_of(binding.pod.pod)
         for case in self._open:
+            if group is not None and group == self._group_of(case.binding.pod.pod):
+                continue
             if binding.turn.rank < case.binding.rank and not case.binding.turn.surely_before(
                 binding.turn
             ):
@@ -150,7 +165,8 @@ class DecisionComparer:
         if self.serves(binding.pod.pod):
             comparison = self._compared(binding, overtook)
             if comparison.differs:
-                self._open.append(_Open(comparison, binding, self.shadow_now_ns))
+                group = self._group_of(binding.pod.pod)
+                self._open.append(_Open(comparison, binding, self.shadow_now_ns, group))
             else:
                 self._report(comparison)
         self.moments.bound(binding, self.shadow_now_ns)
@@ -173,17 +189,62 @@ class DecisionComparer:
         every
             Whether younger differences are reported as well, since nothing more is watched.
         """
+        self._compare_groups(every=every)
         while self._open and (every or self.shadow_now_ns - self._open[0].at_ns >= MOMENT_NS):
             case = self._open.popleft()
             if self.shadow_now_ns - case.at_ns < MOMENT_NS and self._may_be_overtaken(case.binding):
                 self._excuse(case, _OTHER_ORDER)
             self._report(case.comparison)
 
+    def _compare_groups(self, *, every: bool) -> None:
+        """Compare the members of groups that differ one by one, once all of them have a node."""
+        groups, now_ns = self.half.core.snapshot.groups, self.shadow_now_ns
+        cases: dict[GroupKey, list[_Open]] = {}
+        for case in self._open:
+            if case.group is not None:
+                cases.setdefault(case.group, []).append(case)
+        for key, open_cases in cases.items():
+            is_due = every or now_ns - open_cases[0].at_ns >= MOMENT_NS
+            if is_due or not groups.members(key).waiting:
+                self._compare_group(key, open_cases)
+
+    def _compare_group(self, key: GroupKey, cases: list[_Open]) -> None:
+        """Say for some members whether any order of the group leads to their real nodes."""
+        first = cases[0].binding
+        members = self.moments.bindings_of(self._members_of(key), first)
+        cycle = self.half.core.cycles[first.pod.pod.spec.scheduler_name]
+        others = None
+        if self._group_orders.may_go_anywhere(key, cycle) and self.moments.is_alone(members):
+            others = self._group_orders.compare(members)
+        for case in cases:
+            case.group = None
+            pod, node = case.binding.pod.pod, case.binding.node
+            if case.comparison.outcome is Outcome.NOT_COMPARABLE:
+                continue
+            if others is None:
+                self._excuse(case, _MEMBER)
+            elif other := others.get(pod.uid):
+                case.comparison = self._comparison(
+                    pod, Outcome.OTHER_NODE, node, shadow=other.node, why=other.why
+                )
+            else:
+                case.comparison = self._comparison(pod, Outcome.EQUAL, node, shadow=node)
+
+    def _group_of(self, pod: Pod) -> GroupKey | None:
+        return self.half.core.snapshot.groups.key_of(pod)
+
+    def _members_of(self, key: GroupKey | None) -> frozenset[str]:
+        """Return the uids of a group's members."""
+        if key is None:
+            return frozenset()
+        return frozenset(self.half.core.snapshot.groups.members(key).pods)
+
     def _may_be_overtaken(self, binding: Binding) -> bool:
         """Whether a pod without a node may have been decided about before a binding."""
+        members = self._members_of(self._group_of(binding.pod.pod))
         return any(
             turn.rank < binding.rank and not binding.turn.surely_before(turn)
-            for turn in self.order.turns()
+            for turn in self.order.turns(without=members)
         )
 
     # --- how they compare -----------------------------------------------------------------------
@@ -226,11 +287,10 @@ class DecisionComparer:
         for why, at_ns in self._uncertain.items():
             if at_ns >= binding.at_ns - MOMENT_NS:
                 return why
-        if self.half.core.snapshot.groups.key_of(binding.pod.pod) is not None:
-            return "it is a member of a group, which is decided about as a whole"
         if self._nominated_there(binding.pod, nodes):
             return "another pod is nominated for a node in question, and nominations are seen late"
-        return _OTHER_ORDER if self.moments.other_order(binding) else ""
+        members = self._members_of(self._group_of(binding.pod.pod))
+        return _OTHER_ORDER if self.moments.other_order(binding, members) else ""
 
     def _nominated_there(self, pod: PodInfo, nodes: set[str]) -> bool:
         """Whether another pod is nominated for one of the nodes."""

@@ -9,7 +9,7 @@ knows its own at once (`moorage.shadow.replay`).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from enum import Enum
 from typing import Final
 
@@ -101,17 +101,46 @@ class Moments:
     def bound(self, binding: Binding, now_ns: int) -> None:
         """Note a binding that is taken in."""
         self._bindings.append(binding)
-        while now_ns - self._bindings[0].at_ns > _KEPT_NS:
+        # The binding itself may have waited for longer.
+        while self._bindings and now_ns - self._bindings[0].at_ns > _KEPT_NS:
             self._bindings.popleft()
 
-    def other_order(self, binding: Binding) -> bool:
-        """Whether a binding that was taken in may have been decided about later than another."""
+    def other_order(self, binding: Binding, members: Collection[str] = ()) -> bool:
+        """Whether a binding that was taken in may have been decided about later than another.
+
+        Parameters
+        ----------
+        members
+            Pods of the same group, by uid, which are left out.
+        """
         first_ns = binding.at_ns - MOMENT_NS
         return any(
             each.at_ns >= first_ns
             and each.rank > binding.turn.rank
             and not each.turn.surely_before(binding.turn)
             and not self._came_and_went(each, binding)
+            and each.pod.uid not in members
+            for each in self._bindings
+        )
+
+    def bindings_of(self, members: Collection[str], about: Binding) -> list[Binding]:
+        """Return the bindings of a group's members at about the time of one of them."""
+        return [
+            each
+            for each in self._bindings
+            if each.pod.uid in members and abs(each.at_ns - about.at_ns) <= MOMENT_NS
+        ]
+
+    def is_alone(self, members: Sequence[Binding]) -> bool:
+        """Whether nothing else was seen at about the time of some bindings, nor after them."""
+        uids, first_ns = {each.pod.uid for each in members}, min(each.at_ns for each in members)
+        return not any(change.at_ns >= first_ns - MOMENT_NS for change in self._changes) and all(
+            each.at_ns < first_ns - MOMENT_NS
+            or each.pod.uid in uids
+            or all(
+                each.rank < member.rank and each.turn.surely_before(member.turn)
+                for member in members
+            )
             for each in self._bindings
         )
 

@@ -9,7 +9,7 @@ same, because the real scheduler may have it too.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -134,9 +134,9 @@ class QueueOrder:
         levels = self._levels.get(turn.scheduler, {}).values()
         return not any(next(iter(level.values())).surely_before(turn) for level in levels)
 
-    def turns(self) -> Iterable[Turn]:
-        """Return the turns of all pods without a node."""
-        return self._turns.values()
+    def turns(self, *, without: Collection[str] = ()) -> Iterator[Turn]:
+        """Yield the turns of the pods without a node, but for some, by uid."""
+        return (turn for uid, turn in self._turns.items() if uid not in without)
 
     def _leave(self, uid: str, turn: Turn) -> None:
         levels = self._levels[turn.scheduler]

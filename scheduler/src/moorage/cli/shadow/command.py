@@ -11,6 +11,8 @@ from moorage.cli.options import (
     DurationType,
     config_option,
     emulation_options,
+    gates_option,
+    groups_option,
     kubeconfig_option,
     output_option,
     plugin_option,
@@ -26,6 +28,7 @@ Examples:
   moorage shadow --plugin mine.py:spread_out --until-pods 500 -o json
   moorage shadow --config new.yaml --as default-scheduler=packing --to decisions.jsonl
   moorage shadow --for 1h                  moorage's default profile next to kube-scheduler
+  moorage shadow --groups                  next to `moorage run --groups`
 
 \b
 Ctrl-C ends it with the report, as --for and --until-pods do.
@@ -85,6 +88,8 @@ Exit codes:
     metavar="NUMBER",
     help="Seed of the draws among equally good nodes.",
 )
+@groups_option
+@gates_option
 @emulation_options
 @output_option()
 @kubeconfig_option
@@ -101,6 +106,8 @@ def shadow(  # noqa: PLR0913 - one parameter for each option
     to: Path | None,
     own_course: bool,
     seed: int,
+    groups: bool,
+    gates: str,
     version: str,
     oldest: str,
     output: Form,
@@ -122,6 +129,8 @@ def shadow(  # noqa: PLR0913 - one parameter for each option
             config=config,
             version=version,
             oldest=oldest,
+            gates=gates,
+            groups=groups,
             plugins=plugins,
             served=served,
             seconds=seconds,

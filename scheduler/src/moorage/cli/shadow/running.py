@@ -23,7 +23,7 @@ from moorage.cli.render import show_note
 from moorage.cli.rows.durations import duration
 from moorage.client.http_transport import HttpTransport
 from moorage.config.load import load_config
-from moorage.config.own import LoadedConfiguration, emulating
+from moorage.config.own import LoadedConfiguration, emulating, with_groups
 from moorage.plugins.from_outside import with_plugins
 from moorage.shadow.comparison import Comparison
 from moorage.shadow.feed import Feed
@@ -48,6 +48,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     config: Path | None
     version: str
     oldest: str
+    gates: str
+    groups: bool
     plugins: Sequence[str]
     served: Sequence[str]
     seconds: float | None
@@ -69,7 +71,14 @@ def run_shadow(wanted: Wanted) -> Report:
     MoorageError
         The server cannot be reached, or forbids to read.
     """
-    loaded = emulating(load_config(wanted.config), version=wanted.version, oldest=wanted.oldest)
+    loaded = emulating(
+        load_config(wanted.config),
+        version=wanted.version,
+        oldest=wanted.oldest,
+        gates=wanted.gates,
+    )
+    if wanted.groups:
+        loaded = with_groups(loaded)
     known = with_plugins(serving(loaded, wanted.served), wanted.plugins)
     for note in known.notes:
         show_note(note)
