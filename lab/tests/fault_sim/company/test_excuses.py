@@ -77,7 +77,7 @@ def test_a_change_of_nodes_excuses_as_many_evictions_as_a_new_plan(
     change: AnyWorldAct, later: int, allowed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(totals, "plan_of", lambda *_args, **_more: Plan(evictions=4))
-    monkeypatch.setattr(totals, "later_evictions", lambda *_args: later)
+    monkeypatch.setattr(totals, "later_plan", lambda *_args: Plan(evictions=later))
     found = [(each.rule, each.amount, each.allowed) for each in excesses(with_change(change, 20.0))]
     assert found == ([("evictions", 6, allowed)] if allowed < 6 else [])
 
@@ -199,13 +199,13 @@ def test_evictions_for_pods_without_a_place_in_the_plan_are_excused_by_their_own
     allowed: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def before_evictions(run: CompanyRun, version: int, *, app: str = "") -> int:
-        assert app in {"", "gang"}, "of all waves, or of this group"
+    def before_evictions(run: CompanyRun, version: int, app: str) -> int:
+        assert app == "gang"
         first = min(evicted_uids(run).values())
         return later if version == first - 1 else 0
 
     monkeypatch.setattr(totals, "plan_of", plan_without_place)
-    monkeypatch.setattr(totals, "later_evictions", before_evictions)
+    monkeypatch.setattr(totals, "own_evictions", before_evictions)
     assert of_rule(with_acts(*acts, grace=grace), "evictions") == [(6, allowed)]
 
 

@@ -16,7 +16,7 @@ from moorage_lab.fault_sim.company.cluster import WriteCall
 from moorage_lab.fault_sim.company.excuses import met_error
 from moorage_lab.fault_sim.company.manifests import template
 from moorage_lab.fault_sim.company.outcomes import arrivals, evicted_uids, preemptors_by_victim
-from moorage_lab.fault_sim.company.plan import Plan, later_evictions
+from moorage_lab.fault_sim.company.plan import Plan, own_evictions
 from moorage_lab.fault_sim.company.play import CompanyRun, play
 from moorage_lab.fault_sim.company.setups import PERMIT
 from moorage_lab.fault_sim.company.totals import RULES, Total, excesses
@@ -62,17 +62,17 @@ def test_a_group_that_the_plan_lets_wait_is_planned_once_by_itself(
     preemptors = frozenset(preemptors_by_victim(right).values())
     calls: list[tuple[int, str]] = []
 
-    def later(run: CompanyRun, version: int, *, app: str) -> int:
+    def own(run: CompanyRun, version: int, app: str) -> int:
         calls.append((version, app))
-        return later_evictions(run, version, app=app)
+        return own_evictions(run, version, app)
 
     plan = Plan(evictions=0, waiting=preemptors)
     monkeypatch.setattr(totals, "plan_of", lambda *_args, **_more: plan)
-    monkeypatch.setattr(totals, "later_evictions", later)
+    monkeypatch.setattr(totals, "own_evictions", own)
     assert excesses(right) == []
     first = min(evicted_uids(right).values())
     assert calls == [(first - 1, "gang")]
-    assert later_evictions(right, first - 1, app="another") == 0
+    assert own_evictions(right, first - 1, "another") == 0
 
 
 def test_deletions_sent_again_are_an_excess(right: CompanyRun) -> None:

@@ -31,6 +31,21 @@ def test_no_total_of_a_world_is_too_large(first: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("seed", "wide"),
+    [
+        pytest.param(393900098, False, id="each single pod gets a device only after another"),
+        pytest.param(397200009, True, id="single pods wait for a device in the plan"),
+        pytest.param(394900168, True, id="a member at Permit has a device that is not written"),
+        pytest.param(397200085, True, id="a group holds room that it gives up after a cordon"),
+        pytest.param(4449488, True, id="low pods take the room of a group that backs off"),
+    ],
+)
+def test_a_world_that_was_blamed_is_right(seed: int, wide: bool) -> None:
+    assert wrong_worlds(range(seed, seed + 1), wide=wide) == {}
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("wide", [False, True], ids=["usual", "wide"])
 def test_no_total_of_a_world_that_the_commit_draws_is_too_large(wide: bool) -> None:
     first = commit_seed()

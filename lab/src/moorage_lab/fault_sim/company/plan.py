@@ -18,7 +18,7 @@ from moorage.api.resources import CORE_EVENTS, EVENTS, LEASES, NODES, PODS
 from moorage.nodeshapes.annotations import STOP_SECONDS
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.virtual.deciding_half import ClusterInputs
-from moorage.virtual.model import ClusterModel
+from moorage.virtual.model import ClusterModel, Eviction
 from moorage.virtual.objects import ClusterObjects
 from moorage_lab.fault_sim.company.play import CompanyRun
 from moorage_lab.fault_sim.company.setups import configuration
@@ -65,11 +65,7 @@ def plan_of(run: CompanyRun, wave: Wave, *, seed: int = 1, in_turn: bool = False
         all fit, so their order decides.
     """
     objects = _objects(_objects_with_wave(run, wave))
-    unbound = {
-        pod.uid
-        for pod in objects.pods.values()
-        if WAVE_LABEL in pod.metadata.labels and not pod.spec.node_name
-    }
+    unbound = _unbound_of_waves(objects)
     comers = _taken_out(objects, wave) if in_turn else []
     model = fresh_scheduler(run, objects, seed=seed)
     model.settle(within_seconds=_SECONDS)
@@ -77,33 +73,69 @@ def plan_of(run: CompanyRun, wave: Wave, *, seed: int = 1, in_turn: bool = False
         for pod in pods:
             model.add_pod(pod)
         model.settle(within_seconds=_SECONDS)
-    waiting = frozenset(unbound.difference(model.bound))
-    return Plan(evictions=_evictions_by_app(model).total(), waiting=waiting)
+    return Plan(
+        evictions=sum(_is_for_wave(each) for each in model.evictions.values()),
+        waiting=unbound.difference(model.bound),
+    )
 
 
-def later_evictions(run: CompanyRun, version: int, *, app: str = "") -> int:
-    """Return the number of pods that a plan evicts for waves, at a version of the server.
+def later_plan(run: CompanyRun, version: int) -> Plan:
+    """Return the plan for the pods that wait at a version of the server.
 
-    Parameters
-    ----------
-    run
-        A world that was played.
-    version
-        The version. Pods that wait at Permit then are on the nodes whose room they have.
-    app
-        Counts only evictions for pods with this label ``app``; "" for those of all waves.
+    Pods that wait at Permit then are on the nodes whose room they have.
     """
     objects = _objects(_objects_at(run.store, version, _with_places))
+    unbound = _unbound_of_waves(objects)
     model = fresh_scheduler(run, objects, seed=run.world.seed)
     model.settle(within_seconds=_SECONDS)
-    counts = _evictions_by_app(model)
-    return counts[app] if app else counts.total()
+    return Plan(
+        evictions=sum(_is_for_wave(each) for each in model.evictions.values()),
+        waiting=unbound.difference(model.bound),
+    )
 
 
-def _evictions_by_app(model: ClusterModel) -> Counter[str]:
-    """Count the pods that are evicted for those of each group or workload of a wave."""
-    labels = [each.by.metadata.labels for each in model.evictions.values() if each.by]
-    return Counter(each.get("app", "") for each in labels if WAVE_LABEL in each)
+def own_evictions(run: CompanyRun, version: int, app: str) -> int:
+    """Return what a plan evicts for one group, or at most for one pod of a workload, at a version.
+
+    It is planned alone: other pods of waves have the room of their nominated nodes, or do not come.
+    """
+
+    def alone(pods: list[Obj]) -> list[Obj]:
+        for pod in _with_places(pods):
+            if not node_of(pod) and nominated_of(pod) and _is_rival(pod, app):
+                pod["spec"]["nodeName"] = nominated_of(pod)
+        return [pod for pod in pods if node_of(pod) or not _is_rival(pod, app)]
+
+    objects = _objects(_objects_at(run.store, version, alone))
+    model = fresh_scheduler(run, objects, seed=run.world.seed)
+    model.settle(within_seconds=_SECONDS)
+    counts = Counter(
+        each.by.uid
+        for each in model.evictions.values()
+        if each.by and each.by.metadata.labels.get("app") == app
+    )
+    if any(group.name == app for group in run.world.groups):
+        return counts.total()
+    return max(counts.values(), default=0)
+
+
+def _is_rival(pod: Obj, app: str) -> bool:
+    """Return whether a pod came with a wave, and is of another group or workload."""
+    labels = pod["metadata"].get("labels", {})
+    return WAVE_LABEL in labels and labels.get("app") != app
+
+
+def _is_for_wave(eviction: Eviction) -> bool:
+    return eviction.by is not None and WAVE_LABEL in eviction.by.metadata.labels
+
+
+def _unbound_of_waves(objects: ClusterObjects) -> frozenset[str]:
+    """Return the uids of the pods of waves that have no node."""
+    return frozenset(
+        pod.uid
+        for pod in objects.pods.values()
+        if WAVE_LABEL in pod.metadata.labels and not pod.spec.node_name
+    )
 
 
 def _with_places(pods: list[Obj]) -> list[Obj]:
@@ -144,11 +176,11 @@ def fresh_scheduler(run: CompanyRun, objects: ClusterObjects, *, seed: int) -> C
 def final_objects(run: CompanyRun) -> ClusterObjects:
     """Return the objects that a scheduler reads, as they are at the end.
 
-    Pods that wait at Permit are on the nodes whose room they have.
+    Pods that wait at Permit are on the nodes whose room they have, with the devices that they have.
     """
     shelves = run.store.shelves()
     return _objects(
-        _at_place(record, run.permit_places)
+        run.permit_claims.get(record.uid) or _at_place(record, run.permit_places)
         for resource in _read_resources(run.store)
         for record in shelves[resource].records()
     )

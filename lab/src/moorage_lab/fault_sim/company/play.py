@@ -7,6 +7,7 @@ import contextlib
 
 import msgspec
 
+from moorage.api.codec import encode
 from moorage.base.clock import ManualClock
 from moorage_lab.fault_sim.acts import Join
 from moorage_lab.fault_sim.company.autoscaler import Autoscaler
@@ -52,6 +53,9 @@ class CompanyRun(msgspec.Struct, frozen=True, kw_only=True):
     permit_places
         Nodes of the pods that wait at Permit at the end, by uid. Their room is taken, also where
         a member that waits again has not reported its node.
+    permit_claims
+        The claims with their future devices, as objects of the API, that pods at Permit hold at
+        the end, by uid.
     storm
         Whether the play ended early, by a storm of evictions.
     """
@@ -67,6 +71,7 @@ class CompanyRun(msgspec.Struct, frozen=True, kw_only=True):
     refusals: list[str]
     permit_seconds: float = 0.0
     permit_places: dict[str, str] = {}
+    permit_claims: dict[str, bytes] = {}
     storm: bool = False
 
     def version_at(self, at: float) -> int:
@@ -117,6 +122,7 @@ async def _play(world: CompanyWorld, clock: ManualClock) -> CompanyRun:
             refusals=refusals,
             permit_seconds=permit_seconds,
             permit_places=_places_at_permit(cluster),
+            permit_claims=_claims_at_permit(cluster),
             storm=cluster.storm.is_set(),
         )
 
@@ -125,6 +131,12 @@ def _places_at_permit(cluster: CompanyCluster) -> dict[str, str]:
     """Return the nodes of the pods that wait at Permit, by uid."""
     waiting = cluster.scheduler.core.waiting.undecided_pods()
     return {each.pod.uid: each.node_name for each in waiting}
+
+
+def _claims_at_permit(cluster: CompanyCluster) -> dict[str, bytes]:
+    """Return the claims whose devices are chosen and not written, by uid, as encoded objects."""
+    claims = cluster.scheduler.core.snapshot.claims.under_way()
+    return {each.metadata.uid: encode(each) for each in claims}
 
 
 async def _wait_until(cluster: CompanyCluster, at: float) -> None:

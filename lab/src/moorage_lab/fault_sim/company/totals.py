@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -34,7 +35,8 @@ from moorage_lab.fault_sim.company.plan import (
     Plan,
     final_objects,
     fresh_scheduler,
-    later_evictions,
+    later_plan,
+    own_evictions,
     plan_of,
 )
 from moorage_lab.fault_sim.company.play import QUIET_SECONDS, CompanyRun
@@ -49,6 +51,8 @@ _PLANS = 3
 # Backoff of a rejected pod lasts up to 10 s, and its start and the last binding take a moment.
 _SETTLING_SECONDS = 15.0
 _FRESH_SECONDS = 30.0
+# The victims of one decision are evicted within this time.
+_AT_ONCE = 0.1
 _LOST_PLACES = frozenset({"node-goes", "cordon"})
 
 
@@ -90,19 +94,21 @@ def _evictions(run: CompanyRun) -> Iterator[Total]:
         if len(evicted) > plan.evictions:
             in_turn = _largest_plan(run, wave, in_turn=True)
             plan = max(plan, in_turn, key=lambda each: each.evictions)
-        planned = plan.evictions
-        changes = node_changes(run, wave, until) if len(evicted) > planned else []
-        if len(evicted) > planned:
-            planned += _evictions_for_others(run, plan, evicted, changes)
-        if len(evicted) > planned:
-            backoffs = _Backoffs(run)
-            evicted = [uid for uid in evicted if not backoffs.excuse_binding(uid, changes, wave)]
-            planned = _with_later_plans(run, planned, evicted, changes)
+        allowed = plan.evictions
+        if len(evicted) > allowed:
+            changes = node_changes(run, wave, until)
+            allowance = _Allowance(run, evicted, changes)
+            allowed = allowance.of_wave(plan)
+            if len(evicted) > allowed:
+                backoffs = _Backoffs(run)
+                late = [uid for uid in evicted if backoffs.excuse_binding(uid, changes, wave)]
+                evicted = allowance.without_late(late)
+                allowed = allowance.with_later_plans(allowed, evicted)
         yield Total(
             rule="evictions",
             amount=len(evicted),
-            allowed=planned,
-            text=f"wave {wave.number} evicts {len(evicted)} pods, the plain plan {planned}",
+            allowed=allowed,
+            text=f"wave {wave.number} evicts {len(evicted)} pods, the plain plan {allowed}",
         )
 
 
@@ -111,30 +117,84 @@ def _largest_plan(run: CompanyRun, wave: Wave, *, in_turn: bool) -> Plan:
     return max(plans, key=lambda plan: plan.evictions)
 
 
-def _evictions_for_others(
-    run: CompanyRun, plan: Plan, evicted: list[str], changes: list[int]
-) -> int:
-    """Return what plans of their own evict for the pods that run, though the plan found no place.
+class _Allowance:
+    """What plans allow besides the plan of a wave, for the pods that were evicted after it."""
 
-    Which of several equal victims goes decides whether a device is free for the next pod: a dry run
-    frees no device. So the world may place more pods than the plan. A node may come, and of groups
-    that do not all fit the world may place others than the plan. Each group and each workload is
-    planned once, at its first eviction, so evicting without end exceeds its plan. A pod whose place
-    is lost to a later change of a node need not run.
-    """
-    preemptors, versions, ran = preemptors_by_victim(run), evicted_uids(run), bindings(run).keys()
-    last_change = max(changes, default=0)
-    others = [
-        uid
-        for uid in evicted
-        if preemptors.get(uid) in plan.waiting
-        and (preemptors[uid] in ran or versions[uid] < last_change)
-    ]
-    apps, first = apps_by_uid(run), dict[str, int]()
-    for uid in others:
-        app = apps[preemptors[uid]]
-        first[app] = min(versions[uid], first.get(app, versions[uid]))
-    return sum(later_evictions(run, version - 1, app=app) for app, version in first.items())
+    def __init__(self, run: CompanyRun, evicted: list[str], changes: list[int]) -> None:
+        self._run = run
+        self._evicted = evicted
+        self._changes = changes
+        self._preemptors, self._versions = preemptors_by_victim(run), evicted_uids(run)
+        self._apps, self._bound = apps_by_uid(run), bindings(run)
+        self._groups = {group.name for group in run.world.groups}
+
+    def of_wave(self, plan: Plan) -> int:
+        """Return what is allowed by a plan, and by those of pods that run though they wait in it.
+
+        Which of several equal victims goes decides whether a device is free for the next pod: a dry
+        run frees no device. So the world may place more pods than the plan. A node may come, and of
+        groups that do not all fit the world may place others than the plan. A pod whose place is
+        lost to a later change of a node need not run.
+        """
+        last_change = max(self._changes, default=0)
+        others = [
+            uid
+            for uid in self._evicted
+            if self._preemptors.get(uid) in plan.waiting
+            and (self._preemptors[uid] in self._bound or self._versions[uid] < last_change)
+        ]
+        return plan.evictions + self._own_plans(others)
+
+    def with_later_plans(self, allowed: int, evicted: list[str]) -> int:
+        """Return the evictions that are allowed where nodes come, go or are cordoned.
+
+        The pods that wait are planned anew at each change. What the plan before it allows counts as
+        far as it was carried out by then. The order in which the pods are tried is not that of the
+        plan: each may be decided while others still hold room that they give up a moment later.
+        """
+        for number, version in enumerate(self._changes, start=1):
+            following = self._changes[number] if number < len(self._changes) else math.inf
+            done = sum(self._versions[uid] <= version for uid in evicted)
+            then = [uid for uid in self._evicted if version < self._versions[uid] <= following]
+            more = max(later_plan(self._run, version).evictions, self._own_plans(then))
+            allowed = max(allowed, min(done, allowed) + more)
+        return allowed
+
+    def without_late(self, late: list[str]) -> list[str]:
+        """Leave out pods that were bound in the backoff of their preemptor, and what follows.
+
+        Such a pod has taken a place, so its preemptor may need more of others at once, too.
+        """
+        moment_of, versions = self._run.moment_of, self._versions
+        moments = [(self._decided_of(uid), moment_of(versions[uid])) for uid in late]
+
+        def follows(uid: str) -> bool:
+            decided, at = self._decided_of(uid), moment_of(versions[uid])
+            return any(decided == each and abs(at - then) < _AT_ONCE for each, then in moments)
+
+        return [uid for uid in self._evicted if not follows(uid)]
+
+    def _decided_of(self, uid: str) -> str:
+        """Return what a pod was evicted for: the name of a group, or the uid of a pod."""
+        preemptor = self._preemptors.get(uid, "")
+        app = self._apps.get(preemptor, "")
+        return app if app in self._groups else preemptor
+
+    def _own_plans(self, evicted: list[str]) -> int:
+        """Sum up what each group, and each pod of its own, may evict.
+
+        It is planned once, at its first eviction, so evicting without end exceeds the plan.
+        """
+        apps: dict[str, str] = {}
+        first: dict[str, int] = {}
+        for uid in evicted:
+            decided = self._decided_of(uid)
+            apps[decided] = self._apps.get(self._preemptors.get(uid, ""), "")
+            first[decided] = min(self._versions[uid], first.get(decided, self._versions[uid]))
+        return sum(
+            own_evictions(self._run, version - 1, apps[decided])
+            for decided, version in first.items()
+        )
 
 
 class _Backoffs:
@@ -169,20 +229,6 @@ class _Backoffs:
             self._releases[app] = permit_releases(self._run, app)
         reasons = changes + self._releases[app]
         return follows_change(self._run, self._bound.get(uid, 0), reasons)
-
-
-def _with_later_plans(run: CompanyRun, planned: int, evicted: list[str], changes: list[int]) -> int:
-    """Return the evictions that are allowed where nodes come, go or are cordoned.
-
-    The pods that wait are planned anew at each change. What the plan before it allows counts as far
-    as it was carried out by then.
-    """
-    versions = evicted_uids(run)
-    allowed = planned
-    for version in changes:
-        done = sum(versions[uid] <= version for uid in evicted)
-        allowed = max(allowed, min(done, allowed) + later_evictions(run, version))
-    return allowed
 
 
 def _spans(run: CompanyRun) -> Iterator[tuple[Wave, float]]:
