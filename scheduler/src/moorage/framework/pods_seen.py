@@ -48,6 +48,8 @@ class PodsSeen:
         The indexes of the other Filters.
     only_sums
         Whether no Filter sees the pods of a row otherwise than as sums.
+    only_numbers
+        Whether no Filter sees pods on a row otherwise than as sums or counts.
     first
         Index of the first Filter that sees some pods nominated to a row as more than sums. A row
         that an earlier Filter fails keeps that result, whatever such pods do.
@@ -73,6 +75,7 @@ class PodsSeen:
         self.others = tuple(each.index for each in others)
         self.are_reused = are_reused
         self.only_sums = not others and not sees and not by_counts
+        self.only_numbers = not sees
         seeing = [each.index for each in others if each.sees_pod is not sees_no_pod]
         self.first_of_placed = min(seeing, default=_NEVER) if sees else _NEVER
         self.first = min([self.first_of_placed, *counting])

@@ -75,6 +75,11 @@ class RowCounts(Protocol):
     """
 
     @property
+    def kinds(self) -> NDArray[np.int64]:
+        """int64, (rows, ranks): each pod's kind, as the Filter tells kinds apart; -1 for no pod."""
+        ...
+
+    @property
     def by_kind(self) -> NDArray[np.int64]:
         """int64, (counts, kinds + 1): what a pod adds to each count; 0 for no kind, the last."""
         ...
@@ -190,7 +195,7 @@ class RowsTrial(Protocol):
         self,
         amounts: Mapping[str, NDArray[np.int64]],
         which: NDArray[np.bool_],
-        kinds: NDArray[np.int64] | None = None,
+        ranks: NDArray[np.int64] | None = None,
     ) -> NDArray[np.bool_]:
         """Put one pod back on each of some rows, as long as every Filter passes next to it.
 
@@ -200,8 +205,8 @@ class RowsTrial(Protocol):
             The sums that the row's pod adds, by resource, int64, (rows,).
         which
             bool, (rows,): on which rows; all of them pass as they are now.
-        kinds
-            int64, (rows,): the kind of the row's pod; None where no Filter counts kinds.
+        ranks
+            int64, (rows,): the rank of the row's pod; None where no Filter counts kinds.
 
         Returns
         -------
@@ -217,15 +222,13 @@ class RowsTrial(Protocol):
         """
         ...
 
-    def are_counted(
-        self, kinds: NDArray[np.int64] | None, which: NDArray[np.bool_]
-    ) -> NDArray[np.bool_]:
+    def are_counted(self, which: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return bool, (rows,): the rows with a pod that counts next to nominated pods elsewhere.
 
         Parameters
         ----------
-        kinds, which
-            int64 and bool, (rows, ranks): the kinds of pods, and which of them are asked about.
+        which
+            bool, (rows, ranks): the pods that are asked about.
         """
         ...
 
@@ -306,8 +309,8 @@ class WhatIf(Protocol):
         ...
 
     @property
-    def sees_sums_only(self) -> bool:
-        """Whether no Filter sees the pods of a row as more than their number and sums."""
+    def sees_numbers_only(self) -> bool:
+        """Whether every Filter sees the pods of a row as their number, sums and counts."""
         ...
 
     @property

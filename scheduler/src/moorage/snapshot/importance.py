@@ -72,6 +72,8 @@ class RankedPods(msgspec.Struct, frozen=True):
         Pods of one kind agree in namespace, labels, spec, and whether they are terminating.
     of_kind
         One pod of each kind, by number; empty unless asked for.
+    pods_by_row
+        The pods of each row of the table by rank, as last taken; empty unless kinds are asked for.
     """
 
     priority: RankArray
@@ -80,6 +82,7 @@ class RankedPods(msgspec.Struct, frozen=True):
     namespace: RankArray | None = None
     kind: RankArray | None = None
     of_kind: Sequence[PodInfo] = ()
+    pods_by_row: Sequence[tuple[PodInfo, ...]] = ()
 
 
 class Importance:
@@ -131,7 +134,9 @@ class Importance:
             self._stale[:] = True
         ranked = self.rank_rows(rows)
         kind = self._kind[as_index(rows), : ranked.priority.shape[1]]
-        return msgspec.structs.replace(ranked, kind=kind, of_kind=self._of_kind)
+        return msgspec.structs.replace(
+            ranked, kind=kind, of_kind=self._of_kind, pods_by_row=self._pods
+        )
 
     def _kinds_most(self) -> int:
         """Return the number of kinds above which most of them have no pod any more."""

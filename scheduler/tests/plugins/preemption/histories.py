@@ -33,7 +33,14 @@ class HistoryWorld:
     ----------
     percentage, absolute
         Arguments of DefaultPreemption: how many candidates are enough.
+
+    Attributes
+    ----------
+    spec
+        The profile of all cycles.
     """
+
+    spec = SPEC
 
     def __init__(self, percentage: int, absolute: int) -> None:
         self.clock = ManualClock()
@@ -50,8 +57,8 @@ class HistoryWorld:
 
     def cycle(self, kind: type[Profile] = Profile, *, reuse: bool) -> Cycle:
         """Return a cycle over the cluster with the default profile."""
-        arguments = {**SPEC.plugin_args, "DefaultPreemption": self._args}
-        spec = msgspec.structs.replace(SPEC, plugin_args=arguments)
+        arguments = {**self.spec.plugin_args, "DefaultPreemption": self._args}
+        spec = msgspec.structs.replace(self.spec, plugin_args=arguments)
         handle = Handle(
             profile_name="default-scheduler",
             snapshot=self.snapshot,

@@ -1,7 +1,8 @@
 """Rows are tried at once although Filters see some pods as more than sums: as one by one.
 
 Random histories, the real default profile, pods with claims, disks and host ports: two cycles try
-many rows at once, one with reuse and one without; the third tries each row by itself.
+many rows at once, one with reuse and one without; the third tries each row by itself. Volumes of
+two drivers count against attach limits, some as attached already.
 """
 
 from __future__ import annotations
@@ -17,13 +18,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moorage.api.codec import from_dict
-from moorage.api.volume import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from moorage.api.volume import (
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from moorage.base.clock import NS_PER_SECOND, rfc3339
 from moorage.engine.filters import nominated
+from moorage.framework.capabilities import Capabilities
 from moorage.framework.pods_seen import PodsSeen
 from moorage.framework.profile import Profile
 from moorage.plugins.preemption.dry_runs import DryRuns
+from moorage.plugins.volumes.volume_restrictions import VolumeRestrictions
 from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.volume_pods import volumes_of
 from moorage_sandbox.testing.builders import node
 from moorage_sandbox.testing.builders import pod as typed_pod
 from scheduler.tests.plugins.preemption.histories import HistoryWorld
@@ -31,8 +41,9 @@ from scheduler.tests.plugins.preemption.reference import Budget
 from scheduler.tests.plugins.preemption.test_against_reference import budget_of
 
 DRIVER = "d.example"
+OTHER_DRIVER = "e.example"
 NODES = tuple(f"n{i}" for i in range(9))
-CLAIMS = ("bound", "other", "elsewhere", "alone", "late")
+CLAIMS = ("bound", "other", "elsewhere", "alone", "late", "third", "fourth")
 
 
 class OneByOne(Profile):
@@ -92,10 +103,11 @@ class World(HistoryWorld):
                 "capacity": {"storage": "1Gi"},
                 "accessModes": spec["accessModes"],
                 "storageClassName": "late",
-                "csi": {"driver": DRIVER, "volumeHandle": name},
-                "nodeAffinity": {
-                    "required": {"nodeSelectorTerms": [half] if name in CLAIMS[2:] else [{}]}
-                }
+                "csi": {
+                    "driver": OTHER_DRIVER if name == "fourth" else DRIVER,
+                    "volumeHandle": name,
+                },
+                "nodeAffinity": {"required": {"nodeSelectorTerms": [half]}}
                 if name in ("elsewhere", "late")
                 else None,
             },
@@ -107,12 +119,37 @@ class World(HistoryWorld):
         """Add or change a node: limit -1 is a CSINode without limit, None is no CSINode."""
         half = "a" if int(name[1:]) % 2 else "b"
         self.snapshot.table.add_node(node(name, cpu=str(cpu), pods="6", labels={"half": half}))
-        drivers = [{"name": DRIVER, "allocatable": {"count": limit} if limit != -1 else None}]
+        drivers = [
+            {"name": each, "allocatable": {"count": limit} if limit != -1 else None}
+            for each in (DRIVER, OTHER_DRIVER)
+        ]
         made = from_dict(CSINode, {"metadata": {"name": name}, "spec": {"drivers": drivers}})
         if limit is None:
             self.snapshot.listers.csi_nodes.remove(made)
         else:
             self.snapshot.listers.csi_nodes.put(made)
+
+    def attach_all(self, name: str) -> None:
+        """Attach the volumes of a node's pods to the node; detach those that are attached."""
+        row = self.snapshot.row_of(name)
+        for pod in () if row is None else self.snapshot.pods(row):
+            for claim in volumes_of(pod).claims:
+                if not claim.ephemeral:
+                    self.attach(name, claim.claim_name)
+
+    def attach(self, name: str, claim: str) -> None:
+        """Attach the volume of a claim to a node, or detach it."""
+        attachments, key = self.snapshot.listers.volume_attachments, f"{claim}-{name}"
+        there = attachments.get(key)
+        if there is not None:
+            attachments.remove(there)
+            return
+        spec = {
+            "attacher": OTHER_DRIVER if claim == "fourth" else DRIVER,
+            "nodeName": name,
+            "source": {"persistentVolumeName": f"pv-{claim}"},
+        }
+        attachments.put(from_dict(VolumeAttachment, {"metadata": {"name": key}, "spec": spec}))
 
     def pod(
         self, cpu: int, priority: int, has: Has, *, started: int | None = None, uid: str = ""
@@ -163,7 +200,10 @@ def full(world: World, has: Sequence[Has] = (NOTHING,), *, nodes: int = len(NODE
 
 parts = st.builds(
     Has,
-    claims=st.sampled_from([(), (), *((each,) for each in CLAIMS), ("bound", "other")]),
+    claims=st.one_of(
+        st.sampled_from([(), (), *((each,) for each in CLAIMS)]),
+        st.lists(st.sampled_from(CLAIMS), min_size=2, max_size=3, unique=True).map(tuple),
+    ),
     disk=st.sampled_from([False, False, False, True]),
     port=st.sampled_from([False, False, True]),
     broken=st.sampled_from([False] * 19 + [True]),
@@ -181,6 +221,8 @@ steps = st.one_of(
     st.tuples(st.just("begin leaving"), st.integers(0, 99)),
     st.tuples(st.just("nominate"), names, st.integers(1, 3), st.integers(0, 2), parts),
     st.tuples(st.just("node"), names, st.integers(2, 5), st.sampled_from([None, -1, 0, 1, 2])),
+    st.tuples(st.just("attach"), names, st.sampled_from(CLAIMS)),
+    st.tuples(st.just("attach all"), names),
     st.tuples(st.just("budget"), st.integers(0, 2)),
 )
 
@@ -200,6 +242,10 @@ def apply(world: World, step: tuple[Any, ...]) -> None:
         world.begin_leaving(*args)
     elif what == "node":
         world.node(*args)
+    elif what == "attach":
+        world.attach(*args)
+    elif what == "attach all":
+        world.attach_all(*args)
     else:
         world.budget(*args)
 
@@ -210,6 +256,7 @@ def apply(world: World, step: tuple[Any, ...]) -> None:
     absolute=st.sampled_from([1, 3]),
     residents=st.lists(parts, min_size=1, max_size=5),
     guests=st.lists(st.tuples(names, st.integers(1, 2), st.integers(0, 2), parts), max_size=4),
+    attached=st.lists(names, unique=True),
     history=st.lists(steps, max_size=25),
 )
 def test_decisions_equal_those_of_rows_tried_one_by_one(
@@ -217,11 +264,14 @@ def test_decisions_equal_those_of_rows_tried_one_by_one(
     absolute: int,
     residents: list[Has],
     guests: list[tuple[str, int, int, Has]],
+    attached: list[str],
     history: list[tuple[Any, ...]],
 ) -> None:
     world = full(World(percentage, absolute), [NOTHING, *residents])
     for guest in guests:
         apply(world, ("nominate", *guest))
+    for name in attached:
+        world.attach_all(name)
     for step in history:
         apply(world, step)
 
@@ -253,6 +303,40 @@ def test_a_volume_of_a_nominated_pod_counts_where_the_row_has_room_for_both() ->
     assert [each.name for each in world.nominations["n0"]] == ["p2", "p4"]
 
 
+@pytest.mark.parametrize("attached", [False, True])
+def test_a_volume_that_is_attached_counts_after_its_pod_has_left(attached: bool) -> None:
+    world = World()
+    for index in range(9):
+        world.node(f"n{index}", 4, 1)
+        world.place(f"n{index}", world.pod(2, 0, Has(claims=("other",))))
+        world.place(f"n{index}", world.pod(2, 0, NOTHING))
+        if attached:
+            world.attach_all(f"n{index}")
+    world.preempt(2, 1, CLAIMING, follow=False)
+    with counted() as rows:
+        decision = world.plain.decide(world.pod(2, 1, CLAIMING))
+    assert rows["tried"] == []
+    assert len(decision.victims) == (not attached)
+
+
+def test_a_volume_counts_until_the_last_pod_that_uses_it_has_left() -> None:
+    world = World()
+    world.node("n0", 4, 1)
+    for _ in range(2):
+        world.place("n0", world.pod(1, 0, Has(claims=("other",))))
+    world.preempt(1, 1, CLAIMING, follow=True)
+    assert world.placed == []
+
+
+def test_a_broken_claim_of_a_victim_is_an_error_until_the_victim_has_left() -> None:
+    world = World()
+    world.node("n0", 4, 1)
+    world.place("n0", world.pod(2, 1, NOTHING))
+    world.place("n0", world.pod(2, 0, Has(broken=True)))
+    world.preempt(2, 1, CLAIMING, follow=True)
+    assert len(world.placed) == 1
+
+
 def test_a_disk_of_a_victim_counts() -> None:
     world = full(World(), [NOTHING, Has(disk=True)], nodes=1)
     world.preempt(1, 1, Has(disk=True), follow=True)
@@ -281,11 +365,14 @@ def counted() -> Iterator[dict[str, list[int]]]:
 
 
 CLAIMING = Has(claims=("bound",))
+ALONE = Has(claims=("alone",))
 SEEN = {
     "a claim, and victims without volumes": (CLAIMING, NOTHING, []),
-    "a claim, and a victim with one": (CLAIMING, Has(claims=("other",)), [3]),
-    "a disk, and a victim with one": (Has(disk=True), Has(disk=True), [3]),
-    "a disk, and a victim with a claim": (Has(disk=True), CLAIMING, [3]),
+    "a claim, and a victim with one": (CLAIMING, Has(claims=("other",)), []),
+    "a claim, and a victim with the same": (CLAIMING, CLAIMING, [3]),
+    "a claim of one pod, and a victim with it": (ALONE, ALONE, [3]),
+    "a disk, and a victim with one": (Has(disk=True), Has(disk=True), []),
+    "a disk, and a victim with a claim": (Has(disk=True), CLAIMING, []),
     "a claim, and a victim with a host port": (CLAIMING, Has(port=True), []),
     "a host port, and a victim with one": (Has(port=True), Has(port=True), []),
     "a host port, and a victim with a claim": (Has(port=True), Has(claims=("other",)), []),
@@ -293,16 +380,39 @@ SEEN = {
 
 
 @pytest.mark.parametrize(("preemptor", "resident", "alone"), SEEN.values(), ids=SEEN)
-def test_only_rows_with_a_victim_that_a_filter_sees_are_tried_alone(
+def test_only_rows_where_volumes_of_a_victim_count_together_are_tried_alone(
     preemptor: Has, resident: Has, alone: list[int]
 ) -> None:
     world = full(World(), nodes=50)
+    world.node("n3", 4, 1)
     world.take_away(7)
     world.place("n3", world.pod(2, 0, resident))
     with counted() as rows:
         decision = world.plain.decide(world.pod(3, 1, preemptor))
     assert decision.victims
     assert rows["tried"] == alone
+
+
+@pytest.fixture
+def uncounted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a Filter say which pods it sees, and not what they count."""
+
+    def declared(self: VolumeRestrictions) -> Capabilities:
+        return Capabilities(skips_spec=self.skips_spec, filter_sees_pod=self.sees_pod)
+
+    monkeypatch.delattr(VolumeRestrictions, "filter_counts")
+    monkeypatch.setattr(VolumeRestrictions, "capabilities", declared)
+
+
+@pytest.mark.usefixtures("uncounted")
+def test_only_rows_with_a_victim_that_a_filter_sees_are_tried_alone() -> None:
+    world = full(World(), nodes=50)
+    world.take_away(7)
+    world.place("n3", world.pod(2, 0, Has(disk=True)))
+    with counted() as rows:
+        decision = world.plain.decide(world.pod(3, 1, Has(disk=True)))
+    assert decision.victims
+    assert rows["tried"] == [3]
 
 
 @pytest.mark.parametrize(
@@ -312,6 +422,7 @@ def test_only_rows_with_a_victim_that_a_filter_sees_are_tried_alone(
         pytest.param(CLAIMING, 30, id="one after another until enough, where all have one"),
     ],
 )
+@pytest.mark.usefixtures("uncounted")
 def test_rows_are_tried_at_once_unless_the_victims_of_most_are_seen(
     resident: Has, lots: int
 ) -> None:

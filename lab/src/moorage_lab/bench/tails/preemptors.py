@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -41,32 +42,78 @@ def plain(nodes: int, pods: int) -> Workload:
 
 def with_terms(nodes: int, pods: int) -> Workload:
     """Return preemptors with affinity, hard spread and a host port, on full nodes."""
+    return _wave("PreemptionWithTerms", nodes, pods, _with_terms(_large(priority=10)))
+
+
+def _with_terms(large: Template, *, near: str = NAMESPACE) -> Template:
     labels = {"app": "preemptor"}
-    near = m.required("podAffinity", m.term({"app": "small"}, m.ZONE))["affinity"]
+    residents = m.term({"app": "small"}, m.ZONE) | {"namespaces": [near]}
+    together = m.required("podAffinity", residents)["affinity"]
     apart = m.required("podAntiAffinity", m.term(labels, m.HOSTNAME))["affinity"]
     spread = m.spread(labels, m.ZONE, skew=1, when="DoNotSchedule")
-    large = _large(priority=10)
 
     def preemptor(index: int) -> JsonObject:
         manifest = large(index)
         manifest["metadata"]["labels"] = labels
-        manifest["spec"] |= {"affinity": near | apart, "topologySpreadConstraints": [spread]}
+        manifest["spec"] |= {"affinity": together | apart, "topologySpreadConstraints": [spread]}
         ports = [{"containerPort": 80, "hostPort": 8080}]
         manifest["spec"]["containers"][0]["ports"] = ports
         return manifest
 
-    return _wave("PreemptionWithTerms", nodes, pods, preemptor)
+    return preemptor
+
+
+def with_volumes(nodes: int, pods: int) -> Workload:
+    """Return preemptors with a volume, on nodes that can attach no further volume."""
+    residents = _A_NODE * nodes
+    volumes = (
+        CreateObjects(nodes, _csi_node),
+        *(
+            CreateObjects(count, template(prefix))
+            for prefix, count in (("small", residents), ("preemptor", pods))
+            for template in (m.bound_volume, m.bound_claim)
+        ),
+    )
+    workload = _wave(
+        "PreemptionWithVolumes",
+        nodes,
+        pods,
+        m.with_claims(_large(priority=10), "preemptor"),
+        resident=lambda small: m.with_claims(small, "small"),
+    )
+    return msgspec.structs.replace(workload, ops=(*volumes, *workload.ops))
+
+
+def _csi_node(index: int) -> JsonObject:
+    manifest = m.csi_node(index)
+    manifest["spec"]["drivers"][0]["allocatable"] = {"count": _A_NODE}
+    return manifest
+
+
+def under_quota_with_terms(nodes: int, pods: int) -> Workload:
+    """Return the pods of `under_quota`, with affinity, hard spread and a host port."""
+    preemptor = _with_terms(_large(priority=0), near=_BORROWER)
+    return _under_quota("QuotaWithTerms", nodes, pods, preemptor)
 
 
 def under_quota(nodes: int, pods: int) -> Workload:
     """Return pods that take back what another namespace borrowed of their quota."""
+    return _under_quota("PreemptionUnderQuota", nodes, pods, _large(priority=0))
+
+
+def _under_quota(name: str, nodes: int, pods: int, preemptor: Template) -> Workload:
     least = {"cpu": f"{_A_NODE * nodes}", "memory": f"{32 * nodes}Gi"}
     quotas = (
         CreateObjects(1, _quota(_OWNER, least)),
         CreateObjects(1, _quota(_BORROWER, {"cpu": "0", "memory": "0"})),
     )
-    preemptor = _large(priority=0, namespace=_OWNER)
-    workload = _wave("PreemptionUnderQuota", nodes, pods, preemptor, namespace=_BORROWER)
+
+    def owned(index: int) -> JsonObject:
+        manifest = preemptor(index)
+        manifest["metadata"]["namespace"] = _OWNER
+        return manifest
+
+    workload = _wave(name, nodes, pods, owned, namespace=_BORROWER)
     return msgspec.structs.replace(workload, ops=(*quotas, *workload.ops))
 
 
@@ -76,11 +123,17 @@ def quota_configuration() -> LoadedConfiguration:
 
 
 def _wave(
-    name: str, nodes: int, pods: int, preemptor: Template, *, namespace: str = NAMESPACE
+    name: str,
+    nodes: int,
+    pods: int,
+    preemptor: Template,
+    *,
+    namespace: str = NAMESPACE,
+    resident: Callable[[Template], Template] = lambda small: small,
 ) -> Workload:
-    small = m.sized_pod("small", cpu="900m", priority=0)
+    small = resident(m.sized_pod("small", cpu="900m", priority=0))
 
-    def resident(index: int) -> JsonObject:
+    def labelled(index: int) -> JsonObject:
         manifest = small(index)
         manifest["metadata"] |= {"namespace": namespace, "labels": {"app": "small"}}
         return manifest
@@ -90,21 +143,14 @@ def _wave(
         {"nodes": nodes, "initPods": _A_NODE * nodes, "measurePods": pods},
         (
             CreateNodes(nodes, default_node),
-            CreatePods(_A_NODE * nodes, resident),
+            CreatePods(_A_NODE * nodes, labelled),
             CreatePods(pods, preemptor, measured=True, preempting=True),
         ),
     )
 
 
-def _large(*, priority: int, namespace: str = NAMESPACE) -> Template:
-    sized = m.sized_pod("preemptor", cpu="3000m", priority=priority)
-
-    def large(index: int) -> JsonObject:
-        manifest = sized(index)
-        manifest["metadata"]["namespace"] = namespace
-        return manifest
-
-    return large
+def _large(*, priority: int) -> Template:
+    return m.sized_pod("preemptor", cpu="3000m", priority=priority)
 
 
 def _quota(namespace: str, least: JsonObject) -> Template:

@@ -76,7 +76,7 @@ class FollowedCounts:
         self._gone = np.zeros((len(counts.by_kind), len(self._view)), np.int64)
         self._moving = [index for index, adds in enumerate(counts.by_kind) if adds.any()]
         for index in self._moving:
-            gone = (counts.by_kind[index][ranked.kind] * which).sum(axis=1)
+            gone = (counts.by_kind[index][counts.kinds] * which).sum(axis=1)
             self._gone[index] = gone * counts.counting_rows[index]
         self.follows = bool(self._gone.any())
 
@@ -85,13 +85,13 @@ class FollowedCounts:
         """The rows that the Filter cannot judge so; None for no row."""
         return None if self._counts is None else self._counts.alone
 
-    def put_back(self, kinds: IntArray, which: Mask) -> None:
-        """Put a pod back on each of some rows; kinds are int64, (rows,)."""
-        self._move(kinds, which, -1)
+    def put_back(self, ranks: IntArray, which: Mask) -> None:
+        """Put a pod back on each of some rows; ranks are int64, (rows,)."""
+        self._move(ranks, which, -1)
 
-    def take_again(self, kinds: IntArray, which: Mask) -> None:
+    def take_again(self, ranks: IntArray, which: Mask) -> None:
         """Undo `put_back` on some of its rows."""
-        self._move(kinds, which, +1)
+        self._move(ranks, which, +1)
 
     def judge(self) -> FilterAnswer | None:
         """Return the Filter's answer about the rows as they are now."""
@@ -108,19 +108,20 @@ class FollowedCounts:
         failing = answer.code_n != _PENDING
         return FilterAnswer(answer.code_n * failing, answer.reason_n * failing)
 
-    def counts_kinds(self, kinds: IntArray, which: Mask) -> Mask:
-        """Return bool, (rows,): where any of some pods counts; kinds are (rows, ranks)."""
+    def counts_any(self, which: Mask) -> Mask:
+        """Return bool, (rows,): where any of some pods counts; pods are bool, (rows, ranks)."""
         there = np.zeros(len(self._view), np.bool_)
-        if self._counts is not None:
+        counts = self._counts
+        if counts is not None:
             for index in self._moving:
-                counts_there = ((self._counts.by_kind[index][kinds] != 0) & which).any(axis=1)
-                there |= counts_there & self._counts.counting_rows[index]
+                counts_there = ((counts.by_kind[index][counts.kinds] != 0) & which).any(axis=1)
+                there |= counts_there & counts.counting_rows[index]
         return there
 
-    def _move(self, kinds: IntArray, which: Mask, step: int) -> None:
-        if self._counts is not None:
+    def _move(self, ranks: IntArray, which: Mask, step: int) -> None:
+        counts = self._counts
+        if counts is not None:
+            kinds = counts.kinds[np.arange(len(ranks)), ranks]
             for index in self._moving:
-                adds = self._counts.by_kind[index][kinds] * (
-                    which & self._counts.counting_rows[index]
-                )
+                adds = counts.by_kind[index][kinds] * (which & counts.counting_rows[index])
                 self._gone[index] += step * adds

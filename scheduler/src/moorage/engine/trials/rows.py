@@ -144,7 +144,7 @@ class TriedRows:
         return FilterResult(at.profile, results, alone)
 
     def put_back(
-        self, amounts: Mapping[str, Rows], which: NDArray[np.bool_], kinds: Rows | None = None
+        self, amounts: Mapping[str, Rows], which: NDArray[np.bool_], ranks: Rows | None = None
     ) -> NDArray[np.bool_]:
         """Put a pod back on rows that still pass with it; return the rows without room."""
         gone, failing = self._put_back_sums(amounts, which)
@@ -152,20 +152,20 @@ class TriedRows:
         counts = [each for each in self._counts or () if each.follows]
         if not counts:
             return gone
-        assert kinds is not None, "the trial counts kinds"
+        assert ranks is not None, "the trial counts kinds"
         first_decides = max(self._by_sums, default=-1) < counts[0].index
         judged = which & ~gone if first_decides else which
         if not judged.any():
             return gone
         for each in counts:
-            each.put_back(kinds, judged)
+            each.put_back(ranks, judged)
         results = FilterResults(len(self._view))
         _ask_counts(results, counts)
         failed = judged & ~results.passed
         decides = failed & (~gone | (results.plugin_n < failing))
         self._note_waiting(results, decides & (results.code_n == Code.PENDING))
         for each in counts:
-            each.take_again(kinds, failed | (judged & gone))
+            each.take_again(ranks, failed | (judged & gone))
         self._take_again(amounts, failed & ~gone)
         return gone | failed
 
@@ -173,13 +173,13 @@ class TriedRows:
         """Return positions of rows where only nominated pods were missing, with the plugin."""
         return self._awaiting
 
-    def are_counted(self, kinds: Rows | None, which: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def are_counted(self, which: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return bool, (rows,): the rows with a pod that counts next to nominated pods."""
         there = np.zeros(len(self._view), np.bool_)
         profile = self._attempt.profile
         for each in self._counts or ():
-            if profile.filters[each.index].name in profile.count_nominated and kinds is not None:
-                there |= each.counts_kinds(kinds, which)
+            if profile.filters[each.index].name in profile.count_nominated:
+                there |= each.counts_any(which)
         return there
 
     def _note_waiting(self, results: FilterResults, which: NDArray[np.bool_]) -> None:

@@ -145,9 +145,9 @@ class SearchWhatIf:
         return below is None or 2 * int(np.count_nonzero(below)) <= len(some)
 
     @property
-    def sees_sums_only(self) -> bool:
-        """Whether no Filter sees the pods of a row as more than their number and sums."""
-        return self._pods_seen is not None and self._pods_seen.only_sums
+    def sees_numbers_only(self) -> bool:
+        """Whether every Filter sees the pods of a row as their number, sums and counts."""
+        return self._pods_seen is not None and self._pods_seen.only_numbers
 
     @property
     def alike(self) -> object | None:

@@ -15,6 +15,7 @@ from moorage.framework.status import FilterAnswer
 from moorage.plugins.affinity.counts import Counts, Gone, namespace_labels
 from moorage.plugins.affinity.domain_counts import BoolArray
 from moorage.plugins.affinity.incoming import means
+from moorage.snapshot.importance import RankedPods
 from moorage.snapshot.pod_affinity import POD_AFFINITY
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -37,8 +38,8 @@ class CountsByRow:
         The counts, and the pod about which they are.
     view
         The rows.
-    kinds
-        A pod of each kind.
+    ranked
+        The pods of the rows, with kinds.
     judge
         Returns the plugin's answer about the rows without pods that left them.
     """
@@ -50,10 +51,11 @@ class CountsByRow:
         pod: PodInfo,
         view: NodeView,
         *,
-        kinds: Sequence[PodInfo],
+        ranked: RankedPods,
         judge: Callable[[Gone], FilterAnswer | None],
     ) -> None:
-        self._judge = judge
+        assert ranked.kind is not None, "pods are counted by kind"
+        self._judge, self.kinds, kinds = judge, ranked.kind, ranked.of_kind
         sets = [each for each in (counts.placed, counts.beside) if each is not None]
         self._keys: list[tuple[_Table, str]] = [
             (table, key)

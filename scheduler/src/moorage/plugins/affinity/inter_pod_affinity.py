@@ -229,7 +229,7 @@ class InterPodAffinity:
         def judge(gone: Gone) -> FilterAnswer | None:
             return self._answer(counts, pod, view, gone)
 
-        return CountsByRow(self._snapshot, counts, pod, view, kinds=ranked.of_kind, judge=judge)
+        return CountsByRow(self._snapshot, counts, pod, view, ranked=ranked, judge=judge)
 
     # -- scoring -------------------------------------------------------------------------------
 

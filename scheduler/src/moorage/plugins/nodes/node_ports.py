@@ -141,13 +141,16 @@ class _PortUsers:
 
     Attributes
     ----------
+    kinds
+        The kind of each pod.
     alone
         Rows where pods share a port: it counts as free as soon as one of them has gone.
     """
 
     def __init__(self, wanted: Sequence[HostPort], ranked: RankedPods, reason: int) -> None:
         assert ranked.kind is not None, "pods are counted by kind"
-        self._reason, self._ranked = reason, ranked
+        self._reason, self.kinds = reason, ranked.kind
+        self._of_kind = ranked.of_kind
         self.alone: NDArray[np.bool_] | None = None
         uses = [
             ports_conflict(wanted, frozenset(used)) if (used := other.part(PORTS).value) else False
@@ -159,8 +162,8 @@ class _PortUsers:
 
     def number_of_ports(self) -> IntArray:
         """Return int64, (rows,): the number of ports of each pod, summed over the row's pods."""
-        ports = [len(frozenset(other.part(PORTS).value)) for other in self._ranked.of_kind]
-        number: IntArray = np.array([*ports, 0], np.int64)[self._ranked.kind].sum(axis=1)
+        ports = [len(frozenset(other.part(PORTS).value)) for other in self._of_kind]
+        number: IntArray = np.array([*ports, 0], np.int64)[self.kinds].sum(axis=1)
         return number
 
     def judge_without(self, gone: IntArray) -> FilterAnswer | None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from moorage.framework.preemption import Candidate, EvictionsUnderWay
 from moorage.framework.status import Status
-from moorage.framework.what_if import SumsTrial, TakesArraysError, WhatIf
+from moorage.framework.what_if import RowsTrial, SumsTrial, TakesArraysError, WhatIf
 from moorage.plugins.preemption.budgets import Budgets
 from moorage.plugins.preemption.known_rows import NEVER, UNKNOWN, KnownRows, Replicas, StateArray
 from moorage.plugins.preemption.sums import (
@@ -24,6 +24,7 @@ from moorage.plugins.preemption.sums import (
     PRIORITY_SHIFT,
     Protection,
     RowVictims,
+    Victims,
     comparable,
     costs_of,
     costs_of_row,
@@ -211,7 +212,7 @@ class DryRuns:
         if not self.independent:
             self._one_by_one(due)
             return
-        if self.rules.in_columns is not None and self._what_if.sees_sums_only:
+        if self.rules.in_columns is not None and self._what_if.sees_numbers_only:
             self._try_within(due, self.rules.in_columns)
             return
         importance = self._around.importance
@@ -226,15 +227,21 @@ class DryRuns:
         if not len(due):
             return
         protection = self._protection(due, ranked)
-        with self._what_if.on_rows(due, nominated_placed=self._nominated_placed) as sums:
-            victims = dry_run_many(sums, ranked, self._pod.priority, protection)
-            for position, plugin in sums.awaited_by().items():
-                if victims.lower[position].any():  # else the row is not tried
-                    self.awaiting[due.item(position)] = plugin
-            if self._nominated_placed:
-                self.counted_rows.update(
-                    due[sums.are_counted(ranked.kind, victims.victim)].tolist()
-                )
+        with self._what_if.on_rows(due, nominated_placed=self._nominated_placed) as trial:
+            victims = dry_run_many(trial, ranked, self._pod.priority, protection)
+            self._note_nominated(trial, due, victims)
+        self._put_outcomes(due, ranked, victims)
+
+    def _note_nominated(self, trial: RowsTrial, due: IntArray, victims: Victims) -> None:
+        """Record the rows that wait for nominated pods, and those with counted victims."""
+        for position, plugin in trial.awaited_by().items():
+            if victims.lower[position].any():  # else the row is not tried
+                self.awaiting[due.item(position)] = plugin
+        if self._nominated_placed:
+            self.counted_rows.update(due[trial.are_counted(victims.victim)].tolist())
+
+    def _put_outcomes(self, due: IntArray, ranked: RankedPods, victims: Victims) -> None:
+        """Keep the outcomes of rows, and try the rows alone that the trial left out."""
         self.known.put_outcomes(due, ranked, victims, costs_of(ranked, victims))
         alone = victims.filtered.alone
         if alone is not None and alone.any():
@@ -244,6 +251,9 @@ class DryRuns:
         """Try rows where rules say which pods may be evicted."""
         importance = self._around.importance
         ranked, resized = importance.rank_in_namespaces(due)
+        if self._what_if.counts_kinds:
+            kinds = importance.rank_kinds(due)
+            ranked = msgspec.structs.replace(kinds, namespace=ranked.namespace)
         together = comparable(ranked, self._now_ns) & ~resized & ~self._with_ties(due)
         if not together.all():
             self._one_by_one(due[~together])
@@ -251,9 +261,10 @@ class DryRuns:
         if not len(due):
             return
         allowed = rules.allowed(ranked, importance.number_of)
-        with self._what_if.on_rows(due) as sums:
-            victims = dry_run_within(sums, ranked, allowed, rules.within())
-        self.known.put_outcomes(due, ranked, victims, costs_of(ranked, victims))
+        with self._what_if.on_rows(due, nominated_placed=self._nominated_placed) as trial:
+            victims = dry_run_within(trial, ranked, allowed, rules.within())
+            self._note_nominated(trial, due, victims)
+        self._put_outcomes(due, ranked, victims)
 
     def _with_ties(self, rows: IntArray) -> Mask:
         """Return bool, (rows,): rows with pods of gangs, of budgets, or that leave anyway."""
@@ -421,4 +432,6 @@ def _some(ranked: RankedPods, at: Mask) -> RankedPods:
     namespace = None if ranked.namespace is None else ranked.namespace[at]
     kind = None if ranked.kind is None else ranked.kind[at]
     priority, start_ns = ranked.priority[at], ranked.start_ns[at]
-    return RankedPods(priority, start_ns, requests, namespace, kind, ranked.of_kind)
+    return RankedPods(
+        priority, start_ns, requests, namespace, kind, ranked.of_kind, ranked.pods_by_row
+    )

@@ -169,8 +169,8 @@ def dry_run_many(
         if not back.any():
             continue
         amounts = {name: array[at] for name, array in ranked.requests.items()}
-        kinds = None if ranked.kind is None else ranked.kind[at]
-        victim[at] = trial.put_back(amounts, back, kinds)
+        ranks = np.full(len(every), step) if protection is None else protection.order[:, step]
+        victim[at] = trial.put_back(amounts, back, ranks)
     return Victims(lower, victim, filtered, protection)
 
 
@@ -227,6 +227,8 @@ def dry_run_within(
     """
     less = _sums(ranked.requests, allowed)
     trial.shift(less, -allowed.sum(axis=1))
+    if ranked.kind is not None:
+        trial.take_off(ranked, allowed)
     filtered = trial.judge()
     relief = {name: -amounts for name, amounts in less.items()}
     refusal = rules.refusal(relief)
@@ -240,7 +242,8 @@ def dry_run_within(
         amounts = {name: array[:, rank] for name, array in ranked.requests.items()}
         holds = rules.holds({name: relief[name] - amount for name, amount in amounts.items()})
         candidates = back if holds is None else back & holds
-        returns = candidates & ~trial.put_back(amounts, candidates)
+        ranks = np.full(len(allowed), rank)
+        returns = candidates & ~trial.put_back(amounts, candidates, ranks)
         victim[:, rank] = back & ~returns
         for name, amount in amounts.items():
             relief[name] -= amount * returns

@@ -237,7 +237,7 @@ class PodTopologySpread:
             skews,
             pod,
             view,
-            ranked.of_kind,
+            ranked,
             moves_terminating=not self._snapshot.nominated_everywhere,
             judge=judge,
         )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from moorage.framework.status import CodeArray, FilterAnswer
 from moorage.plugins.nodes.terms import BoolArray
 from moorage.plugins.spread.skew import TOO_SOON, HardSkew
+from moorage.snapshot.importance import RankedPods
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.view import NodeView
 
@@ -61,8 +62,8 @@ class SkewsByRow:
         The skews, and the pod whose constraints they are of.
     view
         The rows.
-    kinds
-        A pod of each kind.
+    ranked
+        The pods of the rows, with kinds.
     moves_terminating
         Whether a terminating pod that leaves its row lowers the count.
     judge
@@ -79,12 +80,14 @@ class SkewsByRow:
         skews: Skews,
         pod: PodInfo,
         view: NodeView,
-        kinds: Sequence[PodInfo],
+        ranked: RankedPods,
         *,
         moves_terminating: bool,
         judge: Callable[[CodeArray | None], FilterAnswer | None],
     ) -> None:
+        assert ranked.kind is not None, "pods are counted by kind"
         self._skews, self._pod, self._view, self._judge = skews, pod, view, judge
+        self.kinds, kinds = ranked.kind, ranked.of_kind
         self.alone: BoolArray | None = None
         self.by_kind: IntArray = np.zeros((0, len(kinds) + 1), np.int64)
         self.counting_rows: BoolArray = np.zeros((0, len(view)), np.bool_)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,6 +23,28 @@ from moorage.snapshot.snapshot import Snapshot
 
 _NO_LIMIT: Final = -1
 _ROOM_FOR_ALL: Final = 2**62
+
+
+_NO_ATTACHMENTS: Final[dict[str, tuple[str, str]]] = {}
+
+
+class Releases(msgspec.Struct, frozen=True):
+    """The volumes that no longer count on a node once a pod leaves it.
+
+    Parameters
+    ----------
+    by_pod
+        By uid, the drivers of these volumes; a driver once for each volume. A volume that is
+        attached counts as long as it is, whatever pods do.
+    shared
+        Whether several pods of the node use one volume: it counts until the last of them leaves.
+    """
+
+    by_pod: dict[str, tuple[str, ...]]
+    shared: bool
+
+
+_NOTHING_RELEASED: Final = Releases({}, False)
 
 
 class _Node:
@@ -37,15 +60,18 @@ class _Node:
         Number of volumes in `refs`, by driver.
     used
         Number of attached volumes by driver: those of pods, and those that no pod explains.
+    releases
+        As `AttachedVolumes.releases` returns; None where it must be computed.
     """
 
-    __slots__ = ("by_pod", "of_pods", "refs", "used")
+    __slots__ = ("by_pod", "of_pods", "refs", "releases", "used")
 
     def __init__(self) -> None:
         self.by_pod: dict[str, tuple[VolumeId, ...]] = {}
         self.refs: dict[VolumeId, int] = {}
         self.of_pods: dict[str, int] = {}
         self.used = self.of_pods
+        self.releases: Releases | None = None
 
     def add(self, volume: VolumeId) -> bool:
         """Count a pod that uses a volume; whether it is the first."""
@@ -159,6 +185,28 @@ class AttachedVolumes:
             return []
         rows = map(self._snapshot.row_of, holders)
         return [row for row in rows if row is not None]
+
+    def releases(self, row: int) -> Releases:
+        """Return what each pod of a row frees when it leaves the row."""
+        name = self._snapshot.names[row]
+        node = self._nodes.get(name)
+        if node is None:
+            return _NOTHING_RELEASED
+        if node.releases is None:
+            node.releases = self._build_releases(node, name)
+        return node.releases
+
+    def _build_releases(self, node: _Node, name: str) -> Releases:
+        attached = self._attached_to(name)
+        by_pod: dict[str, tuple[str, ...]] = {}
+        for uid, volumes in node.by_pod.items():
+            freed = tuple(
+                [driver for driver, handle in volumes if (driver, handle) not in attached]
+            )
+            if freed:
+                by_pod[uid] = freed
+        shared = any(pods > 1 for pods in node.refs.values())
+        return Releases(by_pod, shared)
 
     def has_csi_node(self) -> NDArray[np.bool_]:
         """Return bool, (n,): whether each node has a CSINode."""
@@ -298,10 +346,11 @@ class AttachedVolumes:
         if node is None:
             node = self._nodes[name] = _Node()
         self._follow_pods(node, name)
+        node.releases = None
         node.used = used = node.of_pods
         if name in self._attachments:
             node.used = used = dict(used)
-            for driver in self._unexplained(self._attachments[name], node):
+            for driver in self._unexplained(name, node):
                 used[driver] = used.get(driver, 0) + 1
         if not node.by_pod and not used:
             del self._nodes[name]
@@ -336,15 +385,21 @@ class AttachedVolumes:
         has_csi_node = self._snapshot.listers.csi_nodes.get(node_name) is not None
         return tuple(self._resolver.resolve(pod, has_csi_node=has_csi_node, skip_missing=True))
 
-    def _unexplained(self, attached: dict[str, tuple[str, str]], node: _Node) -> list[str]:
-        """Return the drivers of attached volumes that no pod on the node explains."""
+    def _attached_to(self, name: str) -> set[VolumeId]:
+        """Return the volumes that are attached to a node, whether a pod uses them or not."""
         volume_ids: set[VolumeId] = set()
-        for attacher, volume_name in attached.values():
+        for attacher, volume_name in self._attachments.get(name, _NO_ATTACHMENTS).values():
             volume = self._snapshot.listers.persistent_volumes.get(volume_name)
             if volume is not None and volume.spec.csi is not None:
                 volume_ids.add((attacher, volume.spec.csi.volume_handle))
+        return volume_ids
+
+    def _unexplained(self, name: str, node: _Node) -> list[str]:
+        """Return the drivers of attached volumes that no pod on the node explains."""
         return [
-            driver for driver, handle in sorted(volume_ids) if (driver, handle) not in node.refs
+            driver
+            for driver, handle in sorted(self._attached_to(name))
+            if (driver, handle) not in node.refs
         ]
 
     def _build_limits(self, driver: str) -> NDArray[np.int64]:

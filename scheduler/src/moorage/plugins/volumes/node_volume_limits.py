@@ -5,7 +5,7 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/nodevolumelim
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -30,12 +30,15 @@ from moorage.framework.status import (
     unresolvable,
 )
 from moorage.framework.subjects import Subject
+from moorage.framework.what_if import RowCounts
 from moorage.plugins.pod_hints import holds_place
 from moorage.plugins.volumes.attached import AttachedVolumes, limits_of
+from moorage.plugins.volumes.attached_by_row import AttachedByRow
 from moorage.plugins.volumes.claims import VolumeError, used_claim_hint
 from moorage.plugins.volumes.installed import InstalledDrivers, driver_hint, installed_hint
 from moorage.plugins.volumes.resolver import ClaimMissingError, VolumeId, VolumeResolver
 from moorage.plugins.volumes.translation import DRIVER_OF, MIGRATED_PLUGINS, source_of
+from moorage.snapshot.importance import RankedPods
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
@@ -44,6 +47,7 @@ from moorage.snapshot.volume_pods import read_volumes, volumes_of
 REASON: Final = "node(s) exceed max volume count"
 
 BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
 _New = tuple[VolumeId, ...] | Status
 """The pod's volumes, or the status that rejects the pod."""
 
@@ -71,6 +75,7 @@ class NodeVolumeLimits:
         return Capabilities(
             skips_spec=self.skips_spec,
             filter_sees_pod=self.sees_pod,
+            filter_counts=self.filter_counts,
             rejects_about=Subject.VOLUME_USE,
         )
 
@@ -102,17 +107,35 @@ class NodeVolumeLimits:
             and self._attached.surely_fit(on_csi)
         ):
             return None
+        elsewhere = on_csi if everywhere else self._new(pod, has_csi_node=False)
+        return self._answer(on_csi, elsewhere, view, {})
+
+    def filter_counts(
+        self, state: CycleState, pod: PodInfo, view: NodeView, ranked: RankedPods
+    ) -> RowCounts:
+        """Return the volumes that the pods of each row free when they leave it."""
+        del state
+        self._attached.follow()
+        on_csi, elsewhere = (self._new(pod, has_csi_node=each) for each in (True, False))
+        each = [new for new in (on_csi, elsewhere) if not isinstance(new, Status)]
+
+        def judge(freed: Mapping[str, IntArray]) -> FilterAnswer | None:
+            return self._answer(on_csi, elsewhere, view, freed)
+
+        volumes = dict.fromkeys(volume for new in each for volume in new)
+        return AttachedByRow(self._attached, view, ranked, volumes=volumes, judge=judge)
+
+    def _answer(
+        self, on_csi: _New, elsewhere: _New, view: NodeView, freed: Mapping[str, IntArray]
+    ) -> FilterAnswer | None:
+        """Judge rows by the new volumes with a CSINode, and by those without."""
         failures = _Failures(self._reasons, self._reason, self._snapshot.num_nodes)
-        if everywhere:
-            self._judge(on_csi, None, failures)
-            return failures.filter_answer(view)
-        with_csi = self._attached.has_csi_node()
-        elsewhere = self._new(pod, has_csi_node=False)
-        if on_csi == elsewhere:
-            self._judge(on_csi, None, failures)
+        if self._attached.each_has_csi_node or on_csi == elsewhere:
+            self._judge(on_csi, None, failures, freed)
         else:
-            self._judge(on_csi, with_csi, failures)
-            self._judge(elsewhere, ~with_csi, failures)
+            with_csi = self._attached.has_csi_node()
+            self._judge(on_csi, with_csi, failures, freed)
+            self._judge(elsewhere, ~with_csi, failures, freed)
         return failures.filter_answer(view)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
@@ -164,8 +187,17 @@ class NodeVolumeLimits:
             return error(str(fault))
         return tuple(volumes)
 
-    def _judge(self, new: _New, where_n: BoolArray | None, failures: _Failures) -> None:
-        """Check the rows of a mask, or all rows, against the limits for the new volumes."""
+    def _judge(
+        self,
+        new: _New,
+        where_n: BoolArray | None,
+        failures: _Failures,
+        freed: Mapping[str, IntArray],
+    ) -> None:
+        """Check the rows of a mask, or all rows, against the limits for the new volumes.
+
+        By driver, `freed` has the number of volumes that no longer count; int64, (n,).
+        """
         if isinstance(new, Status):
             failures.fail(where_n, new.code, new.message)
             return
@@ -173,7 +205,7 @@ class NodeVolumeLimits:
         for volume in new:
             by_driver.setdefault(volume[0], []).append(volume)
         for driver, volumes in by_driver.items():
-            failures.exceed(where_n, self._too_many(driver, volumes))
+            failures.exceed(where_n, self._too_many(driver, volumes, freed))
         faults = self._attached.faults() if by_driver else {}
         if faults:
             limited = self._attached.any_limit()
@@ -194,12 +226,16 @@ class NodeVolumeLimits:
         drivers = dict.fromkeys(driver for driver, _ in new)
         return [driver for driver in drivers if self._installed.is_required(driver)]
 
-    def _too_many(self, driver: str, volumes: Sequence[VolumeId]) -> BoolArray:
+    def _too_many(
+        self, driver: str, volumes: Sequence[VolumeId], freed: Mapping[str, IntArray]
+    ) -> BoolArray:
         """Return bool, (n,): nodes that cannot attach the given volumes.
 
         Volumes that a node has attached already do not count again.
         """
         room_n = self._attached.room(driver)
+        if driver in freed:
+            room_n = room_n + freed[driver]
         too_many = room_n < len(volumes)
         there: dict[int, int] = {}
         for volume in volumes:

@@ -28,11 +28,14 @@ from moorage.framework.status import (
     unresolvable,
 )
 from moorage.framework.subjects import Subject
+from moorage.framework.what_if import RowCounts
 from moorage.plugins.volumes.claims import claim_not_found, claims_of, named_claim_hint
+from moorage.plugins.volumes.uses_by_row import KindsByVolume, UsesByRow
+from moorage.snapshot.importance import RankedPods
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
-from moorage.snapshot.volume_pods import disk_key, read_volumes, volumes_of
+from moorage.snapshot.volume_pods import DiskKey, disk_key, read_volumes, volumes_of
 
 REASON_DISK: Final = "node(s) had no available disk"
 REASON_CLAIM: Final = (
@@ -76,12 +79,14 @@ class VolumeRestrictions:
         self._snapshot = handle.snapshot
         self._disk_reason = handle.reasons.intern(REASON_DISK)
         self._claim_reason = handle.reasons.intern(REASON_CLAIM)
+        self._kinds = KindsByVolume()
 
     def capabilities(self) -> Capabilities:
         """Declare which pods PreFilter skips and Filter sees, and what rejections are about."""
         return Capabilities(
             skips_spec=self.skips_spec,
             filter_sees_pod=self.sees_pod,
+            filter_counts=self.filter_counts,
             rejects_about=Subject.VOLUME_USE,
         )
 
@@ -155,10 +160,37 @@ class VolumeRestrictions:
             if clashes is None:
                 return None
             return answer_where(clashes, Code.UNSCHEDULABLE, self._disk_reason)
-        reason_n = np.full(len(view), self._claim_reason, np.int32)
-        if clashes is not None:
-            reason_n[clashes] = self._disk_reason
-        return FilterAnswer(np.full(len(view), Code.UNSCHEDULABLE, np.uint8), reason_n)
+        return self._answer(np.ones(len(view), np.bool_), clashes)
+
+    def filter_counts(
+        self, state: CycleState, pod: PodInfo, view: NodeView, ranked: RankedPods
+    ) -> RowCounts:
+        """Return the uses of the pod's one-pod claims and disks by the pods of each row.
+
+        Raises
+        ------
+        StateMissingError
+            PreFilter of this plugin is not enabled.
+        """
+        del pod, view
+        found, kinds = state.read(_STATE), self._kinds
+        kinds.follow(ranked.of_kind)
+
+        def judge(gone: NDArray[np.int64], clashes: NDArray[np.bool_]) -> FilterAnswer | None:
+            in_use = (found.conflicts > gone) | found.promised
+            return self._answer(in_use, clashes)
+
+        return UsesByRow(
+            ranked,
+            by_claim=[kind for name in found.claims for kind in kinds.by_claim.get(name, ())],
+            by_disk=[
+                kind
+                for wanted in found.disks
+                for kind in kinds.by_disk.get(_key_of(wanted), ())
+                if _clashes_with(wanted, ranked.of_kind[kind])
+            ],
+            judge=judge,
+        )
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Register deleted pods with the disk or claim, new nodes and the pod's claims.
@@ -181,13 +213,23 @@ class VolumeRestrictions:
             ),
         )
 
+    def _answer(
+        self, in_use: NDArray[np.bool_], clashes: NDArray[np.bool_] | None
+    ) -> FilterAnswer | None:
+        """Reject rows where a one-pod claim is in use, and rows with a conflicting disk."""
+        failing = in_use if clashes is None else in_use | clashes
+        if not failing.any():
+            return None
+        reason_n = np.where(in_use, np.int32(self._claim_reason), np.int32(0))
+        if clashes is not None:
+            reason_n[clashes] = self._disk_reason
+        return FilterAnswer(failing * np.uint8(Code.UNSCHEDULABLE), reason_n)
+
     def _clashes(self, restrictions: _Restrictions, view: NodeView) -> NDArray[np.bool_] | None:
         rows: set[int] = set()
         for wanted in restrictions.disks:
-            key = disk_key(wanted)
-            assert key is not None, "an inline volume that cannot clash is not among the disks"
-            for node_name, other in self._snapshot.volume_pods.with_disk(key):
-                if any(volumes_clash(wanted, used) for used in volumes_of(other).disks):
+            for node_name, other in self._snapshot.volume_pods.with_disk(_key_of(wanted)):
+                if _clashes_with(wanted, other):
                     row = self._snapshot.row_of(node_name)
                     assert row is not None, f"pods of node {node_name} are indexed without it"
                     rows.add(row)
@@ -196,6 +238,16 @@ class VolumeRestrictions:
         clash_n = np.zeros(view.size_of_all, np.bool_)
         clash_n[sorted(rows)] = True
         return view.take_rows(clash_n)
+
+
+def _key_of(disk: Volume) -> DiskKey:
+    key = disk_key(disk)
+    assert key is not None, "an inline volume that cannot clash is not among the disks"
+    return key
+
+
+def _clashes_with(wanted: Volume, other: PodInfo) -> bool:
+    return any(volumes_clash(wanted, used) for used in volumes_of(other).disks)
 
 
 def _count(state: CycleState, moved: PodInfo, sign: int) -> None:
