@@ -33,8 +33,8 @@ from moorage.framework.subjects import Subject
 from moorage.framework.what_if import RowCounts
 from moorage.plugins.pod_hints import holds_place
 from moorage.plugins.volumes.attached import AttachedVolumes, limits_of
-from moorage.plugins.volumes.attached_by_row import AttachedByRow
 from moorage.plugins.volumes.claims import VolumeError, used_claim_hint
+from moorage.plugins.volumes.counts.attached_by_row import AttachedByRow
 from moorage.plugins.volumes.installed import InstalledDrivers, driver_hint, installed_hint
 from moorage.plugins.volumes.resolver import ClaimMissingError, VolumeId, VolumeResolver
 from moorage.plugins.volumes.translation import DRIVER_OF, MIGRATED_PLUGINS, source_of

@@ -30,7 +30,7 @@ from moorage.framework.status import (
 from moorage.framework.subjects import Subject
 from moorage.framework.what_if import RowCounts
 from moorage.plugins.volumes.claims import claim_not_found, claims_of, named_claim_hint
-from moorage.plugins.volumes.uses_by_row import KindsByVolume, UsesByRow
+from moorage.plugins.volumes.counts.uses_by_row import KindsByVolume, UsesByRow
 from moorage.snapshot.importance import RankedPods
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -173,19 +173,21 @@ class VolumeRestrictions:
             PreFilter of this plugin is not enabled.
         """
         del pod, view
-        found, kinds = state.read(_STATE), self._kinds
+        restrictions, kinds = state.read(_STATE), self._kinds
         kinds.follow(ranked.of_kind)
 
         def judge(gone: NDArray[np.int64], clashes: NDArray[np.bool_]) -> FilterAnswer | None:
-            in_use = (found.conflicts > gone) | found.promised
+            in_use = (restrictions.conflicts > gone) | restrictions.promised
             return self._answer(in_use, clashes)
 
         return UsesByRow(
             ranked,
-            by_claim=[kind for name in found.claims for kind in kinds.by_claim.get(name, ())],
+            by_claim=[
+                kind for name in restrictions.claims for kind in kinds.by_claim.get(name, ())
+            ],
             by_disk=[
                 kind
-                for wanted in found.disks
+                for wanted in restrictions.disks
                 for kind in kinds.by_disk.get(_key_of(wanted), ())
                 if _clashes_with(wanted, ranked.of_kind[kind])
             ],
