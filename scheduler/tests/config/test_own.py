@@ -15,6 +15,7 @@ from moorage.config.own import (
     LoadedConfiguration,
     MoorageConfiguration,
     OwnProfile,
+    StartEstimates,
     Tracing,
 )
 
@@ -117,6 +118,35 @@ def test_the_settings_of_a_profile_are_found_by_its_name():
                 "must be a number greater than 0"
             ],
             id="no budget at all",
+        ),
+        pytest.param(
+            OWN + "startEstimates: {keepIn: configMap, learn: true}\n",
+            [
+                'MoorageConfiguration: startEstimates.keepIn: Invalid value: "configMap": is not '
+                "built yet: use file, on a volume that outlives the pod"
+            ],
+            id="run times in a ConfigMap",
+        ),
+        pytest.param(
+            OWN + "startEstimates: {keepIn: file, answerMilliseconds: 5}\n",
+            [
+                "MoorageConfiguration: startEstimates.file: Required value: with keepIn file",
+                'MoorageConfiguration: startEstimates.keepIn: Invalid value: "file": needs learn '
+                "true: nothing is learned",
+                "MoorageConfiguration: startEstimates.answerMilliseconds: Invalid value: 5.0: "
+                "must be from 10 to 5000",
+            ],
+            id="run times in no file, and no time for an answer",
+        ),
+        pytest.param(
+            OWN + "startEstimates: {file: /run-times, answerMilliseconds: 5001}\n",
+            [
+                'MoorageConfiguration: startEstimates.file: Invalid value: "/run-times": needs '
+                "keepIn file",
+                "MoorageConfiguration: startEstimates.answerMilliseconds: Invalid value: 5001.0: "
+                "must be from 10 to 5000",
+            ],
+            id="a file that nothing is written to",
         ),
         pytest.param(
             OWN + "tracing: {}\n",
@@ -256,6 +286,8 @@ def test_the_reference_page_names_exactly_the_fields_there_are():
     rows = re.findall(r"^\| `([a-zA-Z.\[\]]+)` \|", PAGE.read_text(), flags=re.MULTILINE)
     own = set(MoorageConfiguration.__struct_encode_fields__) - {"apiVersion", "kind", "profiles"}
     own = own - {"tracing"} | {f"tracing.{name}" for name in Tracing.__struct_encode_fields__}
+    estimates = StartEstimates.__struct_encode_fields__
+    own = own - {"startEstimates"} | {f"startEstimates.{name}" for name in estimates}
     profile = {f"profiles[].{name}" for name in OwnProfile.__struct_encode_fields__}
     assert sorted(rows) == sorted(own | profile)
 

@@ -46,6 +46,13 @@ GroupMode: TypeAlias = Literal["trial", "permit"]
 """The way in which the pods of a group get their nodes."""
 
 
+RunTimeKeeping: TypeAlias = Literal["memory", "file", "configMap"]
+"""Where learned run times are between two runs of the scheduler."""
+
+_ANSWER_LEAST: Final = 10.0
+_ANSWER_MOST: Final = 5000.0
+
+
 class OwnProfile(
     msgspec.Struct, frozen=True, kw_only=True, rename=json_name, forbid_unknown_fields=True
 ):
@@ -87,6 +94,24 @@ class Tracing(
     """How many of a million attempts are traced; required."""
 
 
+class StartEstimates(
+    msgspec.Struct, frozen=True, kw_only=True, rename=json_name, forbid_unknown_fields=True
+):
+    """Estimates of when waiting pods start, in the answers about them; run times they rest on."""
+
+    learn: bool = False
+    """Whether run times are learned from pods that end, by owner, image and requests. Run times
+    that pods and Jobs declare count in any case."""
+    keep_in: RunTimeKeeping = "memory"
+    """Where learned run times are between two runs of the scheduler: memory (they are lost), or
+    file. configMap is not built yet."""
+    file: str = ""
+    """The file of learned run times; required with ``keepIn: file``."""
+    answer_milliseconds: float = 150.0
+    """Time for the roll-outs of one answer, 10 to 5000. They run in a process next to the
+    scheduler. More of it makes an interval steadier."""
+
+
 class MoorageConfiguration(
     msgspec.Struct, frozen=True, kw_only=True, rename=json_name, forbid_unknown_fields=True
 ):
@@ -107,6 +132,8 @@ class MoorageConfiguration(
     """Seconds one call of a plugin from outside the package may take; greater than 0."""
     tracing: Tracing | None = None
     """Traces of attempts; None makes none."""
+    start_estimates: StartEstimates | None = None
+    """Estimates of when waiting pods start; None makes none."""
     profiles: list[OwnProfile] = []
     """Settings of single profiles; a profile without an entry has the defaults."""
 
@@ -234,6 +261,7 @@ def own_faults(
         *emulation_faults(config.emulated_version, config.min_compatibility_version),
         *_budget(config),
         *_tracing(config.tracing),
+        *_start_estimates(config.start_estimates),
         *_profiles(config, scheduler_names),
         *_holding(config, extenders=extenders),
     ]
@@ -256,6 +284,25 @@ def _tracing(tracing: Tracing | None) -> Iterator[str]:
     endpoint = tracing.endpoint
     if endpoint and (fault := _endpoint_fault(endpoint)):
         yield f"tracing.endpoint: Invalid value: {fault}"
+
+
+def _start_estimates(estimates: StartEstimates | None) -> Iterator[str]:
+    if estimates is None:
+        return
+    path, keep_in = "startEstimates", estimates.keep_in
+    if keep_in == "configMap":
+        text = "is not built yet: use file, on a volume that outlives the pod"
+        yield invalid(f"{path}.keepIn", keep_in, text)
+    if keep_in == "file" and not estimates.file:
+        yield f"{path}.file: Required value: with keepIn file"
+    if keep_in != "file" and estimates.file:
+        yield invalid(f"{path}.file", estimates.file, "needs keepIn file")
+    if keep_in != "memory" and not estimates.learn:
+        yield invalid(f"{path}.keepIn", keep_in, "needs learn true: nothing is learned")
+    milliseconds = estimates.answer_milliseconds
+    if not _ANSWER_LEAST <= milliseconds <= _ANSWER_MOST:  # false for NaN
+        text = f"must be from {_ANSWER_LEAST:.0f} to {_ANSWER_MOST:.0f}"
+        yield invalid(f"{path}.answerMilliseconds", milliseconds, text)
 
 
 def endpoint_parts(endpoint: str) -> SplitResult:

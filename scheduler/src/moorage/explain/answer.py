@@ -15,6 +15,7 @@ from moorage.api.mentions import (
     SubjectNamespace,
     SubjectPod,
 )
+from moorage.estimates.answer import StartEstimate
 
 
 class Where(Enum):
@@ -184,6 +185,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         The answers of all plugins about nodes, the best node first.
     source
         Where the facts are from.
+    start
+        When a waiting pod starts; absent where the configuration asks for no estimates.
     """
 
     namespace: SubjectNamespace
@@ -199,3 +202,4 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     feasible: int = 0
     nodes: tuple[NodeAnswer, ...] = ()
     source: str = ""
+    start: StartEstimate | msgspec.UnsetType = msgspec.UNSET

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
+from moorage.api.pod import Pod
 from moorage.base.clock import Clock, rfc3339_micro
 from moorage.base.errors import NotFoundError, UsageError
-from moorage.explain.answer import Explanation
+from moorage.estimates.answer import StartEstimate
+from moorage.explain.answer import Explanation, Where
 from moorage.service.questions.question import Answer, Parameter, Question, QuestionParameters
 from moorage.service.scheduler import Scheduler
 
 LIVE: Final = "From the scheduler's own state, at this moment."
 _YES: Final = "true"
+WITH_ESTIMATE: Final = frozenset({Where.REJECTED, Where.FITS, Where.EXTENDERS, Where.NOMINATED})
+"""Where a pod waits for room or for its turn, so that an estimate says something."""
 
 
 class ExplanationAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
@@ -29,8 +33,26 @@ class ExplanationAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
     explanation: Explanation
 
 
-def explain_question(scheduler: Scheduler, clock: Clock) -> Question:
-    """Return the question about one pod; it takes bounded time and changes no decision."""
+class Estimator(Protocol):
+    """Estimates when a waiting pod starts."""
+
+    async def estimate(self, pod: Pod) -> StartEstimate:
+        """Return the estimate about a pod."""
+        ...
+
+
+def explain_question(
+    scheduler: Scheduler, clock: Clock, estimator: Estimator | None = None
+) -> Question:
+    """Return the question about one pod; it takes bounded time and changes no decision.
+
+    Parameters
+    ----------
+    scheduler, clock
+        The running scheduler, and the time.
+    estimator
+        Estimates when the pod starts; None where the configuration asks for no estimates.
+    """
 
     async def ask(parameters: QuestionParameters) -> ExplanationAnswer:
         # Imported with the first question: a scheduler starts sooner without.
@@ -46,11 +68,14 @@ def explain_question(scheduler: Scheduler, clock: Clock) -> Question:
         if node and core.snapshot.row_of(node) is None:
             raise UsageError(f'node "{node}" not found')
         every = parameters.get("all", "") == _YES
-        found = explain(core, pod, effort_of(node=node, every=every, thorough=False))
+        explanation = explain(core, pod, effort_of(node=node, every=every, thorough=False))
+        if estimator is not None and explanation.where in WITH_ESTIMATE:
+            start = await estimator.estimate(pod)
+            explanation = msgspec.structs.replace(explanation, start=start)
         return ExplanationAnswer(
             time=rfc3339_micro(clock.now_ns()),
             scheduling=scheduler.schedules,
-            explanation=msgspec.structs.replace(found, source=LIVE),
+            explanation=msgspec.structs.replace(explanation, source=LIVE),
         )
 
     return Question(

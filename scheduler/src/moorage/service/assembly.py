@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -62,12 +63,16 @@ from moorage.service.intake.catching_up import CatchUp
 from moorage.service.intake.ingest import NodeIngest, PodIngest, SucceededIngest
 from moorage.service.intake.kinds import lister_ingest, watched
 from moorage.service.intake.lean_pods import LeanPods, trim_succeeded
+from moorage.service.intake.observed_pods import ObservedPods
 from moorage.service.intake.pod_store import PodStore
 from moorage.service.loads.fetcher import NodeLoadFetcher
 from moorage.service.process.facts import Facts
 from moorage.service.process.leader import Elector
 from moorage.service.process.reload import Reload
 from moorage.service.scheduler import Parts, Scheduler
+
+if TYPE_CHECKING:
+    from moorage.estimates.start_observer import StartObserver
 
 POD_FIELDS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 """Finished pods are not watched: a pod that finishes leaves the selection, and looks deleted."""
@@ -91,6 +96,7 @@ class _Edge(msgspec.Struct, frozen=True, kw_only=True):
     writes: PodWrites
     extenders: OpenExtenders
     traces: Traces | None
+    start_observer: StartObserver | None = None
     hold: aio.Hold = msgspec.field(default_factory=aio.Hold)
 
 
@@ -175,6 +181,7 @@ def assemble(  # noqa: PLR0913 - one keyword for each part it is given
             disabled_groups=_disabled_groups(core, edge),
             node_loads=NodeLoadFetcher(core.loads, edge.client, core.snapshot.table, clock),
             group_objects=_group_objects(core, edge) if watches_group_objects else None,
+            start_observer=edge.start_observer,
         )
     )
 
@@ -247,6 +254,7 @@ def _edge(  # noqa: PLR0913 - one keyword for each part it is given
             connect=connect,
         ),
         traces=traces,
+        start_observer=_start_observer(config, clock),
     )
 
 
@@ -383,11 +391,27 @@ def _group_reasons(core: Core, reports: GroupReports) -> PermitReasons | None:
     return PermitReasons(core.snapshot.groups, reports, holders) if holders else None
 
 
+def _start_observer(config: LoadedConfiguration, clock: Clock) -> StartObserver | None:
+    """Return what estimates of starts rest on; None where no estimates are asked for."""
+    estimates = config.own.start_estimates
+    if estimates is None:
+        return None
+    # Imported here: a scheduler without estimates does not pay for it.
+    from moorage.estimates.run_time_file import load_run_times
+    from moorage.estimates.start_observer import StartObserver
+
+    file = Path(estimates.file) if estimates.keep_in == "file" else None
+    observer = StartObserver(clock, learns=estimates.learn, file=file)
+    if file is not None:
+        load_run_times(file, observer.book)
+    return observer
+
+
 def _reflectors(
     core: Core, edge: _Edge, gates: FeatureGates
 ) -> tuple[Reflector[Node], tuple[Reflector[Any], ...]]:
     """Return the reflector of nodes, and those of every other watched kind, pods first."""
-    facts = edge.facts
+    facts, observer = edge.facts, edge.start_observer
     reflectors = Reflectors(edge.transport, clock=edge.clock, streams=edge.streams, hold=edge.hold)
     nodes = reflectors.reflector_of(
         resources.NODES,
@@ -408,7 +432,7 @@ def _reflectors(
     pods = reflectors.reflector_of(
         resources.PODS,
         Pod,
-        pod_ingest,
+        pod_ingest if observer is None else ObservedPods(pod_ingest, observer),
         fields=POD_FIELDS,
         whole=edge.extenders.pods,
         trim=LeanPods().trim,
@@ -428,7 +452,7 @@ def _reflectors(
         core.profiles.values(),
         pod_groups=gates(GENERIC_WORKLOAD),
         taint_rules=gates(DEVICE_TAINT_RULES),
-        jobs=bool(core.hold_back_after_seconds),
+        jobs=bool(core.hold_back_after_seconds) or observer is not None,
     )
     for kind in kinds:
         handler = lister_ingest(kind, core.snapshot.listers, queue=core.queue, facts=facts)

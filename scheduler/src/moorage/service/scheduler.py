@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Coroutine
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -40,6 +40,9 @@ from moorage.service.process.facts import Facts
 from moorage.service.process.leader import Elector
 from moorage.service.process.reload import Reload
 from moorage.state.compare import Mismatch, compare
+
+if TYPE_CHECKING:
+    from moorage.estimates.start_observer import StartObserver
 
 _log = logging.getLogger(__name__)
 
@@ -88,6 +91,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         Fetches the loads of nodes that plugins ask for.
     group_objects
         Watches the objects of such groups; None where only groups with pods are reported.
+    start_observer
+        What estimates of starts rest on; None where no estimates are asked for.
     """
 
     clock: Clock
@@ -111,6 +116,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     disabled_groups: DisabledGroupReports
     node_loads: NodeLoadFetcher
     group_objects: GroupObjects | None
+    start_observer: StartObserver | None = None
 
     @property
     def pump(self) -> Pump:
@@ -299,6 +305,11 @@ class Scheduler:
         self._start_essential(parts.disabled_groups.run(), "disabled groups")
         self._start_essential(parts.node_loads.run(), "loads of nodes")
         self._start_essential(self.history.run(), "history")
+        if parts.start_observer is not None and parts.start_observer.file is not None:
+            # Imported here: a scheduler without estimates does not pay for it.
+            from moorage.service.process.run_time_saves import save_run_times
+
+            self._start_essential(save_run_times(parts.start_observer), "run times")
         if parts.group_objects is not None:
             watch = parts.group_objects.run(parts.disabled_groups.take_object)
             parts.tasks.spawn(watch, name="group objects")

@@ -160,7 +160,7 @@ def _ingests(
             profiles,
             pod_groups=config.gates(GENERIC_WORKLOAD),
             taint_rules=config.gates(DEVICE_TAINT_RULES),
-            jobs=bool(core.hold_back_after_seconds),
+            jobs=bool(core.hold_back_after_seconds) or config.own.start_estimates is not None,
         )
     }
     others: dict[str, ListerIngest[Any]] = {

@@ -433,6 +433,7 @@ PLAIN = {
     "ObjectChange": {"namespace"},
     "WhatIfAnswer": {"worse"},
     "Start": {"owner", "group"},
+    "StartEstimate": {"earliest", "latest"},
     "Move": {"owner", "group"},
     "Waiting": {"owner", "group"},
     "Loss": {"owner", "group", "unknown_owner"},

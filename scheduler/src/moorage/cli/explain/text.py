@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from moorage.cli.render import Table
 from moorage.explain.answer import Explanation, NodeAnswer, Suggestion
 
@@ -17,6 +19,8 @@ def report(explanation: Explanation, *, wide: bool) -> str:
         Whether the table has a column for each plugin.
     """
     parts = [f"pod {explanation.namespace}/{explanation.name}: {explanation.sentence}"]
+    if explanation.start is not msgspec.UNSET:
+        parts.append(f"  {explanation.start.sentence}")
     parts += [f"  {note}" for note in explanation.notes]
     if explanation.suggestions:
         parts += ["", "Suggestions, each tried by itself:"]

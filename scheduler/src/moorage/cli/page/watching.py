@@ -67,7 +67,7 @@ async def watch_and_serve(
         host="",
         elector=None,
     )
-    tried, process = trying(Begun(scheduler, config, tuple(plugins)), clock)
+    tried, process, _estimator = trying(Begun(scheduler, config, tuple(plugins)), clock)
 
     async def served() -> None:
         await _first_lists(scheduler)

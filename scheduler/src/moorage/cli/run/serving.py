@@ -22,7 +22,7 @@ from moorage.cli.run.answering import CODE
 from moorage.config.gate_table import COMPONENT_FLAGZ, COMPONENT_STATUSZ
 from moorage.config.own import LoadedConfiguration
 from moorage.config.written import documents
-from moorage.explain.question import explain_question
+from moorage.explain.question import Estimator, explain_question
 from moorage.explain.workloads.question import explain_object_question
 from moorage.observe.access import AccessFacts
 from moorage.observe.exposition import Exposition
@@ -193,8 +193,8 @@ def health_server(
             ("sched-handler-sync", lambda: scheduler.synced),
         ],
     }
-    tried, process = trying(begun, clock)
-    queries = answers_of(scheduler, clock, tried, begun)
+    tried, process, estimator = trying(begun, clock)
+    queries = answers_of(scheduler, clock, tried, begun, estimator)
     pages = {"/configz": configz, "/metrics/slis": slis, "/version": version, **pages}
     if begun.file_config.gates(COMPONENT_FLAGZ):
         pages["/flagz"] = flagz(flags)
@@ -228,15 +228,40 @@ def metric_pages(scheduler: Scheduler, metrics: Exposition) -> dict[str, PageMak
     return {"/metrics": everything, "/metrics/resources": resources}
 
 
-def trying(begun: Begun, clock: Clock) -> tuple[list[BodyQuestion], AnsweringProcess]:
-    """Return the questions that try changes, and the process that answers them, to be closed."""
+def trying(
+    begun: Begun, clock: Clock
+) -> tuple[list[BodyQuestion], AnsweringProcess, Estimator | None]:
+    """Return the questions that try changes, the process that answers them, and the estimator.
+
+    The process has to be closed. It computes estimates, too, where the configuration asks for them.
+    """
     state = MirroredState(
         begun.scheduler, clock, config=lambda: begun.file_config, plugins=begun.plugins
     )
     process = AnsweringProcess(CODE, state)
     begun.on_change.append(process.renew)
     questions = tried_questions(begun.scheduler, clock, state, process)
-    return [*questions, explain_object_question(begun.scheduler, clock)], process
+    questions.append(explain_object_question(begun.scheduler, clock))
+    return questions, process, _estimator(begun, clock, state, process)
+
+
+def _estimator(
+    begun: Begun, clock: Clock, state: MirroredState, process: AnsweringProcess
+) -> Estimator | None:
+    observer, wanted = begun.scheduler.parts.start_observer, begun.file_config.own.start_estimates
+    if observer is None or wanted is None:
+        return None
+    # Imported here: a scheduler without estimates does not pay for it.
+    from moorage.what_if.answering.starts import StartEstimator
+
+    return StartEstimator(
+        begun.scheduler,
+        clock,
+        state=state,
+        process=process,
+        observer=observer,
+        seconds=wanted.answer_milliseconds / 1000,
+    )
 
 
 def answers_of(
@@ -244,6 +269,7 @@ def answers_of(
     clock: Clock,
     tried: Sequence[BodyQuestion] = (),
     begun: Begun | None = None,
+    estimator: Estimator | None = None,
 ) -> dict[str, QueryPage]:
     """Return the pages that answer questions about a scheduler, by path.
 
@@ -254,11 +280,16 @@ def answers_of(
     begun
         The scheduler with its configuration, for those who compute answers elsewhere; None for a
         page, which asks no such question.
+    estimator
+        Estimates when waiting pods start; None where no estimates are asked for.
     """
-    return question_pages(questions_of(scheduler, clock, begun), tried, core=scheduler.core)
+    questions = questions_of(scheduler, clock, begun, estimator)
+    return question_pages(questions, tried, core=scheduler.core)
 
 
-def questions_of(scheduler: Scheduler, clock: Clock, begun: Begun | None) -> list[Question]:
+def questions_of(
+    scheduler: Scheduler, clock: Clock, begun: Begun | None, estimator: Estimator | None = None
+) -> list[Question]:
     """Return the questions without a body that a scheduler answers."""
     questions = [
         queue_question(scheduler, clock),
@@ -267,7 +298,7 @@ def questions_of(scheduler: Scheduler, clock: Clock, begun: Begun | None) -> lis
         history_question(scheduler, clock),
         plugins_question(scheduler, clock),
         records_question(scheduler, clock),
-        explain_question(scheduler, clock),
+        explain_question(scheduler, clock, estimator),
     ]
     if begun is not None:
         given = configuration_question(scheduler, clock, lambda: begun.file_config, begun.plugins)

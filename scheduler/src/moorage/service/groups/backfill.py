@@ -23,8 +23,8 @@ from moorage.engine.decision import Decision, Outcome
 from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupOutcome
 from moorage.engine.groups.reserved_room import Head, Rank, Reservation, ReservedRoom
+from moorage.estimates.known_ends import known_end_ns
 from moorage.service.core import Core
-from moorage.service.groups.known_ends import known_end_ns
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.view import NodeView

@@ -10,6 +10,8 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.virtual.objects import Key
 
+START: Final = "/start"
+"""The path of the question about a start; it comes with an explanation, not by a path of HTTP."""
 LIMIT_REACHED: Final = 503
 """The code of a reply without an answer, because a limit of time or memory was reached."""
 
@@ -81,11 +83,11 @@ class QuestionFrame(msgspec.Struct, frozen=True, kw_only=True):
     Parameters
     ----------
     path
-        `WHAT_IF` or `CAPACITY`.
+        `WHAT_IF`, `CAPACITY` or `START`.
     only_names
         Whether only the objects that the body names are asked for, as JSON of `Readable`s.
     body
-        The JSON that the caller sent.
+        The JSON that the caller sent; MessagePack for `START`.
     moment
         The scheduler's state besides its objects.
     time, scheduling

@@ -19,6 +19,7 @@ from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
+from moorage.service.core import Core
 from moorage.virtual.deciding_half import ClusterInputs
 from moorage.virtual.kinds import checked_manifest, readable
 from moorage.virtual.model import ClusterModel
@@ -112,6 +113,18 @@ class Mirror:
         draws: Streams = pickle.loads(moment.draws)
         self._model.begin_moment(pending, now_ns=moment.now_ns, draws=draws)
         return self._model
+
+    def at_rest(self, moment: Moment) -> tuple[Core, list[Pod]]:
+        """Return the deciding half, and the pods in the queue of a moment; nothing is begun.
+
+        The mirror is used up: its groups know these pods then.
+        """
+        core, pods = self._model.half.core, {p.uid: p for p in self._model.objects.pending_pods}
+        queue = [pods[uid] for uid in moment.order if uid in pods]
+        queue = [pod for pod in queue if not pod.spec.scheduling_gates]
+        for pod in queue:
+            core.snapshot.groups.put_pod(pod)
+        return core, queue
 
     def _put_pod(self, pod: Pod) -> None:
         objects, ingest = self._model.objects, self._model.half.pods

@@ -25,7 +25,7 @@ from moorage.virtual.objects import ClusterObjects
 from moorage.what_if.answering.answers import capacity, what_if
 from moorage.what_if.answering.body_names import names_in
 from moorage.what_if.answering.forks import forked, result_of
-from moorage.what_if.answering.messages import First, QuestionFrame, Reply, Update
+from moorage.what_if.answering.messages import START, First, QuestionFrame, Reply, Update
 from moorage.what_if.answering.mirror import Mirror
 from moorage.what_if.change import AddNode, Apply, Drain
 from moorage.what_if.course import Step, try_steps
@@ -107,6 +107,9 @@ def _warm_up(config: LoadedConfiguration, registry: Registry) -> None:
 
 def _answer(mirror: Mirror, frame: QuestionFrame) -> Reply:
     """Answer in a fork."""
+    if frame.path == START:
+        # Imported with the first question of this kind: most schedulers are not asked any.
+        from moorage.what_if.answering import starts  # noqa: F401 - for the forks
     gc.freeze()
     return forked(lambda: _answered(mirror, frame), seconds_most=frame.seconds_most)
 
@@ -115,6 +118,10 @@ def _answered(mirror: Mirror, frame: QuestionFrame) -> bytes:
     if frame.only_names:
         whole = _changes(frame.body) if frame.path == WHAT_IF else _capacity(frame.body)
         return msgspec.json.encode(names_in(whole))
+    if frame.path == START:
+        from moorage.what_if.answering.starts import start_answer
+
+        return start_answer(mirror, frame)
     limits = Limits(SystemClock(), seconds=frame.seconds_most * _SHARE, memory_bytes=_MEMORY_BYTES)
 
     def branch(work: Callable[[ClusterModel], bytes]) -> bytes:

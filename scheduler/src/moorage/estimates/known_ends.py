@@ -16,6 +16,8 @@ from moorage.api.workloads import Job
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339
 
 RUN_SECONDS: Final = "moorage.dev/run-seconds"
+ENDING_POLICIES: Final = ("Never", "OnFailure")
+"""The restart policies of pods that end by themselves."""
 
 
 def known_end_ns(pod: Pod, job: Job | None, *, now_ns: int) -> int | None:
@@ -38,19 +40,39 @@ def known_end_ns(pod: Pod, job: Job | None, *, now_ns: int) -> int | None:
     return min(ends, default=None)
 
 
+def declared_seconds(pod: Pod) -> float | None:
+    """Return the run time that the annotation of a pod gives; None without one that counts."""
+    text = pod.metadata.annotations.get(RUN_SECONDS, "")
+    if not text or pod.spec.restart_policy not in ENDING_POLICIES:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        return None
+    return seconds if seconds >= 0 and math.isfinite(seconds) else None
+
+
+def deadline_seconds(pod: Pod, job: Job | None, *, now_ns: int) -> float:
+    """Return after how many seconds of its run time a deadline ends a pod; infinite for never."""
+    started_ns = _time_ns(pod.status.start_time, now_ns)
+    deadlines = [math.inf]
+    if pod.spec.active_deadline_seconds is not None:
+        deadlines.append(float(pod.spec.active_deadline_seconds))
+    if job is not None and job.spec.active_deadline_seconds is not None:
+        began_ns = _time_ns(job.status.start_time, now_ns)
+        before = (started_ns - began_ns) / NS_PER_SECOND
+        deadlines.append(max(0.0, job.spec.active_deadline_seconds - before))
+    return min(deadlines)
+
+
 def _durations(pod: Pod) -> list[float]:
     """Return the seconds that the pod's own fields give it."""
     durations: list[float] = []
     if pod.spec.active_deadline_seconds is not None:
         durations.append(pod.spec.active_deadline_seconds)
-    text = pod.metadata.annotations.get(RUN_SECONDS, "")
-    if text and pod.spec.restart_policy in ("Never", "OnFailure"):
-        try:
-            seconds = float(text)
-        except ValueError:
-            return durations
-        if seconds >= 0 and math.isfinite(seconds):
-            durations.append(seconds)
+    seconds = declared_seconds(pod)
+    if seconds is not None:
+        durations.append(seconds)
     return durations
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from moorage.api.pod import Pod
 from moorage.api.workloads import Job, JobSpec, JobStatus
-from moorage.service.groups.known_ends import known_end_ns
+from moorage.estimates.known_ends import known_end_ns
 from moorage_sandbox.testing.builders import pod
 
 SECOND = 10**9

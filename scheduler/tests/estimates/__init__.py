@@ -1,0 +1,1 @@
+"""Tests of run times and roll-outs."""
