@@ -137,7 +137,7 @@ def test_an_answer_says_by_whose_configuration_it_was_computed(
 def test_a_pod_of_a_scheduler_that_is_not_known_is_not_explained(
     words: tuple[str, ...], bare: Type, answers: Answers
 ) -> None:
-    """It said "nobody schedules schedulerName packed" of the default configuration."""
+    """It said that nobody serves "packed" of the default configuration."""
     result = bare(*words)
     fault = f"pod default/a has schedulerName packed, and {NOBODY}"
     assert (result.exit_code, errors(result.stderr)) == (1, f"{NOT_KNOWN}{fault}{REMEDY}")

@@ -141,7 +141,7 @@ def gates(plan: Plan) -> tuple[str, str]:
 
 def unserved(plan: Plan) -> tuple[str, str]:
     plan.pod["schedulerName"] = "nobody"
-    return "nobody schedules schedulerName", "nobody"
+    return "this scheduler does not serve schedulerName", "nobody"
 
 
 def node_that_is_named(plan: Plan) -> tuple[str, str]:

@@ -70,7 +70,7 @@ def test_the_sentence_about_an_odd_pod(manifest: Any, expected: str) -> None:
     [pytest.param({}, id="no name"), pytest.param({"schedulerName": ""}, id="an empty name")],
 )
 def test_a_pod_without_a_schedulername_has_the_default_one(name: Any) -> None:
-    assert "nobody schedules" not in sentence(NODE, pod(**name))
+    assert "does not serve" not in sentence(NODE, pod(**name))
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,8 @@ def _nominated(pod: Manifest) -> Manifest:
         pytest.param(
             [NODE, waiting("p", schedulerName="other")],
             Where.UNSERVED,
-            "nobody schedules schedulerName other: the profiles here are default-scheduler",
+            "this scheduler does not serve schedulerName other: it serves default-scheduler; "
+            "whether another scheduler does is not known here",
             id="a pod of another scheduler",
         ),
         pytest.param(

@@ -56,7 +56,9 @@ def test_the_schedule_of_a_cron_job_is_checked(schedule: str, errors: list[str])
         pytest.param("Moon/Base", "unknown time zone Moon/Base", id="no zone"),
         pytest.param("../etc/passwd", "unknown time zone ../etc/passwd", id="a path"),
         pytest.param(
-            "Local", "timeZone must be an explicit time zone as defined in IANA", id="local"
+            "Local",
+            "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones",
+            id="local",
         ),
         pytest.param("", "timeZone must be nil or non-empty string", id="empty"),
     ],

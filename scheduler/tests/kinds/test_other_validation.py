@@ -179,8 +179,8 @@ def test_an_update_without_a_change_is_accepted(plural, obj):
             named("jobs", spec={"template": template(containers=[container(image="")])}),
             [
                 "spec.template.spec.containers[0].image: Required value",
-                'spec.template.spec.restartPolicy: Unsupported value: "Always": supported '
-                'values: "Never", "OnFailure"',
+                'spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", '
+                '"Never"',
                 "spec.selector: Required value",
             ],
             id="a job that never ends",
@@ -534,12 +534,12 @@ def test_the_completions_of_a_job_without_indexes_stay():
         pytest.param(
             {"successPolicy": {"rules": [{"succeededIndexes": "2,1"}, {}, {"succeededCount": 4}]}},
             [
-                'spec.successPolicy.rules[0].succeededIndexes: Invalid value: "2,1": must be '
-                "numbers below 3 and ranges of them, in order",
+                'spec.successPolicy.rules[0].succeededIndexes: Invalid value: "2,1": error '
+                "parsing succeededIndexes: non-increasing order, previous: 2, current: 1",
                 "spec.successPolicy.rules[1]: Required value: at least one of succeededCount or "
                 "succeededIndexes must be specified",
                 "spec.successPolicy.rules[2].succeededCount: Invalid value: 4: must be "
-                "greater than or equal to 0, and at most 3",
+                "less than or equal to 3 (the number of specified completions)",
             ],
             id="rules that cannot be met",
         ),

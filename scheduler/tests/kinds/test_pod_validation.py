@@ -309,7 +309,7 @@ def test_valid_pods_are_accepted(spec):
             },
             [
                 'spec.resources.requests[cpu]: Invalid value: "1": must be greater than or equal '
-                "to aggregate container requests"
+                "to aggregate container requests of 2"
             ],
             id="the containers ask for more than the pod",
         ),

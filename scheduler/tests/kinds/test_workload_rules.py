@@ -27,7 +27,7 @@ def shown(value: object) -> str:
 
 STATEFUL_SETS: Rows = [
     ({"updateStrategy": {"type": "OnDelete"}}, []),
-    ({"updateStrategy": {"type": "Odd"}}, ["spec.updateStrategy.type: Unsupported value"]),
+    ({"updateStrategy": {"type": "Odd"}}, ["spec.updateStrategy: Invalid value"]),
     (
         {"updateStrategy": {"type": "OnDelete", "rollingUpdate": {"partition": 1}}},
         ["spec.updateStrategy.rollingUpdate: Invalid value"],

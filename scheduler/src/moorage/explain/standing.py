@@ -45,7 +45,8 @@ def standing(core: Core, pod: Pod) -> Standing | None:
     if profile is None:
         served = ", ".join(sorted(core.profiles))
         text = (
-            f"nobody schedules schedulerName {spec.scheduler_name}: the profiles here are {served}"
+            f"this scheduler does not serve schedulerName {spec.scheduler_name}: it serves "
+            f"{served}; whether another scheduler does is not known here"
         )
         return Standing(Where.UNSERVED, text, ReasonCode.UNKNOWN_SCHEDULER)
     under_way = _under_way(core, pod)

@@ -11,7 +11,7 @@ from moorage.api.mentions import NodeName, PodName, Prose, SubjectPod
 from moorage.what_if.fullness import UseChange
 
 
-class Start(msgspec.Struct, frozen=True):
+class Start(msgspec.Struct, frozen=True, rename="camel"):
     """A pod that gets a node.
 
     Parameters

@@ -77,7 +77,10 @@ _RANKS: Final = {code: rank for rank, code in enumerate(ReasonCode)}
 
 _C = ReasonCode
 _RULES: Final[tuple[tuple[str, ReasonCode], ...]] = (
-    (r"no profile has that name|^nobody schedules schedulerName", _C.UNKNOWN_SCHEDULER),
+    (
+        r"no profile has that name|^this scheduler does not serve schedulerName",
+        _C.UNKNOWN_SCHEDULER,
+    ),
     (r"didn't satisfy plugin", _C.NO_MATCHING_NODE),
     (r"^running (PreBind|Bind) plugin", _C.BINDING_FAILED),
     (r"^running \S+ plugin", _C.SCHEDULER_ERROR),

@@ -21,7 +21,8 @@ BEFORE_NODES: Final[Mapping[ReasonCode, ReasonText]] = {
         see="kubectl get pod NAME -o jsonpath='{.spec.schedulerName}'",
         fix="Make the pod anew with the name of a profile, add a profile of that name, or start "
         "the scheduler that has it.",
-        example="nobody schedules schedulerName batch: the profiles here are default-scheduler",
+        example="this scheduler does not serve schedulerName batch: it serves default-scheduler; "
+        "whether another scheduler does is not known here",
     ),
     ReasonCode.SCHEDULING_GATED: ReasonText(
         what="The pod has scheduling gates, and is kept out of the queue until all are removed.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.api.names import dns_label_faults
+from moorage.api.quantity import from_nano
 from moorage.kinds.fields import (
     PROTOCOLS,
     duplicates,
@@ -324,8 +325,9 @@ def check_pod_level_resources(spec: Json, where: str) -> list[FieldError]:
     asked = container_totals(spec, "requests")
     for name, value in child(resources, "requests").items():
         nano = nano_of(value)
-        if nano is not None and asked.get(name, 0) > nano:
-            detail = "must be greater than or equal to aggregate container requests"
+        if nano is not None and name in asked and asked[name] > nano:
+            total = from_nano(asked[name], binary=name != "cpu")
+            detail = f"must be greater than or equal to aggregate container requests of {total}"
             errors.append(invalid(f"{field}.requests[{name}]", str(value), detail))
     limits = child(resources, "limits")
     # No container may have a higher limit than the pod as a whole.

@@ -6,6 +6,7 @@ ValidatePodTemplateSpec).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -22,7 +23,15 @@ from moorage.kinds.fields import (
     rules,
     within,
 )
-from moorage.kinds.kind import FieldError, Obj, duplicate, forbidden, invalid, not_supported
+from moorage.kinds.kind import (
+    FieldError,
+    Obj,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
 from moorage.kinds.metadata import check_annotations, check_labels
 from moorage.kinds.pod.annotations import check_pod_annotations
 from moorage.kinds.pod.containers import check_containers, check_pod_level_resources
@@ -318,8 +327,17 @@ def check_new_pod(new: Obj, old: Obj | None) -> list[FieldError]:
     return errors
 
 
-def template(*restart: str) -> Rule:
-    """Return the rule of the pod template of a workload, which allows these restart policies."""
+def template(*restart: str, kind: str = "") -> Rule:
+    """Return the rule of the pod template of a workload.
+
+    Parameters
+    ----------
+    restart
+        The restart policies that are allowed. A workload that does not allow Always, the default,
+        wants the policy to be named.
+    kind
+        The kind of a workload whose pods run without a deadline; "" where pods may have one.
+    """
 
     def check(value: Any, field: str) -> list[FieldError]:
         spec = child(value or {}, "spec")
@@ -335,10 +353,17 @@ def template(*restart: str) -> Rule:
             errors.append(forbidden(f"{field}.spec.ephemeralContainers", detail))
         policy = text(spec, "restartPolicy")
         if policy in RESTART_POLICIES and policy not in restart:
-            errors.append(not_supported(f"{field}.spec.restartPolicy", policy, restart))
-        if spec.get("activeDeadlineSeconds") is not None and restart == ("Always",):
-            detail = "activeDeadlineSeconds in ReplicaSet is not Supported"
+            errors.append(_wrong_policy(f"{field}.spec.restartPolicy", policy, restart))
+        if kind and spec.get("activeDeadlineSeconds") is not None:
+            detail = f"activeDeadlineSeconds in {kind} is not Supported"
             errors.append(forbidden(f"{field}.spec.activeDeadlineSeconds", detail))
         return errors
 
     return check
+
+
+def _wrong_policy(field: str, policy: str, allowed: Sequence[str]) -> FieldError:
+    if policy == "Always":
+        valid = ", ".join(f'"{each}"' for each in allowed)
+        return required(field, f"valid values: {valid}")
+    return not_supported(field, policy, allowed)

@@ -6,7 +6,7 @@ ReplicationController and PodTemplate.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -93,7 +93,7 @@ def _mismatch(labels: Json) -> FieldError:
 
 
 def _selected(kind: str) -> Rule:
-    """Return the rule of a selector, which is required and not empty."""
+    """Return the rule of a selector, which is required and not empty; upstream's name of a kind."""
 
     def check(spec: Any, where: str) -> list[FieldError]:
         selector = spec.get("selector")
@@ -111,11 +111,17 @@ _COUNTS = "replicas minReadySeconds progressDeadlineSeconds"
 _history = ("revisionHistoryLimit", within(0))  # a stateful set may have a negative limit
 
 
-_always = template("Always")
+# As upstream, whose deployments check their template as a replica set does.
+_pods_of_sets: Final = template("Always", kind="ReplicaSet")
+_pods_of_stateful_sets: Final = template("Always", kind="StatefulSet")
+_pods_of_daemon_sets: Final = template("Always", kind="DaemonSet")
+_pods_of_controllers: Final = template("Always", kind="ReplicationController")
 
 
 def _workload(
-    kind: str, *more: Rule | tuple[str, Rule], pods: Rule | tuple[str, Rule] = ("template", _always)
+    kind: str,
+    *more: Rule | tuple[str, Rule],
+    pods: Rule | tuple[str, Rule] = ("template", _pods_of_sets),
 ) -> Rule:
     """Return the rule of the spec of a workload: counts, selector, its pods, and more."""
     return rules(("spec", rules((_COUNTS, within(0)), _selected(kind), pods, *more)))
@@ -158,6 +164,28 @@ def _stateful_set_change(new: Obj, old: Obj) -> list[FieldError]:
     return [] if after == before else [forbidden("spec", _STATEFUL_SET_UPDATE)]
 
 
+def _either(first: str, second: str) -> Rule:
+    """Return the rule of a text that is one of two, in the words of a stateful set."""
+
+    def check(value: Any, where: str) -> list[FieldError]:
+        if value in (first, second):
+            return []
+        if not value:
+            return [required(where)]
+        return [invalid(where, value, f"must be '{first}' or '{second}'")]
+
+    return check
+
+
+def _stateful_set_strategy(strategy: Any, where: str) -> list[FieldError]:
+    kind = text(strategy or {}, "type")
+    if not kind:
+        return [required(where)]
+    if kind in ("RollingUpdate", "OnDelete"):
+        return []
+    return [invalid(where, strategy, "must be 'RollingUpdate' or 'OnDelete'")]
+
+
 def _with_claims(spec: Json, where: str) -> list[FieldError]:
     """Check the template of a stateful set, whose pods get a volume for each claim template."""
     claims = [text(each, "metadata", "name") for each in objects(spec, "volumeClaimTemplates")]
@@ -168,7 +196,7 @@ def _with_claims(spec: Json, where: str) -> list[FieldError]:
     given = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
     if given:
         template = {**template, "spec": {**child(template, "spec"), "volumes": [*own, *given]}}
-    return _always(template, f"{where}.template")
+    return _pods_of_stateful_sets(template, f"{where}.template")
 
 
 def _default_claims(obj: Json) -> None:
@@ -197,7 +225,7 @@ def _controlled(spec: Json, where: str) -> list[FieldError]:
     labels = child(spec, "template", "metadata", "labels")
     if any(labels.get(key) != value for key, value in selector.items()):
         errors.append(_mismatch(labels))
-    return errors + _always(spec["template"], f"{where}.template")
+    return errors + _pods_of_controllers(spec["template"], f"{where}.template")
 
 
 def _revision(new: Obj, old: Obj | None) -> list[FieldError]:
@@ -324,7 +352,7 @@ REPLICA_SET = ServedKind(
     defaults=defaults(_default_spec_template, unset={"spec.replicas": 1, "status.replicas": 0}),
     fields=_BY_REPLICAS,
     counts_generations=True,
-    rules=_workload("replicaset", check_shared_disks),
+    rules=_workload("deployment", check_shared_disks),
     check_status=status_counts("fullyLabeledReplicas readyReplicas availableReplicas"),
     change=_SELECTOR_KEPT,
     warn=_warn,
@@ -358,8 +386,8 @@ STATEFUL_SET = ServedKind(
     counts_generations=True,
     rules=_workload(
         "statefulset",
-        ("podManagementPolicy", one_of("OrderedReady", "Parallel")),
-        ("updateStrategy.type", one_of("OnDelete", "RollingUpdate")),
+        ("podManagementPolicy", _either("OrderedReady", "Parallel")),
+        ("updateStrategy", _stateful_set_strategy),
         ("updateStrategy", check_stateful_set_rollout),
         (
             "persistentVolumeClaimRetentionPolicy.whenDeleted "
@@ -409,6 +437,7 @@ DAEMON_SET = ServedKind(
         ("updateStrategy", check_daemon_set_rollout),
         _history,
         check_shared_disks,
+        pods=("template", _pods_of_daemon_sets),
     ),
     check_status=status_counts(
         others="currentNumberScheduled numberMisscheduled desiredNumberScheduled numberReady "

@@ -30,6 +30,7 @@ _INDEXES_MAX_OF_MANY: Final = 10_000  # the same, of a job with more completions
 _RULES_MAX: Final = 20
 _EXIT_CODES_MAX: Final = 255
 _SUCCEEDED_INDEXES_LENGTH_MAX: Final = 64 * 1024
+_LIMITS_MOST: Final = 2  # of an interval of indexes
 _INDEX: Final = re.compile(r"\+?[0-9]+")
 _PATH: Final = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 
@@ -52,11 +53,11 @@ def _of_indexed(spec: Json, where: str) -> list[FieldError]:
     errors = []
     completions, failed_max = spec.get("completions"), spec.get("maxFailedIndexes")
     if completions is None:
-        errors.append(required(f"{where}.completions", 'when completion mode is "Indexed"'))
+        errors.append(required(f"{where}.completions", f"when completion mode is {_INDEXED}"))
     elif failed_max is not None and failed_max > completions:
         detail = "must be less than or equal to completions"
         errors.append(invalid(f"{where}.maxFailedIndexes", failed_max, detail))
-    errors += _at_most(spec, where, _INDEXES_MAX, 'when completion mode is "Indexed"')
+    errors += _at_most(spec, where, _INDEXES_MAX, f"when completion mode is {_INDEXED}")
     many = number(spec, "completions") > _INDEXES_MAX
     if many and spec.get("backoffLimitPerIndex") is not None:
         above = f"when completions are above {_INDEXES_MAX} and used with backoff limit per index"
@@ -102,35 +103,71 @@ def _success_rule(rule: Json, where: str, completions: int) -> list[FieldError]:
     if count is None and indexes is None:
         detail = "at least one of succeededCount or succeededIndexes must be specified"
         return [required(where, detail)]
-    errors, upper = [], completions
+    errors, total = [], None
     if indexes is not None:
         field = f"{where}.succeededIndexes"
         if len(indexes) > _SUCCEEDED_INDEXES_LENGTH_MAX:
             errors.append(too_long(field, _SUCCEEDED_INDEXES_LENGTH_MAX))
-        total = _count_indexes(indexes, completions)
-        if total is None:
-            detail = f"must be numbers below {completions} and ranges of them, in order"
+        try:
+            total = _count_indexes(indexes, completions)
+        except ValueError as problem:
+            detail = f"error parsing succeededIndexes: {problem}"
             errors.append(invalid(field, indexes, detail))
-        upper = total or 0
-    if count is not None and not 0 <= count <= upper:
-        detail = f"must be greater than or equal to 0, and at most {upper}"
-        errors.append(invalid(f"{where}.succeededCount", count, detail))
+            total = 0
+    if count is not None:
+        errors += _success_count(count, f"{where}.succeededCount", completions, total)
     return errors
 
 
-def _count_indexes(indexes: str, completions: int) -> int | None:
-    """Count the indexes that a text such as ``0-2,5`` names; None where the text is wrong."""
+def _success_count(
+    count: int, where: str, completions: int, indexes: int | None
+) -> list[FieldError]:
+    errors = within(0)(count, where)
+    if count > completions:
+        detail = (
+            f"must be less than or equal to {completions} (the number of specified completions)"
+        )
+        errors.append(invalid(where, count, detail))
+    if indexes is not None and count > indexes:
+        detail = (
+            f"must be less than or equal to {indexes} "
+            "(the number of indexes in the specified succeededIndexes field)"
+        )
+        errors.append(invalid(where, count, detail))
+    return errors
+
+
+def _count_indexes(indexes: str, completions: int) -> int:
+    """Count the indexes that a text such as ``0-2,5`` names.
+
+    Raises
+    ------
+    ValueError
+        The text is wrong; the message is upstream's.
+    """
     total, last = 0, -1
     for interval in indexes.split(",") if indexes else ():
-        first, hyphen, end = interval.partition("-")
-        if not _INDEX.fullmatch(first) or (hyphen and not _INDEX.fullmatch(end)):
-            return None
-        low = int(first)
-        high = int(end) if hyphen else low
-        if not last < low <= high < completions or (hyphen and low == high):
-            return None
+        limits = interval.split("-")
+        if len(limits) > _LIMITS_MOST:
+            raise ValueError(
+                f'the fragment "{interval}" violates the requirement that an index interval can '
+                "have at most two parts separated by '-'"
+            )
+        low, *end = (_index(each, completions) for each in limits)
+        high = end[0] if end else low
+        for before, current in ((low, high), (last, low)) if end else ((last, low),):
+            if before >= current:
+                raise ValueError(f"non-increasing order, previous: {before}, current: {current}")
         total, last = total + high - low + 1, high
     return total
+
+
+def _index(limit: str, completions: int) -> int:
+    if not _INDEX.fullmatch(limit):
+        raise ValueError(f'cannot convert string to integer for index: "{limit}"')
+    if int(limit) >= completions:
+        raise ValueError(f'too large index: "{limit}"')
+    return int(limit)
 
 
 # --- failures --------------------------------------------------------------------------------

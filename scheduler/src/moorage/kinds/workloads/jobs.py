@@ -231,7 +231,10 @@ def _time_zone(value: str | None, where: str) -> list[FieldError]:
     if not value:
         return [invalid(where, value, "timeZone must be nil or non-empty string")]
     if value.lower() == "local":
-        return [invalid(where, value, "timeZone must be an explicit time zone as defined in IANA")]
+        detail = (
+            "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+        )
+        return [invalid(where, value, detail)]
     formed = all(_ZONE_PART.fullmatch(part) for part in value.split("/"))
     # A machine without the database knows no zone at all.
     if formed and (_is_zone(value) or not _is_zone("Etc/UTC")):
