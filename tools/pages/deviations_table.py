@@ -126,8 +126,22 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         subject="A PodGroup of a composite group (1.37, the gate CompositePodGroup off)",
         upstream="is placed by itself, as if it had no `parentCompositePodGroupName`",
         here="is refused: its condition, an Event and its pods name the CompositePodGroup",
-        why="a part that runs without the other parts wastes its room; composite groups are not "
-        "built",
+        why="a part that runs without the other parts wastes its room",
+    ),
+    Deviation(
+        subject="The status of a CompositePodGroup",
+        upstream="1.37 writes none (later versions do)",
+        here="has the condition `CompositePodGroupInitiallyScheduled`, with the reason; so has "
+        "each composite group below it",
+        why="the reason stands where people look",
+        back="nothing to do: 1.37 has the field and nothing reads it",
+    ),
+    Deviation(
+        subject="The order in which the groups of a composite group are tried",
+        upstream="that of a list of the scheduler",
+        here="that of their pods in the queue",
+        why="a run can be replayed",
+        back="nothing to do: any is right",
     ),
     Deviation(
         subject="A pod that comes, and the gated members of groups",

@@ -426,6 +426,10 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
         'waiting for pod\'s pod group "<name>" to appear in scheduling queue': (
             "Create the PodGroup that `spec.schedulingGroup` names, in the pod's namespace."
         ),
+        'waiting for composite pod group "<name>" tree to meet quorum': (
+            "Create the CompositePodGroups and PodGroups of the tree, and enough pods of as many "
+            "groups as are needed; with too few, lower `minGroupCount` or `minCount`."
+        ),
         "waiting for minCount pods from a gang to appear in scheduling queue": (
             "Create more pods of the group, or lower `schedulingPolicy.gang.minCount`; pods that "
             "run already are counted."
@@ -560,7 +564,6 @@ HINTS: Final[Mapping[tuple[str, str], str]] = {
         "move the pod."
     ),
     ("GangScheduling", "Pod"): "A pod of the same group came, with a node or without.",
-    ("GangScheduling", "scheduling.k8s.io/PodGroup"): "It is the pod's group.",
     ("NodeDeclaredFeatures", "Node"): "It is new, or declares other features than before.",
     ("NodeDeclaredFeatures", "Pod"): "The pod itself now needs other features.",
     ("PreemptionToleration", "Pod"): (

@@ -32,10 +32,12 @@ beta versions of it are not used. The exception is PodGroup: alpha in 1.36 (`v1a
 off by default in 1.37 (`v1beta1`, and alpha `v1alpha3`). The API server serves it only with its own
 feature gate, and moorage looks for it only with the gate GenericWorkload. moorage uses the newest
 version that the server serves, and asks again with each list and each new watch. Of 1.37's groups
-`preemptionPolicy` has no effect. A PodGroup with `parentCompositePodGroupName` is refused: no pod
-of it is placed, and its condition, an Event and its pods name the composite group. With
-`--emulated-version 1.37` groups are placed and preempt as in 1.37, and their condition is
-`PodGroupInitiallyScheduled`.
+`preemptionPolicy` has no effect. With the gate CompositePodGroup, which needs the gate
+TopologyAwareWorkloadScheduling, composite groups are scheduled
+([their rules](pod-groups.md#composite-groups)). Without it a PodGroup with
+`parentCompositePodGroupName` is refused: no pod of it is placed, and its condition, an Event and
+its pods name the composite group. With `--emulated-version 1.37` groups are placed and preempt as
+in 1.37, and their condition is `PodGroupInitiallyScheduled`.
 
 DeviceTaintRule is stable in 1.37. 1.36 has it as `v1beta2`, off by default, and moorage reads that
 version where `v1` is not served. Both are read only with the gate DRADeviceTaintRules, which is on

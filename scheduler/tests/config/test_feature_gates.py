@@ -193,10 +193,17 @@ def test_a_default_may_depend_on_the_oldest_version_in_the_cluster(oldest, on):
         ),
         pytest.param(
             "1.37",
-            "CompositePodGroup=true",
-            "featureGates.CompositePodGroup: moorage does not implement CompositePodGroup=true "
-            "yet; leave the gate out",
+            "PodGroupPreemptionPolicy=true",
+            "featureGates.PodGroupPreemptionPolicy: moorage does not implement "
+            "PodGroupPreemptionPolicy=true yet; leave the gate out",
             id="a new gate that is not built",
+        ),
+        pytest.param(
+            "1.37",
+            "GenericWorkload=true,CompositePodGroup=true",
+            "featureGates.CompositePodGroup: Invalid value: true: needs "
+            "TopologyAwareWorkloadScheduling=true",
+            id="composite groups without topology",
         ),
         pytest.param(
             "1.37",

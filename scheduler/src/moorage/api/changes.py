@@ -35,6 +35,7 @@ class Resource:
     RESOURCE_SLICE: Final = "resource.k8s.io/ResourceSlice"
     DEVICE_CLASS: Final = "resource.k8s.io/DeviceClass"
     POD_GROUP: Final = "scheduling.k8s.io/PodGroup"
+    COMPOSITE_POD_GROUP: Final = "scheduling.k8s.io/CompositePodGroup"
     COSCHEDULING_GROUP: Final = "podgroups.v1alpha1.scheduling.x-k8s.io"
     ELASTIC_QUOTA: Final = "elasticquotas.v1alpha1.scheduling.x-k8s.io"
     """Custom resources are named ``<plural>.<version>.<group>``, as plugins of Kubernetes do."""

@@ -1,4 +1,6 @@
-"""scheduling.k8s.io PodGroup: pods that are scheduled together; of 1.36 and of 1.37.
+"""scheduling.k8s.io PodGroup and CompositePodGroup: pods that are scheduled together.
+
+PodGroup is that of 1.36 and of 1.37. CompositePodGroup came with 1.37 (v1alpha3).
 
 Source: kubernetes v1.36 ``staging/src/k8s.io/api/scheduling/v1alpha2/types.go``, and v1.37
 ``staging/src/k8s.io/api/scheduling/v1beta1/types.go``. Of the fields that a scheduler of 1.36
@@ -74,6 +76,10 @@ class DisruptionMode(ApiStruct, frozen=True, kw_only=True):
     all: AnyDisruptionMode | None = None
 
 
+def _disrupted_whole(mode: str | DisruptionMode) -> bool:
+    return mode == DISRUPTED_WHOLE if isinstance(mode, str) else mode.all is not None
+
+
 class PodGroupSpec(ApiStruct, frozen=True, kw_only=True):
     """Wanted state of a group. ``priority`` None is read as 0.
 
@@ -91,8 +97,7 @@ class PodGroupSpec(ApiStruct, frozen=True, kw_only=True):
     @property
     def disrupted_whole(self) -> bool:
         """Whether the pods of the group are evicted together or not at all."""
-        mode = self.disruption_mode
-        return mode == DISRUPTED_WHOLE if isinstance(mode, str) else mode.all is not None
+        return _disrupted_whole(self.disruption_mode)
 
 
 class PodGroupStatus(ApiStruct, frozen=True, kw_only=True):
@@ -105,4 +110,42 @@ class PodGroup(ApiObject, frozen=True, kw_only=True):
     """scheduling.k8s.io PodGroup."""
 
     spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
+
+
+class CompositeGangPolicy(ApiStruct, frozen=True, kw_only=True):
+    """At least so many of the groups below are placed, or none."""
+
+    min_group_count: int = 0
+
+
+class CompositePodGroupSchedulingPolicy(ApiStruct, frozen=True, kw_only=True):
+    """The scheduling policy of a composite group; exactly one of the two fields is set."""
+
+    basic: BasicSchedulingPolicy | None = None
+    gang: CompositeGangPolicy | None = None
+
+
+class CompositePodGroupSpec(ApiStruct, frozen=True, kw_only=True):
+    """Wanted state of a composite group. ``priority`` None is read as 0.
+
+    ``parentCompositePodGroupName`` is the composite group that it belongs to; "" for none.
+    """
+
+    parent_composite_pod_group_name: str = ""
+    scheduling_policy: CompositePodGroupSchedulingPolicy = CompositePodGroupSchedulingPolicy()
+    scheduling_constraints: PodGroupSchedulingConstraints | None = None
+    disruption_mode: str | DisruptionMode = ""
+    priority: int | None = None
+
+    @property
+    def disrupted_whole(self) -> bool:
+        """Whether the pods of all its groups are evicted together or not at all."""
+        return _disrupted_whole(self.disruption_mode)
+
+
+class CompositePodGroup(ApiObject, frozen=True, kw_only=True):
+    """scheduling.k8s.io CompositePodGroup: a group of PodGroups, or of composite groups."""
+
+    spec: CompositePodGroupSpec = CompositePodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()

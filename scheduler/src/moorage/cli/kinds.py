@@ -8,11 +8,19 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
-from moorage.api.resources import ResourceType, by_kind, by_name, group_version_path
+from moorage.api.resources import (
+    POD_GROUPS,
+    WORKLOADS,
+    ResourceType,
+    by_kind,
+    by_name,
+    group_version_path,
+)
 from moorage.base.errors import NotFoundError, UsageError
 from moorage.cli.manifests import Manifest
 from moorage.client.writes import Client
 
+_OF_SEVERAL_VERSIONS: Final = (POD_GROUPS, WORKLOADS)  # 1.37 does not serve that of 1.36
 _PLAIN_ADVICE: Final = "correct apiVersion and kind"
 # The kinds of scheduler-plugins, by their group. A cluster has them where its scheduler needs them.
 _ADVICE: Final = {
@@ -29,13 +37,15 @@ async def named_kind(client: Client, word: str) -> ResourceType:
     UsageError
         The server has no such type.
     """
-    found = by_name(word)
-    if found is not None:
-        return found
+    built_in = by_name(word)
+    if built_in is not None and built_in not in _OF_SEVERAL_VERSIONS:
+        return built_in
     wanted = word.lower()
-    async for each in _discovered(client):
+    async for each in _discovered(client, "" if built_in is None else built_in.group):
         if wanted in {each.plural, each.singular, each.qualified, *each.short_names}:
             return each
+    if built_in is not None:
+        return built_in
     raise UsageError(f'the server does not have a resource type "{word}"')
 
 
@@ -83,16 +93,26 @@ async def manifest_kind(client: Client, obj: Manifest) -> ResourceType:
     )
 
 
-async def _discovered(client: Client) -> AsyncIterator[ResourceType]:
-    """Yield every type the server serves, core first."""
-    for each in _types("", "v1", await client.read_path("/api/v1")):
-        yield each
+async def _discovered(client: Client, only: str = "") -> AsyncIterator[ResourceType]:
+    """Yield every type that the server serves, core first, each once; or those of one API group.
+
+    A type has the first version of its group that serves it, the preferred one if that does.
+    """
+    if not only:
+        for each in _types("", "v1", await client.read_path("/api/v1")):
+            yield each
     groups = (await client.read_path("/apis")).get("groups")
     for group in groups if isinstance(groups, list) else []:
-        version = group["preferredVersion"]["version"]
-        listed = await client.read_path(group_version_path(group["name"], version))
-        for each in _types(group["name"], version, listed):
-            yield each
+        name, known = group["name"], set[str]()
+        if only and name != only:
+            continue
+        versions = [group["preferredVersion"], *(group.get("versions") or ())]
+        for version in dict.fromkeys(each["version"] for each in versions):
+            listed = await client.read_path(group_version_path(name, version))
+            for each in _types(name, version, listed):
+                if each.plural not in known:
+                    known.add(each.plural)
+                    yield each
 
 
 def _types(group: str, version: str, listed: Mapping[str, Any]) -> list[ResourceType]:

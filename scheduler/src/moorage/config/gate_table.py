@@ -87,6 +87,7 @@ GENERIC_WORKLOAD: Final = "GenericWorkload"
 GANG_SCHEDULING: Final = "GangScheduling"
 NODE_DECLARED_FEATURES: Final = "NodeDeclaredFeatures"
 STORAGE_CAPACITY_SCORING: Final = "StorageCapacityScoring"
+COMPOSITE_POD_GROUP: Final = "CompositePodGroup"
 TOPOLOGY_AWARE: Final = "TopologyAwareWorkloadScheduling"
 VOLUME_LIMIT_SCALING: Final = "VolumeLimitScaling"
 WORKLOAD_PREEMPTION: Final = "WorkloadAwarePreemption"
@@ -121,7 +122,7 @@ _G = Gate
 GATES: Final[tuple[Gate, ...]] = (
     _G(COMPONENT_FLAGZ, _always(_BETA), "the page /flagz", _BOTH),
     _G(COMPONENT_STATUSZ, _always(_BETA), "the page /statusz", _BOTH),
-    _G("CompositePodGroup", _since_1_37(_ALPHA), "groups of groups", _OFF, GENERIC_WORKLOAD),
+    _G(COMPOSITE_POD_GROUP, _since_1_37(_ALPHA), "groups of groups", _BOTH, TOPOLOGY_AWARE),
     _G("DRAAdminAccess", _always(_LOCKED), "devices with admin access", _ON),
     _G("DRAConsumableCapacity", _always(_BETA), "devices shared by capacity", _BOTH),
     _G("DRADerivedAttributes", _since_1_37(_ALPHA), "attributes computed from others", _OFF),

@@ -94,10 +94,15 @@ class PlacementGeneratePlugin(Plugin, Protocol):
 
 
 class GroupProgress(msgspec.Struct, frozen=True):
-    """The state of a group's attempt: members with a place, earlier ones too, and members left."""
+    """The state of a group's attempt: members with a place, earlier ones too, and members left.
+
+    For each group of a composite group there is one, with its minimum: of pods, or of the groups
+    below it, which are counted then.
+    """
 
     placed: int
     remaining: int
+    minimum: int | None = None
 
 
 @runtime_checkable

@@ -30,7 +30,12 @@ from moorage.client.traced import TracedTransport
 from moorage.client.transport import Transport
 from moorage.client.writes import Client
 from moorage.config.feature_gates import FeatureGates
-from moorage.config.gate_table import DEVICE_TAINT_RULES, GANG_SCHEDULING, GENERIC_WORKLOAD
+from moorage.config.gate_table import (
+    COMPOSITE_POD_GROUP,
+    DEVICE_TAINT_RULES,
+    GANG_SCHEDULING,
+    GENERIC_WORKLOAD,
+)
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.observe.records.recorder import Recorder
@@ -344,8 +349,7 @@ def _evictor(core: Core, edge: _Edge) -> Evictor:
 def _group_reports(core: Core, edge: _Edge, gates: FeatureGates) -> GroupReports:
     """Return the writer of pod groups' conditions and Events."""
     return GroupReports(
-        core.snapshot.listers.pod_groups,
-        core.snapshot.listers.coscheduling_groups,
+        core.snapshot,
         edge.client,
         writes=edge.writes,
         recorder=edge.recorder,
@@ -451,11 +455,12 @@ def _reflectors(
     kinds = watched(
         core.profiles.values(),
         pod_groups=gates(GENERIC_WORKLOAD),
+        composite_groups=gates(COMPOSITE_POD_GROUP),
         taint_rules=gates(DEVICE_TAINT_RULES),
         jobs=bool(core.hold_back_after_seconds) or observer is not None,
     )
     for kind in kinds:
-        handler = lister_ingest(kind, core.snapshot.listers, queue=core.queue, facts=facts)
+        handler = lister_ingest(kind, core.snapshot, queue=core.queue, facts=facts)
         others.append(reflectors.reflector_of(kind.resource, kind.type_, handler, optional=True))
     return nodes, tuple(others)
 

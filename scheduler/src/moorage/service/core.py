@@ -13,7 +13,7 @@ import msgspec
 from moorage.base.clock import Clock
 from moorage.base.rng import Streams
 from moorage.config.feature_gates import FeatureGates
-from moorage.config.gate_table import GENERIC_WORKLOAD, V1_36
+from moorage.config.gate_table import COMPOSITE_POD_GROUP, GENERIC_WORKLOAD, V1_36
 from moorage.config.merge import ProfileSpec, expand_profiles
 from moorage.config.own import LoadedConfiguration
 from moorage.engine.cycle import Cycle
@@ -49,6 +49,7 @@ from moorage.snapshot.group_sources import API_SOURCE, ApiGroups
 from moorage.snapshot.listers import Listers
 from moorage.snapshot.pod_groups import GroupSource, MembersByGroup, PodGroups, SucceededMembers
 from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.sub_groups.composite import CompositeGroups
 from moorage.state.activations import Activations
 from moorage.state.cache import Cache
 from moorage.state.nominations import Nominator
@@ -352,8 +353,11 @@ def empty_snapshot(
     listers, members = Listers(), MembersByGroup()
     succeeded = SucceededMembers(members)
     sources: dict[str, GroupSource] = {}
+    composites = None
+    if gates(COMPOSITE_POD_GROUP):
+        composites = CompositeGroups(listers.pod_groups, listers.composite_pod_groups)
     if gates(GENERIC_WORKLOAD):
-        sources[API_SOURCE] = ApiGroups(listers.pod_groups)
+        sources[API_SOURCE] = ApiGroups(listers.pod_groups, composites)
     open_to = {source: opening(source, specs, registry) for source in (CUSTOM_SOURCE, LABEL_SOURCE)}
     if open_to[CUSTOM_SOURCE]:
         sources[CUSTOM_SOURCE] = CustomGroups(listers.coscheduling_groups, members.members_of)
@@ -369,6 +373,7 @@ def empty_snapshot(
             SeveralSources(sources, open_to, succeeded) if sources else None, members, succeeded
         ),
     )
+    snapshot.composites = composites
     snapshot.may_repel = nominator.may_repel
     snapshot.may_spread = nominator.may_spread
     return snapshot

@@ -1,4 +1,4 @@
-"""Group sources: the place where a pod names its group, and the place of the group's demands."""
+"""The in-tree group source: where a pod names its group, and what makes up the group's demands."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from moorage.api.pod import Pod
 from moorage.api.pod_group import PodGroup
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_groups import GroupKey, GroupTerms
+from moorage.snapshot.sub_groups.composite import CompositeGroups
 
 API_SOURCE: Final = ""
 
@@ -19,20 +20,29 @@ class ApiGroups:
     ----------
     lister
         The PodGroups of scheduling.k8s.io/v1alpha2.
+    composites
+        The composite groups; None where groups of them are not scheduled. Otherwise a pod's group
+        is the composite group at the top.
     """
 
-    def __init__(self, lister: Lister[PodGroup]) -> None:
+    def __init__(self, lister: Lister[PodGroup], composites: CompositeGroups | None = None) -> None:
         self._lister = lister
+        self._composites = composites
 
     def key_of(self, pod: Pod) -> GroupKey | None:
         """Return the group that a pod names."""
         named = pod.spec.scheduling_group
         if named is None or not named.pod_group_name:
             return None
-        return GroupKey(pod.metadata.namespace, named.pod_group_name)
+        namespace, name = pod.metadata.namespace, named.pod_group_name
+        if self._composites is not None:
+            return self._composites.root_of(namespace, name)
+        return GroupKey(namespace, name)
 
     def terms_of(self, key: GroupKey) -> GroupTerms | None:
-        """Return the demands of a PodGroup, None while there is no such object."""
+        """Return the demands of a group, None while there is no such object."""
+        if key.composite:
+            return None if self._composites is None else self._composites.terms_of(key)
         group = self._lister.get(key.name, key.namespace)
         return None if group is None else terms_of(group)
 
@@ -57,7 +67,7 @@ def terms_of(group: PodGroup) -> GroupTerms:
 
 
 def _fault(group: PodGroup) -> str:
-    """Return why a PodGroup is not scheduled at all; "" if it may be.
+    """Return why a PodGroup is not scheduled by itself; "" if it may be.
 
     Placed by itself, a part of a composite group could run without the parts that it needs.
     """
@@ -67,5 +77,5 @@ def _fault(group: PodGroup) -> str:
     name = f"{group.metadata.namespace}/{group.metadata.name}"
     return (
         f'pod group {name} is a part of CompositePodGroup "{parent}": composite groups are not '
-        "scheduled"
+        "scheduled without the feature gate CompositePodGroup"
     )

@@ -13,7 +13,7 @@ from moorage.api.custom.node_topology import NodeResourceTopology
 from moorage.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from moorage.api.elastic_quota import ElasticQuota
 from moorage.api.meta import ObjectMeta
-from moorage.api.pod_group import PodGroup
+from moorage.api.pod_group import CompositePodGroup, PodGroup
 from moorage.api.policy import PodDisruptionBudget, PriorityClass
 from moorage.api.volume import (
     CSIDriver,
@@ -111,6 +111,7 @@ class Listers:
         self.device_taint_rules: Lister[DeviceTaintRule] = Lister()
         self.resource_claims: Lister[ResourceClaim] = Lister()
         self.pod_groups: Lister[PodGroup] = Lister()
+        self.composite_pod_groups: Lister[CompositePodGroup] = Lister()
         self.coscheduling_groups: Lister[CoschedulingGroup] = Lister()
         self.elastic_quotas: Lister[ElasticQuota] = Lister()
         self.node_topologies: Lister[NodeResourceTopology] = Lister()

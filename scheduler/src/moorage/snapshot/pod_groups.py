@@ -15,7 +15,7 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/backend/cache/podgroupstate.go`
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, KeysView, Mapping
+from collections.abc import Collection, Iterable, Iterator, KeysView, Mapping
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
@@ -29,11 +29,15 @@ WAIT_SECONDS: Final = 300.0
 
 
 class GroupKey(NamedTuple):
-    """Identity of a group. `source` keeps groups of one name apart."""
+    """Identity of a group. `source` keeps groups of one name apart, and so does `composite`.
+
+    A composite group is a group of PodGroups of Kubernetes.
+    """
 
     namespace: str
     name: str
     source: str = ""
+    composite: bool = False
 
     @property
     def full_name(self) -> str:
@@ -133,7 +137,7 @@ class GroupSource(Protocol):
         """Return the key of a pod's group, which need not exist; None for a pod without a group.
 
         The answer depends on nothing but the pod, so that members can be counted before the group
-        is known.
+        is known. Only for composite groups the objects count, too: see `PodGroups.regroup`.
         """
         ...
 
@@ -282,6 +286,14 @@ class SucceededMembers:
         self._pods.setdefault(key, {})[pod.uid] = pod
         self._counts.pop(key, None)
 
+    def regroup(self, key: GroupKey, source: GroupSource) -> None:
+        """Count the pods of a group where they belong now."""
+        for uid, pod in list(self._pods.get(key, {}).items()):
+            now = source.key_of(pod)
+            if now is not None and now != key:
+                self.remove_pod(uid)
+                self.put_pod(pod, now)
+
     def remove_pod(self, uid: str) -> None:
         """Forget a pod that exists no more; an unknown pod is no error."""
         key = self._key_of.pop(uid, None)
@@ -368,7 +380,8 @@ class PodGroups:
         self.source: GroupSource = NoGroups() if source is None else source
         self._groups = MembersByGroup() if members is None else members
         self.succeeded = SucceededMembers(self._groups) if succeeded is None else succeeded
-        # uid -> the group the pod was counted in: labels may change, but membership is recorded
+        # uid -> the group the pod was counted in: labels may change, and so may the composite group
+        # that a PodGroup is a part of, but membership is recorded
         # once.
         self._key_of: dict[str, GroupKey] = {}
 
@@ -448,6 +461,19 @@ class PodGroups:
             place.pop(uid, None)
         if not group.pods:
             del self._groups[key]
+
+    def regroup(self, keys: Iterable[GroupKey]) -> None:
+        """Move the members of some groups that are in another group now, with their states."""
+        for key in keys:
+            members = self._groups.members_of(key)
+            for uid, pod in list(members.pods.items()):
+                if self.source.key_of(pod) == key:
+                    continue
+                assumed = uid in members.assumed
+                self.put_pod(pod)
+                if assumed:
+                    self.assume(uid)
+            self.succeeded.regroup(key, self.source)
 
     def assume(self, uid: str) -> None:
         """Count a waiting pod as placed; a pod in any other state is unchanged."""

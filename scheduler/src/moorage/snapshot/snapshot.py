@@ -25,6 +25,7 @@ from moorage.snapshot.pod_groups import PodGroups
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.resource_columns import ResourceColumns
 from moorage.snapshot.sets import SetColumn
+from moorage.snapshot.sub_groups.composite import CompositeGroups
 from moorage.snapshot.table import NodeTable, PortSet
 from moorage.snapshot.trial import Trial
 from moorage.snapshot.view import NodeView
@@ -76,6 +77,8 @@ class Snapshot(ResourceColumns):
     may_repel
         Whether any nominated pod may have required anti-affinity, told without reading the
         nominations. Always, until somebody who knows sets it.
+    composites
+        The trees of composite groups; None, until it is set, where they are not scheduled.
     companions
         Columns that plugins keep next to the snapshot's own, under keys of theirs: the plugins of
         all profiles find the same object.
@@ -111,6 +114,7 @@ class Snapshot(ResourceColumns):
         self._nominated = NominatedRows(self.table)
         self.companions: dict[Hashable, object] = {}
         self.groups = PodGroups() if groups is None else groups
+        self.composites: CompositeGroups | None = None
 
     # -- rows ----------------------------------------------------------------------------------
 

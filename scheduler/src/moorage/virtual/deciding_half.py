@@ -16,7 +16,12 @@ from moorage.api.meta import ApiObject
 from moorage.base.clock import ManualClock
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
-from moorage.config.gate_table import DEVICE_TAINT_RULES, GANG_SCHEDULING, GENERIC_WORKLOAD
+from moorage.config.gate_table import (
+    COMPOSITE_POD_GROUP,
+    DEVICE_TAINT_RULES,
+    GANG_SCHEDULING,
+    GENERIC_WORKLOAD,
+)
 from moorage.config.own import LoadedConfiguration
 from moorage.engine.select_node import TieBreak
 from moorage.framework.registry import Registry
@@ -159,12 +164,13 @@ def _ingests(
         for kind in watched(
             profiles,
             pod_groups=config.gates(GENERIC_WORKLOAD),
+            composite_groups=config.gates(COMPOSITE_POD_GROUP),
             taint_rules=config.gates(DEVICE_TAINT_RULES),
             jobs=bool(core.hold_back_after_seconds) or config.own.start_estimates is not None,
         )
     }
     others: dict[str, ListerIngest[Any]] = {
-        name: lister_ingest(kind, core.snapshot.listers, queue=core.queue, facts=facts)
+        name: lister_ingest(kind, core.snapshot, queue=core.queue, facts=facts)
         for name, kind in kinds.items()
     }
     holds = any(profile.group_holders for profile in profiles)

@@ -22,6 +22,7 @@ from moorage.api.resources import by_kind
 from moorage.base.errors import DecodeError, UsageError
 from moorage.config.defaults import DEFAULT_SCHEDULER_NAME
 from moorage.service.intake.kinds import (
+    COMPOSITE_POD_GROUP,
     CUSTOM,
     DEVICE_TAINT_RULE,
     JOB,
@@ -37,7 +38,7 @@ Key = tuple[str, str]
 
 KINDS: Final[dict[tuple[str, str], WatchedKind]] = {
     (kind.resource.group, kind.resource.kind): kind
-    for kind in (*WATCHED, POD_GROUP, DEVICE_TAINT_RULE, JOB, *CUSTOM)
+    for kind in (*WATCHED, POD_GROUP, COMPOSITE_POD_GROUP, DEVICE_TAINT_RULE, JOB, *CUSTOM)
 }
 """(group, kind) of every watched kind besides nodes and pods."""
 

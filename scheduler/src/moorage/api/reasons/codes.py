@@ -94,26 +94,28 @@ _RULES: Final[tuple[tuple[str, ReasonCode], ...]] = (
     ),
     (
         r"pod group \"[^\"]*\" to appear|podgroup\S* \S+ not found|^PodGroup not found"
-        r"|^PodGroup \S+ not found|can not find pod group|failed to get podGroup"
+        r"|^(?:Composite)?PodGroup \S+ not found|can not find pod group|failed to get podGroup"
         r"|pod group for pod not found|PodGroup \S+ does not exist",
         _C.GROUP_MISSING,
     ),
     (
         r"minCount pods from a gang to appear|enough sibling pods|less than pgMinAvailable"
-        r"|gated pods in the same PodGroup|lacks pods",
+        r"|gated pods in the same PodGroup|lacks pods|tree to meet quorum",
         _C.GROUP_INCOMPLETE,
     ),
     (
         r"^Priorities do not match|^PodGroupMinAvailables do not match|min-available is"
         r"|needs groupMode trial|^annotations \S+ do not match|composite groups are not scheduled"
-        r"|is in no sub-group of group",
+        r"|is in no sub-group of group|^composite pod group \S+ has more than"
+        r"|^composite pod group \S+ is a part of itself",
         _C.GROUP_INVALID,
     ),
     (
         r"^pod group is unschedulable|^resource gap|^podGroup \S+ failed recently"
         r"|^minCount \(|^no pods were schedulable|^optimistic rejection"
         r"|^rejection in Unreserve|gets rejected due to Pod"
-        r"|cannot determine domain|no pods from pod group are assigned",
+        r"|^0/\d+ placements are available|cannot determine domain"
+        r"|no pods from pod group are assigned",
         _C.GROUP_UNSCHEDULABLE,
     ),
     # quotas

@@ -121,6 +121,22 @@ class MemberOutcome(msgspec.Struct, frozen=True, kw_only=True):
     nomination: Nomination | None = CLEAR_NOMINATION
 
 
+class PartOutcome(msgspec.Struct, frozen=True):
+    """The outcome for a group of a composite group.
+
+    Parameters
+    ----------
+    name, composite
+        The group: a PodGroup or a composite group.
+    status
+        Success, or why it has no places.
+    """
+
+    name: str
+    composite: bool
+    status: Status
+
+
 class GroupDecision(msgspec.Struct, frozen=True):
     """The outcome of one attempt of a group.
 
@@ -149,6 +165,8 @@ class GroupDecision(msgspec.Struct, frozen=True):
     waits
         Whether the group only waits for victims of an earlier attempt, or for nominated pods that
         are not placed yet: the nominations stand.
+    parts
+        The outcome for each group of a composite group.
     """
 
     outcome: GroupOutcome
@@ -161,6 +179,7 @@ class GroupDecision(msgspec.Struct, frozen=True):
     generator: str = ""
     search: SearchReport | None = None
     waits: bool = False
+    parts: tuple[PartOutcome, ...] = ()
 
     @property
     def places(self) -> dict[str, str]:

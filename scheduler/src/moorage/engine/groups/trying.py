@@ -232,9 +232,13 @@ class MembersOnTrial:
                 )
             self._members.append(Member(decision))
 
-    def end(self, *, complete: bool) -> None:
-        """Say whether the members with a place are enough, whatever Permit says."""
+    def end(self, *, complete: bool, status: Status = SUCCESS) -> None:
+        """Say whether the members with a place are enough, whatever Permit says.
+
+        A rejection has the given status if it is one, else a general one.
+        """
         if not self.broken:
+            self._feasible = status
             preempting = any(each.preempts for each in self._members)
             outcome = GroupOutcome.PREEMPTING if preempting else GroupOutcome.PLACED
             self._outcome = outcome if complete else GroupOutcome.REJECTED
@@ -247,8 +251,10 @@ class MembersOnTrial:
             status = error(text)
         elif self._outcome is GroupOutcome.BROKEN:
             status = error(f"failed to evaluate placement feasibility: {self._feasible.message}")
+        elif self._outcome is GroupOutcome.REJECTED and self._feasible.reasons:
+            status = unschedulable(*self._feasible.reasons)
         elif self._outcome is GroupOutcome.REJECTED and self._key is not None:
-            status = unschedulable(*(self._feasible.reasons or (NO_PODS,)))
+            status = unschedulable(NO_PODS)
         elif self._outcome is GroupOutcome.PLACED:
             status = SUCCESS
         elif self._outcome is GroupOutcome.PREEMPTING:

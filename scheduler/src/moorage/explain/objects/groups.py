@@ -26,7 +26,11 @@ def explain_group(core: Core, namespace: str, name: str) -> Answering:
         There is no such group.
     """
     keys = [GroupKey(namespace, name, source) for source in ("", CUSTOM_SOURCE, LABEL_SOURCE)]
-    groups = core.snapshot.groups
+    groups, composites = core.snapshot.groups, core.snapshot.composites
+    if composites is not None:
+        keys[0] = composites.root_of(namespace, name)
+        keys.append(composites.root_of(namespace, name, composite=True))
+        keys = list(dict.fromkeys(keys))
     known = [
         key for key in keys if groups.members(key).pods or groups.source.terms_of(key) is not None
     ]

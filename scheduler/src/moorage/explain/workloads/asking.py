@@ -39,11 +39,13 @@ OWNERS: Final[tuple[ResourceType, ...]] = (
 )
 """The built-in types whose objects own pods."""
 
+_OTHER_GROUPS: Final = (COSCHEDULING_POD_GROUPS, resources.COMPOSITE_POD_GROUPS)
 _ANSWERED: Final = ", ".join(
     each.singular
     for each in (
         *OWNERS,
         resources.POD_GROUPS,
+        resources.COMPOSITE_POD_GROUPS,
         resources.WORKLOADS,
         resources.NODES,
         resources.NAMESPACES,
@@ -70,8 +72,8 @@ def answer_query(core: Core, query: ObjectQuery) -> Answering:
     if query.selector or query.all_namespaces:
         raise UsageError(f"{query.title}: a name and a selection exclude each other")
     resource = by_name(query.type_)
-    if is_named(COSCHEDULING_POD_GROUPS, query.type_):
-        resource = resources.POD_GROUPS  # the groups of all sources are answered about alike
+    if any(is_named(each, query.type_) for each in _OTHER_GROUPS):
+        resource = resources.POD_GROUPS  # all groups are answered about alike
     manifests = Manifests(query.objects)
     if resource is None:
         return explain_owner(core, _custom(core, query, manifests), manifests)

@@ -13,14 +13,14 @@ from typing import Final
 
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod
-from moorage.api.pod_group import PodGroup
+from moorage.api.pod_group import CompositePodGroup, GangSchedulingPolicy, PodGroup
 from moorage.config.gate_table import V1_36
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.group import CARRIED_OUT, GROUP_PHASE, GroupProgress
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration
 from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
-from moorage.snapshot.pod_groups import GroupKey, GroupSource
+from moorage.snapshot.pod_groups import GroupKey, GroupSource, GroupTerms
 from moorage.snapshot.pod_info import PodInfo
 
 TOO_FEW_PODS: Final = "waiting for minCount pods from a gang to appear in scheduling queue"
@@ -41,13 +41,15 @@ class GangScheduling:
     def pre_enqueue(self, pod: Pod) -> Status:
         """Accept a member when its group exists and has enough pods, running pods included.
 
-        A member of a composite group is never accepted.
+        Of a composite group, enough groups must have enough pods.
         """
         groups = self._snapshot.groups
         key = groups.key_of(pod)
         if key is None or key.source:
             return SUCCESS
         terms = groups.source.terms_of(key)
+        if key.composite:
+            return self._of_composite(key, terms)
         if terms is None:
             if self._of_1_37:
                 return unresolvable(
@@ -61,6 +63,14 @@ class GangScheduling:
             return unresolvable(terms.fault)
         if terms.gang and len(groups.members(key).pods) < terms.minimum:
             return unresolvable(TOO_FEW_PODS)
+        return SUCCESS
+
+    def _of_composite(self, key: GroupKey, terms: GroupTerms | None) -> Status:
+        """Return PreEnqueue's answer for a member of a composite group."""
+        if terms is not None and terms.fault:
+            return unresolvable(terms.fault)
+        if terms is None or self._snapshot.groups.members(key).pods_missing(terms):
+            return unresolvable(f'waiting for composite pod group "{key.name}" tree to meet quorum')
         return SUCCESS
 
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
@@ -83,11 +93,12 @@ class GangScheduling:
         if not terms.gang:
             return SUCCESS, 0.0
         members, phase = groups.members(key), state.find(GROUP_PHASE)
-        if members.placed < terms.minimum:
+        if groups.missing_for(terms):
             if phase is None:
                 state.pods_to_activate.update((each.uid, each) for each in members.waiting_pods())
             return Status(Code.WAIT, (TOO_FEW_PLACED,)), terms.wait_seconds
-        if phase is None or (phase == CARRIED_OUT and members.placed == terms.minimum):
+        last = key.composite or members.placed == terms.minimum
+        if phase is None or (phase == CARRIED_OUT and last):
             for each in members.assumed:
                 self._effects.allow(each, self.name)
         return SUCCESS, 0.0
@@ -97,6 +108,8 @@ class GangScheduling:
         terms = self._snapshot.groups.source.terms_of(key)
         minimum = terms.minimum if terms is not None and terms.gang else 1
         placed, remaining = progress.placed, progress.remaining
+        if progress.minimum is not None:
+            minimum = progress.minimum
         if placed + remaining < minimum:
             return unschedulable(
                 f"minCount ({minimum}) cannot be satisfied: "
@@ -120,10 +133,27 @@ class GangScheduling:
         def member_came(waiting: Pod, old: object | None, new: object | None) -> bool:
             return _member_hint(source.source, waiting, new)
 
-        return (
+        registrations = (
             EventRegistration(pod, member_came, self._completed_by),
-            EventRegistration(group, _group_hint, replicas_agree=True),
+            EventRegistration(group, self._group_hint, replicas_agree=True),
         )
+        if self._snapshot.composites is None:
+            return registrations
+        composite = ClusterEvent(Resource.COMPOSITE_POD_GROUP, actions)
+        return (*registrations, EventRegistration(composite, self._group_hint))
+
+    def _group_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
+        """Wake the pods of a group, or of its tree, that is new or needs less."""
+        if not isinstance(new, PodGroup | CompositePodGroup):
+            return True
+        if isinstance(old, PodGroup | CompositePodGroup) and _minimum(new) >= _minimum(old):
+            return False
+        namespace, name = new.metadata.namespace, new.metadata.name
+        composites, key = self._snapshot.composites, GroupKey(namespace, name)
+        if composites is not None:
+            is_composite = isinstance(new, CompositePodGroup)
+            key = composites.root_of(namespace, name, composite=is_composite)
+        return key == self._snapshot.groups.key_of(waiting)
 
     def _completed_by(self, old: object | None, new: object | None) -> Sequence[Pod] | None:
         """Return the members to queue when a new pod arrives.
@@ -147,16 +177,8 @@ def _member_hint(source: GroupSource, waiting: Pod, new: object | None) -> bool:
     return key is not None and source.key_of(new) == key
 
 
-def _group_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
-    if not isinstance(new, PodGroup):
-        return True
-    if isinstance(old, PodGroup) and _minimum(new) >= _minimum(old):
-        return False
-    named = waiting.spec.scheduling_group
-    mine = None if named is None else GroupKey(waiting.metadata.namespace, named.pod_group_name)
-    return mine == GroupKey(new.metadata.namespace, new.metadata.name)
-
-
-def _minimum(group: PodGroup) -> int:
+def _minimum(group: PodGroup | CompositePodGroup) -> int:
     gang = group.spec.scheduling_policy.gang
-    return 0 if gang is None else gang.min_count
+    if gang is None:
+        return 0
+    return gang.min_count if isinstance(gang, GangSchedulingPolicy) else gang.min_group_count

@@ -1,4 +1,6 @@
-"""Writes a PodGroup's own status: its condition, ``PodGroupScheduled`` in 1.36.
+"""Writes a group's own status: its condition, ``PodGroupScheduled`` in 1.36.
+
+A composite group of 1.37 has a condition of its own, and so has each group below it.
 
 Rules: scheduling spec, gang section A4 number 6, and core api section 4.
 """
@@ -7,16 +9,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from typing import Final
+from itertools import islice
+from typing import Final, TypeAlias
 
 import msgspec
 
 from moorage.api.codec import encode
-from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS, CoschedulingGroup
+from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS
 from moorage.api.meta import Condition, ObjectMeta, ObjectReference
 from moorage.api.pod import Pod
-from moorage.api.pod_group import PodGroup
-from moorage.api.resources import POD_GROUPS, ResourceType
+from moorage.api.pod_group import CompositePodGroup, PodGroup
+from moorage.api.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, ResourceType
 from moorage.base.clock import Clock, rfc3339
 from moorage.base.errors import MoorageError
 from moorage.client.event_series import EventNote, shorten
@@ -29,14 +32,16 @@ from moorage.framework.status import Status
 from moorage.service.attempts.failure import failed_scheduling
 from moorage.service.binding.pod_writes import PodWrites, reference, sendable
 from moorage.snapshot.group_labels import CUSTOM_SOURCE
-from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
 
 _log = logging.getLogger(__name__)
 
 CONDITIONS: Final = {V1_36: "PodGroupScheduled", V1_37: "PodGroupInitiallyScheduled"}
 """The type of a group's condition, by the emulated version."""
+COMPOSITE_CONDITION: Final = "CompositePodGroupInitiallyScheduled"
+_Group: TypeAlias = PodGroup | CompositePodGroup
 _POD_SCHEDULED: Final = "PodScheduled"
 _AT_PERMIT: Final = "the pod has a node, and waits until enough members of group {} have a place"
 _FORGET_MIN: Final = 64  # groups deleted are not looked for before; a guess
@@ -109,8 +114,8 @@ class GroupReports:
 
     Parameters
     ----------
-    lister, custom
-        The PodGroups, of Kubernetes and of coscheduling, as the API last showed them.
+    snapshot
+        The objects of groups, as the API last showed them.
     client
         The API verbs.
     writes
@@ -125,8 +130,7 @@ class GroupReports:
 
     def __init__(
         self,
-        lister: Lister[PodGroup],
-        custom: Lister[CoschedulingGroup],
+        snapshot: Snapshot,
         client: Client,
         *,
         writes: PodWrites,
@@ -135,8 +139,10 @@ class GroupReports:
         version: str = V1_36,
     ) -> None:
         self._type = CONDITIONS[version]
-        self._lister = lister
-        self._custom = custom
+        self._groups = snapshot.listers.pod_groups
+        self._composites = snapshot.listers.composite_pod_groups
+        self._custom = snapshot.listers.coscheduling_groups
+        self._trees = snapshot.composites
         self._client = client
         self._writes = writes
         self._recorder = recorder
@@ -161,13 +167,38 @@ class GroupReports:
         if decision.outcome is not GroupOutcome.PLACED:
             message = sendable(shorten(decision.explanation(pods)))
             self._report_group(key, message, pods[0].pod, action="Scheduling")
-        group = None if key.source else self._lister.get(key.name, key.namespace)
+        group = self._object_of(key)
         if group is not None:
             before, generation = self._known_conditions(group), group.metadata.generation
+            type_ = self._type_of(group)
             wanted = condition_after(
-                decision, before, message=message, generation=generation, type_=self._type
+                decision, before, message=message, generation=generation, type_=type_
             )
             self._write_condition(group, before, wanted)
+        if key.composite:
+            self._report_parts(key, decision, message)
+
+    def _report_parts(self, key: GroupKey, decision: GroupDecision, message: str) -> None:
+        """Write the outcome of an attempt to the groups of a composite group."""
+        if not decision.parts:  # no group was tried
+            broken = decision.outcome is GroupOutcome.BROKEN
+            reason = "SchedulerError" if broken else "Unschedulable"
+            self._report_below(key, reason=reason, message=message)
+            return
+        for part in decision.parts[1:]:
+            each = GroupKey(key.namespace, part.name, composite=part.composite)
+            if decision.outcome is GroupOutcome.PLACED and part.status.ok:
+                self._report(each, status="True", reason="Scheduled", message="")
+            else:
+                text = sendable(shorten(part.status.message)) or message
+                self._report(each, status="False", reason="Unschedulable", message=text)
+
+    def _report_below(self, key: GroupKey, *, reason: str, message: str) -> None:
+        """Write one reason to every group of a composite group."""
+        nodes = () if self._trees is None else self._trees.nodes_of(key)
+        for node in islice(nodes, 1, None):
+            each = GroupKey(node.namespace, node.name, composite=node.composite)
+            self._report(each, status="False", reason=reason, message=message)
 
     def outdated(self, members: Sequence[tuple[Pod, str]]) -> list[tuple[Pod, str]]:
         """Return those of some members whose conditions have another reason than the given one.
@@ -212,6 +243,8 @@ class GroupReports:
         for pod, reason in outdated:
             self._report_pod(pod, reason)
         self._report(key, status="False", reason="Unschedulable", message=text)
+        if key.composite:
+            self._report_below(key, reason="Unschedulable", message=text)
 
     def _report_pod(self, pod: Pod, text: str) -> None:
         """Write a reason to a pod; a gated pod has a condition that says so."""
@@ -262,12 +295,12 @@ class GroupReports:
 
     def _report(self, key: GroupKey, *, status: str, reason: str, message: str) -> None:
         """Write the condition of a group of Kubernetes, if it changes."""
-        group = None if key.source else self._lister.get(key.name, key.namespace)
+        group = self._object_of(key)
         if group is None:
             return
         before = self._known_conditions(group)
         wanted = Condition(
-            type=self._type,
+            type=self._type_of(group),
             status=status,
             reason=reason,
             message=message,
@@ -275,13 +308,24 @@ class GroupReports:
         )
         self._write_condition(group, before, _if_new(wanted, before))
 
+    def _object_of(self, key: GroupKey) -> _Group | None:
+        """Return the object of a group of Kubernetes; None where there is none."""
+        if key.source:
+            return None
+        if key.composite:
+            return self._composites.get(key.name, key.namespace)
+        return self._groups.get(key.name, key.namespace)
+
+    def _type_of(self, group: _Group) -> str:
+        return COMPOSITE_CONDITION if isinstance(group, CompositePodGroup) else self._type
+
     def _write_condition(
-        self, group: PodGroup, before: Sequence[Condition], wanted: Condition | None
+        self, group: _Group, before: Sequence[Condition], wanted: Condition | None
     ) -> None:
         """Write a condition with its transition time; None writes nothing."""
         if wanted is None:
             return
-        old = next((each for each in before if each.type == self._type), None)
+        old = next((each for each in before if each.type == wanted.type), None)
         same = old is not None and old.status == wanted.status
         now = rfc3339(self._clock.now_ns())
         when = old.last_transition_time if same and old is not None else now
@@ -296,10 +340,10 @@ class GroupReports:
 
     def _report_group(self, key: GroupKey, note: str, member: Pod, *, action: str) -> None:
         if not key.source:
-            group = self._lister.get(key.name, key.namespace)
+            group = self._object_of(key)
             if group is not None:
                 self._recorder.record_event(
-                    _refused(group.metadata, POD_GROUPS, note, member, action)
+                    _refused(group.metadata, _resource_of(group), note, member, action)
                 )
         elif key.source == CUSTOM_SOURCE:
             custom = self._custom.get(key.name, key.namespace)
@@ -311,11 +355,11 @@ class GroupReports:
         """Forget deleted groups now and then; the cost is proportional to new groups."""
         if len(self._written) < self._forget_at:
             return
-        here = {each.metadata.uid for each in self._lister.all()}
+        here = {each.metadata.uid for each in (*self._groups.all(), *self._composites.all())}
         self._written = {uid: each for uid, each in self._written.items() if uid in here}
         self._forget_at = 2 * len(self._written) + _FORGET_MIN
 
-    def _known_conditions(self, group: PodGroup) -> list[Condition]:
+    def _known_conditions(self, group: _Group) -> list[Condition]:
         """Return the group's conditions, and a written condition that the watch has not shown."""
         written = self._written.get(group.metadata.uid)
         shown = group.status.conditions
@@ -323,7 +367,7 @@ class GroupReports:
             return shown
         return with_condition(shown, written)
 
-    async def _patch(self, group: PodGroup, condition: Condition) -> None:
+    async def _patch(self, group: _Group, condition: Condition) -> None:
         body = {
             "lastTransitionTime": condition.last_transition_time,
             "message": condition.message,
@@ -334,7 +378,7 @@ class GroupReports:
         }
         try:
             await self._client.patch(
-                POD_GROUPS,
+                _resource_of(group),
                 group.metadata.name,
                 encode({"status": {"conditions": [body]}}),
                 namespace=group.metadata.namespace,
@@ -345,6 +389,10 @@ class GroupReports:
             self._written.pop(group.metadata.uid, None)
             name = f"{group.metadata.namespace}/{group.metadata.name}"
             _log.warning("status of pod group %s was not written: %s", name, problem)
+
+
+def _resource_of(group: _Group) -> ResourceType:
+    return COMPOSITE_POD_GROUPS if isinstance(group, CompositePodGroup) else POD_GROUPS
 
 
 def _refused(

@@ -192,7 +192,7 @@ def lack_of(
         Whether pods with scheduling gates count as missing.
     """
     if terms is None:
-        return f"PodGroup {key.full_name} not found"
+        return f"{'CompositePodGroup' if key.composite else 'PodGroup'} {key.full_name} not found"
     if terms.fault and not key.source:
         return terms.fault  # attempts report the faults of coscheduling's groups
     number, gated = len(members.pods), len(members.gated) if gates else 0

@@ -18,7 +18,7 @@ from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS, CoschedulingGroup
 from moorage.api.custom.node_topology import NodeResourceTopology
 from moorage.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from moorage.api.elastic_quota import ElasticQuota
-from moorage.api.pod_group import PodGroup
+from moorage.api.pod_group import CompositePodGroup, PodGroup
 from moorage.api.policy import PodDisruptionBudget, PriorityClass
 from moorage.api.resources import ResourceType
 from moorage.api.taints import concerns_slice, with_rule_taints
@@ -43,6 +43,7 @@ from moorage.framework.profile import Profile
 from moorage.service.intake.ingest import ListerIngest
 from moorage.service.process.facts import Facts
 from moorage.snapshot.listers import Listers
+from moorage.snapshot.snapshot import Snapshot
 from moorage.state.queue import SchedulingQueue
 
 
@@ -143,6 +144,15 @@ POD_GROUP: Final = _K(resources.POD_GROUPS, PodGroup, "pod_groups", "1.36", Reso
 """Watched only with the feature gate GenericWorkload; a server needs its own gate to serve it. 1.36
 serves v1alpha2, 1.37 v1beta1 (`moorage.client.served_version`)."""
 
+COMPOSITE_POD_GROUP: Final = _K(
+    resources.COMPOSITE_POD_GROUPS,
+    CompositePodGroup,
+    "composite_pod_groups",
+    "1.37",
+    Resource.COMPOSITE_POD_GROUP,
+)
+"""Watched only with the feature gate CompositePodGroup; a server needs its own gate to serve it."""
+
 DEVICE_TAINT_RULE: Final = _K(
     resources.DEVICE_TAINT_RULES, DeviceTaintRule, "device_taint_rules", "1.37"
 )
@@ -178,6 +188,7 @@ def watched(
     profiles: Iterable[Profile],
     *,
     pod_groups: bool,
+    composite_groups: bool = False,
     taint_rules: bool = False,
     jobs: bool = False,
 ) -> list[WatchedKind]:
@@ -189,6 +200,8 @@ def watched(
         The profiles whose plugins look at the kinds.
     pod_groups
         Whether pods may be in groups.
+    composite_groups
+        Whether groups may be parts of composite groups.
     taint_rules
         Whether rules may taint devices.
     jobs
@@ -203,6 +216,7 @@ def watched(
     return [
         *WATCHED,
         *((POD_GROUP,) if pod_groups else ()),
+        *((COMPOSITE_POD_GROUP,) if composite_groups else ()),
         *((DEVICE_TAINT_RULE,) if taint_rules else ()),
         *((JOB,) if jobs else ()),
         *(kind for kind in CUSTOM if kind.event in awaited),
@@ -215,11 +229,14 @@ _SLICE_UPDATE = ClusterEvent(Resource.RESOURCE_SLICE, Action.UPDATE)
 
 
 def lister_ingest(
-    kind: WatchedKind, listers: Listers, *, queue: SchedulingQueue, facts: Facts
+    kind: WatchedKind, snapshot: Snapshot, *, queue: SchedulingQueue, facts: Facts
 ) -> ListerIngest[Any]:
     """Return what takes in the objects of a kind."""
+    listers = snapshot.listers
     if kind is DEVICE_TAINT_RULE:
         return TaintRuleIngest(listers, queue=queue, facts=facts)
+    if kind is POD_GROUP or kind is COMPOSITE_POD_GROUP:
+        return GroupIngest(kind, snapshot, queue=queue, facts=facts)
     return ListerIngest(
         kind.resource.kind,
         getattr(listers, kind.lister),
@@ -227,6 +244,33 @@ def lister_ingest(
         queue=queue,
         facts=facts,
     )
+
+
+class GroupIngest(ListerIngest[Any]):
+    """PodGroups and CompositePodGroups: their members may be in another composite group now.
+
+    Parameters
+    ----------
+    kind
+        Which of the two.
+    snapshot
+        Receives the objects, and has the members.
+    queue, facts
+        As for other kinds.
+    """
+
+    def __init__(
+        self, kind: WatchedKind, snapshot: Snapshot, *, queue: SchedulingQueue, facts: Facts
+    ) -> None:
+        lister = getattr(snapshot.listers, kind.lister)
+        super().__init__(kind.resource.kind, lister, resource=kind.event, queue=queue, facts=facts)
+        self._groups = snapshot.groups
+        self._composites = snapshot.composites
+
+    def _move_pods(self, action: Action, old: Any, new: Any, *, began_ns: int) -> None:
+        if self._composites is not None:
+            self._groups.regroup(self._composites.take_moved())
+        super()._move_pods(action, old, new, began_ns=began_ns)
 
 
 class TaintRuleIngest(ListerIngest[DeviceTaintRule]):

@@ -90,9 +90,9 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     root
         The group itself.
     label
-        The pod label whose value names the sub-group.
+        The pod label whose value names the sub-group; "" where that is the PodGroup of the pod.
     text
-        The annotation that says so.
+        The annotation that says so; "" for a composite group.
     """
 
     root: Part
@@ -101,6 +101,9 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
 
     def part_of(self, pod: Pod) -> str:
         """Return the name of the leaf that a pod belongs to; it need not exist."""
+        if not self.label:
+            named = pod.spec.scheduling_group
+            return "" if named is None else named.pod_group_name
         return pod.metadata.labels.get(self.label, "")
 
     def counts(self, pods: Iterable[Pod]) -> Counter[str]:
@@ -125,6 +128,11 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         return ", ".join(
             [*short[:_LISTED_MOST], *([f"and {more} more lack pods"] if more > 0 else [])]
         )
+
+    @property
+    def composite(self) -> bool:
+        """Whether they are the groups of a composite group; they are placed as by Kubernetes."""
+        return not self.label
 
     @property
     def confined(self) -> bool:

@@ -5,28 +5,36 @@ nodes, so that others get its room. A part with a topology is tried in one domai
 until it is complete. Pods beyond the minima come last, once the root is complete: no part takes
 more than it needs before all have what they need.
 
-Facts: kubernetes v1.37 ``pkg/scheduler/schedule_one_podgroup.go`` places composite groups so, but
-for the pods beyond the minima. The order of the parts is that of their pods here.
+The groups of a composite group are placed so, too, but for the pods beyond the minima: each group
+takes as many places as it can get.
+
+Facts: kubernetes v1.37 ``pkg/scheduler/schedule_one_podgroup.go``. The order of the parts is that
+of their pods here.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 import msgspec
 
 from moorage.engine.attempt import Scope
 from moorage.engine.cycle import Cycle
-from moorage.engine.groups.decision import Member
+from moorage.engine.groups.decision import GROUP_UNSCHEDULABLE, Member, PartOutcome
 from moorage.engine.groups.placements import domains_listed, pods_wanted
 from moorage.engine.groups.sub_groups.domains import domains_of, taken_domain
 from moorage.engine.groups.trying import MembersOnTrial, Steps, Suspendable
+from moorage.framework.group import GroupProgress
 from moorage.framework.points import Plugin
+from moorage.framework.runner import run_placement_feasible
+from moorage.framework.status import SUCCESS, Status, unschedulable
 from moorage.snapshot.pod_groups import GroupTerms
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.sub_groups.parts import Part
+
+NOT_TRIED: Final = "the group was not tried: the composite group has too few places without it"
 
 PartSteps: TypeAlias = Generator[Suspendable | None, None, bool]
 """A try of a part that stops after each member; it returns whether the part is complete."""
@@ -71,8 +79,14 @@ class SubGroups:
             # A minimum of the whole group may be larger than those of its parts together.
             complete = complete and (yield from attempt.others())
             complete = complete and tried.placed >= attempt.missing
-            tried.end(complete=complete)
-            decision = tried.group_decision()
+            if terms.parts.composite:
+                complete = complete and tried.placed > 0
+                tried.end(complete=complete, status=attempt.status_of(terms.parts.root))
+            else:
+                tried.end(complete=complete)
+            decision = msgspec.structs.replace(
+                tried.group_decision(), parts=attempt.outcomes(complete=complete)
+            )
         if complete:
             return decision
         generator = self._generator(terms) if terms.parts.confined else ""
@@ -101,6 +115,8 @@ class _Try:
         parts = terms.parts
         assert parts is not None, "a group without sub-groups"
         self._cycle = cycle
+        self._key = terms.key
+        self._parts = parts
         self._tried = tried
         self._scopes = scopes
         self._pods: dict[str, list[PodInfo]] = {}
@@ -113,6 +129,8 @@ class _Try:
             self._placed.setdefault(parts.part_of(members.pods[uid]), []).append(uid)
         self.missing = max(0, terms.minimum - members.placed)
         self._why: dict[str, str] = {}
+        # What was found last about each part, by name and whether it is made of parts.
+        self._statuses: dict[tuple[str, bool], Status] = {}
         # The bounds of the leaves that are complete: further pods go there, too.
         self._open: dict[str, Scope] = {}
 
@@ -122,6 +140,30 @@ class _Try:
         more = len(whys) - 1
         others = f"; {more} more {'has' if more == 1 else 'have'} no places" if more > 0 else ""
         return f"{whys[0]}{others}" if whys else ""
+
+    def status_of(self, part: Part) -> Status:
+        """Return why a part is not complete, or Success; Success for one that was not tried."""
+        return self._statuses.get((part.name, part.of_parts), SUCCESS)
+
+    def outcomes(self, *, complete: bool) -> tuple[PartOutcome, ...]:
+        """Return the outcome for each group of a composite group, the composite group first.
+
+        A part of a group that has no places has none either.
+        """
+        if not self._parts.composite:
+            return ()
+        outcomes, root = list[PartOutcome](), self._parts.root
+        above = SUCCESS if complete else unschedulable(GROUP_UNSCHEDULABLE)
+        left = [(root, above)]
+        while left:
+            part, above = left.pop()
+            own = self._statuses.get((part.name, part.of_parts), unschedulable(NOT_TRIED))
+            status = above if own.ok else own
+            if part is root and complete:
+                status = SUCCESS
+            outcomes.append(PartOutcome(part.name, part.of_parts, status))
+            left += [(each, status) for each in reversed(part.parts)]
+        return tuple(outcomes)
 
     # -- one part ------------------------------------------------------------------------------
 
@@ -148,24 +190,34 @@ class _Try:
                 self._tried.leave_out(taken, f"sub-group {child.name} has too few places")
             if complete + left < part.minimum:
                 break
+        self._note(part, complete, left)
         return complete >= part.minimum
 
     def _leaf(self, part: Part, scope: Scope) -> PartSteps:
-        """Place as many pods of a leaf as it needs."""
-        number, tried = self._tried.number, self._tried
-        placed = len(self._placed.get(part.name, ()))
-        for pod in self._pods.get(part.name, ()):
-            if placed + tried.placed_after(number) >= part.minimum:
+        """Place as many pods of a leaf as it needs; of a PodGroup, as many as have a place."""
+        number, tried, every = self._tried.number, self._tried, self._parts.composite
+        before, pods = len(self._placed.get(part.name, ())), self._pods.get(part.name, ())
+        placed, left = before, len(pods)
+        for pod in pods:
+            if (placed >= part.minimum and not every) or (every and placed + left < part.minimum):
                 break
             if not (yield from self._place(pod, scope)):
                 return False
-        placed += tried.placed_after(number)
+            placed, left = before + tried.placed_after(number), left - 1
+        self._note(part, placed, left)
         if placed < part.minimum:
             self._why[part.name] = _reason(part, placed, tried.members_after(number))
             return False
         self._why.pop(part.name, None)
         self._open[part.name] = scope
         return True
+
+    def _note(self, part: Part, placed: int, left: int) -> None:
+        """Note what the plugins say of a part of a composite group."""
+        if self._parts.composite:
+            progress = GroupProgress(placed, left, part.minimum)
+            status = run_placement_feasible(self._cycle.profile, self._key, progress)
+            self._statuses[part.name, part.of_parts] = status
 
     def _place(self, pod: PodInfo, scope: Scope) -> PartSteps:
         """Place a pod if it has a place; False if no other pod is to be tried."""
@@ -193,6 +245,7 @@ class _Try:
         taken, fault = taken_domain(self._cycle, part.topology_key, placed)
         if fault:
             self._why[part.name] = f"sub-group {part.name}: {fault}"
+            self._statuses[part.name, part.of_parts] = unschedulable(self._why[part.name])
             return False
         counts = Counter({name: len(self._placed.get(name, ())) for name in leaves})
         missing = part.missing(counts)
@@ -219,7 +272,8 @@ class _Try:
             yield tried
         self._forget(leaves)
         tried.put_back(fullest)
-        self._why[part.name] = self._no_domain(part, missing, taken, results)
+        why = self._why[part.name] = self._no_domain(part, missing, taken, results)
+        self._statuses[part.name, part.of_parts] = unschedulable(why)
         return False
 
     def _forget(self, leaves: Sequence[str]) -> None:
