@@ -21,6 +21,7 @@ from scheduler.tests.client.fakes import ScriptedTransport, Stream, failure
 # Watched only where a feature gate, a plugin or a setting asks for it.
 GATED = {
     "pod_groups",
+    "composite_pod_groups",
     "device_taint_rules",
     "elastic_quotas",
     "coscheduling_groups",
