@@ -1,9 +1,15 @@
-"""One run of a script: acts and faults at their moments, a rest, and a look at the whole."""
+"""One run of a script, from the start of its cluster to what did not hold.
+
+The acts are carried out at their moments. Then a rest ends every fault, and gives every timer its
+time. At last the whole cluster is looked at. Meanwhile each write of a scheduler is judged when it
+comes to the server, and the schedulers themselves are looked into after each write.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import pairwise
@@ -50,23 +56,19 @@ _CALM_SECONDS = 1.5
 # Schedulers are looked into no more once so many breaches are known: the first ones tell the most.
 _BREACHES_MOST = 20
 
-
-_BY_USERS = acts.Create | acts.Delete | acts.Patch | acts.Bind | acts.Join | acts.Look
-
-# The set-ups in which a decision is carried out at once.
-_PROMPT = frozenset({"default", "coscheduling", "quotas", "unscored"})
-
-# The set-ups with plugins that hold pods, and do nothing wrong.
-_HOLDING = frozenset({"delayed step", "gangs at permit", "teams at permit"})
-
-# The set-ups with something that misbehaves.
-_MISBEHAVING = frozenset({"broken plugin", "extender", "extenders"})
-
-
 # Pods made so shortly before the end of the rest may still be tried; then the rest is longer.
 _JUST_NOW_NS = 5 * NS_PER_SECOND
 _MORE_REST_SECONDS = 20.0
 _MORE_RESTS_MAX = 5
+
+# Set-ups in which a decision is carried out at once, in which plugins hold pods without a mistake,
+# and in which something misbehaves.
+_PROMPT = frozenset({"default", "coscheduling", "quotas", "unscored"})
+_HOLDING = frozenset({"delayed step", "gangs at permit", "teams at permit"})
+_MISBEHAVING = frozenset({"broken plugin", "extender", "extenders"})
+
+_BY_USERS = acts.Create | acts.Delete | acts.Patch | acts.Bind | acts.Join | acts.Look
+_LASTING = acts.Stop | acts.Kill | acts.Outage | acts.Disturb | acts.Drain | acts.Autoscale
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,41 +145,48 @@ class FaultRun:
         self._cluster = SimCluster(
             script.seed,
             clock,
-            on_write=self._written,
-            on_try=self._tried,
+            on_write=self._judge_write,
+            on_try=self._judge_binding,
             setup=script.setup,
             on_disk=script.on_disk,
             on_step=on_step,
         )
         self._injector = FaultInjector(self._cluster)
+        calm = all(isinstance(act, _BY_USERS) for act in script.acts)
+        reloads = any(isinstance(act, acts.Reload) for act in script.acts)
+        self._cluster.faultless = calm and script.setup in _PROMPT | _HOLDING
+        self._cluster.undisturbed = calm and script.setup in _PROMPT
+        # Whether something of the script misbehaves until the rest.
+        self._misbehaves = reloads or script.setup in _MISBEHAVING
 
     async def run(self) -> Outcome:
         """Play the script to its end."""
-        script, cluster = self._script, self._cluster
-        cluster.undisturbed = self._undisturbed
-        cluster.faultless = self._faultless
+        cluster = self._cluster
         with watched_log(cluster.failures.append):
-            asyncio.get_running_loop().set_exception_handler(self._unheard)
+            asyncio.get_running_loop().set_exception_handler(self._note_loop_error)
             try:
-                await cluster.start(script.nodes, script.replicas)
-                await self._play_acts()
+                await cluster.start(self._script.nodes, self._script.replicas)
+                try:
+                    await self._play_acts()  # 1. what users do, and faults
+                    await self._rest()  # 2. no more acts, and faults end
+                    self._add_breaches(broken_at_rest(cluster))  # 3. the cluster as a whole
+                except _RestlessError:
+                    self._add_breaches(cluster.observations[:_BREACHES_MOST])
                 outcome = self._outcome()
             finally:
                 await cluster.close()
-            return self._looked_behind(outcome)
+            # 4. Nothing runs any more. What programs do while they end was not judged.
+            left = [Breach("no-failure", self._seconds, text) for text in _tasks_left()]
+            return msgspec.structs.replace(outcome, breaches=(*outcome.breaches, *left))
 
-    async def _play_acts(self) -> None:
-        """Play the acts and rest; end at once where pods are tried without a pause."""
-        try:
-            for act in sorted(self._script.acts, key=lambda each: each.at):
-                await self._wait_until(act.at)
-                await self._do(act)
-            await self._rest()
-        except _RestlessError:
-            observed = self._cluster.observations[:_BREACHES_MOST]
-            self._breaches += [Breach(name, self._seconds, text) for name, text in observed]
-        else:
-            self._look()
+    @property
+    def _seconds(self) -> float:
+        return self._clock.monotonic_ns() / NS_PER_SECOND
+
+    def _add_breaches(self, broken: Iterable[tuple[str, str]], by: str = "") -> None:
+        """Note what did not hold: the names of invariants, each with a text."""
+        for name, text in broken:
+            self._breaches.append(Breach(name, self._seconds, by + text))
 
     async def _sleep(self, seconds: float) -> None:
         """Sleep; the virtual time may hardly move where pods are tried without a pause.
@@ -193,13 +202,106 @@ class FaultRun:
         if self._cluster.restless.is_set():
             raise _RestlessError
 
-    @property
-    def _seconds(self) -> float:
-        return self._clock.monotonic_ns() / NS_PER_SECOND
-
     async def _wait_until(self, at: float) -> None:
         if at > self._seconds:
             await self._sleep(at - self._seconds)
+
+    def _note_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Note a failure that nobody asked for, or a task that was dropped."""
+        del loop
+        self._cluster.failures.append(f"{context['message']}: {context.get('exception')!r}")
+
+    def _outcome(self) -> Outcome:
+        cluster = self._cluster
+        struck: Counter[str] = Counter()
+        for faults in cluster.network_faults.values():
+            struck.update(faults.fault_counts)
+        fault_counts = (
+            dict(struck) | self._injector.fault_counts | cluster.plugin_faults.fault_counts
+        )
+        return Outcome(
+            seed=self._script.seed,
+            breaches=tuple(self._breaches),
+            digest=cluster.trace.digest,
+            lines=tuple(cluster.trace.lines),
+            seconds=self._seconds,
+            bound=self._bound,
+            evicted=self._evicted,
+            fault_counts=fault_counts,
+            steps=cluster.steps,
+            covered=frozenset(_covered(cluster, fault_counts)),
+        )
+
+    # --- acts -------------------------------------------------------------------------------------
+
+    async def _play_acts(self) -> None:
+        for act in sorted(self._script.acts, key=lambda each: each.at):
+            await self._wait_until(act.at)
+            await self._carry_out(act)
+
+    async def _carry_out(self, act: AnyAct) -> None:
+        cluster = self._cluster
+        match act:
+            case acts.Delete() if act.process:
+                later = partial(self._delete_after_steps, act)
+                self._injector.after_steps(act.process, act.steps, later)
+            case acts.Create() | acts.Delete() | acts.Patch() | acts.Bind():
+                await self._call_as_user(act)
+            case acts.Look():
+                self._look_for_lost_wakeups()
+            case acts.Join():
+                await cluster.join([act.node])
+            case acts.Drain() | acts.Autoscale():
+                self._start_administrator(act)
+            case _:
+                cluster.trace.add_line("fault", msgspec.json.encode(act).decode())
+                self._injector.inject(act)
+
+    async def _call_as_user(self, act: UserAct) -> None:
+        if refused := await call(self._cluster.user, act):
+            self._cluster.trace.add_line("user", f"is refused: {refused}")
+
+    def _delete_after_steps(self, act: acts.Delete, replica: Replica) -> None:
+        text = f"has run {replica.process.steps} steps when {act.name} goes"
+        self._cluster.trace.add_line(replica.identity, text)
+        self._cluster.start_task(self._call_as_user(act))
+
+    def _start_administrator(self, act: acts.Drain | acts.Autoscale) -> None:
+        """Start a tool of an administrator, which works for a while."""
+        cluster = self._cluster
+        cluster.trace.add_line("administrator", msgspec.json.encode(act).decode())
+        if isinstance(act, acts.Drain):
+            end_ns = self._clock.monotonic_ns() + round(act.seconds * NS_PER_SECOND)
+            cluster.start_task(drain(cluster.user, cluster.history, act.node, end_ns=end_ns))
+            return
+        scaler = Autoscaler(cluster.user, cluster.history, self._clock, join=cluster.join)
+        cluster.start_task(scaler.run(act.seconds))
+
+    def _look_for_lost_wakeups(self) -> None:
+        """Look for pods that wait although they could be placed.
+
+        Nothing can be said while something is still to happen by itself: a plugin misbehaves, a pod
+        has a promise or ends, or a connection hides something. A pod in its backoff is tried at the
+        end of it, also after an error of a plugin.
+        """
+        cluster, now_ns = self._cluster, self._clock.monotonic_ns()
+        pods = cluster.history.pods.values()
+        if self._breaches or self._misbehaves:
+            return
+        if any(nominated_of(pod) or is_leaving(pod) for pod in pods):
+            return
+        if any(
+            each.spells(now_ns) or each.blind_ns(now_ns) for each in cluster.network_faults.values()
+        ):
+            return
+        queues = [each.core.queue for each in leaders(cluster)]
+        backing_off = {each.pod.full_name for queue in queues for each in queue.pending().backoff}
+        for invariant in PLACED:
+            texts = invariant.broken(cluster)
+            waiting = [text for text in texts if text.partition(" ")[0] not in backing_off]
+            self._add_breaches((invariant.name, text) for text in waiting)
+
+    # --- rest -------------------------------------------------------------------------------------
 
     async def _rest(self) -> None:
         """End every fault, let every scheduler run, and wait."""
@@ -207,42 +309,24 @@ class FaultRun:
         for faults in cluster.network_faults.values():
             faults.clear(self._clock.monotonic_ns())
         # A stopped or killed scheduler comes back by itself within its own time.
-        longest = max(
-            (act.at + act.seconds for act in self._script.acts if isinstance(act, _LASTING)),
-            default=0.0,
-        )
+        lasting = [act for act in self._script.acts if isinstance(act, _LASTING)]
+        longest = max((act.at + act.seconds for act in lasting), default=0.0)
         await self._wait_until(max(longest, self._injector.end_faults()) + 1)
         cluster.cut()
         await self._end_plugin_faults()
         await self._end_slow_steps()
-        self._cluster.trace.add_line("simulation", "rests")
+        cluster.trace.add_line("simulation", "rests")
         await self._sleep(self._script.rest_seconds)
         for _ in range(_MORE_RESTS_MAX):
-            if not self._pods_just_made():
+            if not self._has_new_pods():
                 break
             await self._sleep(_MORE_REST_SECONDS)
 
-    def _pods_just_made(self) -> bool:
+    def _has_new_pods(self) -> bool:
         """Return whether a controller made pods a moment ago, a Job at the end of its backoff."""
-        latest_ns = max(self._cluster.history.created_ns.values(), default=0)
-        return self._cluster.history.history_now_ns - latest_ns < _JUST_NOW_NS
-
-    @property
-    def _undisturbed(self) -> bool:
-        """Whether nothing of this script delays, breaks or misbehaves."""
-        return self._faultless and self._script.setup in _PROMPT
-
-    @property
-    def _faultless(self) -> bool:
-        """Whether all connections and programs of this script work, but for plugins that wait."""
-        calm = all(isinstance(act, _BY_USERS) for act in self._script.acts)
-        return calm and self._script.setup in _PROMPT | _HOLDING
-
-    @property
-    def _misbehaves(self) -> bool:
-        """Whether something of this script misbehaves until the rest."""
-        reloads = any(isinstance(act, acts.Reload) for act in self._script.acts)
-        return reloads or self._script.setup in _MISBEHAVING
+        history = self._cluster.history
+        latest_ns = max(history.created_ns.values(), default=0)
+        return history.history_now_ns - latest_ns < _JUST_NOW_NS
 
     async def _end_plugin_faults(self) -> None:
         """End the faults of plugins and extenders, with the event that they wait for."""
@@ -264,108 +348,49 @@ class FaultRun:
                 gone = acts.Delete(at=self._seconds, kind="Pod", name=meta["name"])
                 await call(self._cluster.user, gone)
 
-    def _look_between(self) -> None:
-        """Look for lost wake-ups, unless something is still to happen by itself.
-
-        A pod in its backoff is tried at the end of it, also after an error of a plugin.
-        """
-        pods = self._cluster.history.pods.values()
-        nominated = any(map(nominated_of, pods))
-        if self._breaches or self._misbehaves or nominated or any(map(is_leaving, pods)):
-            return
-        now_ns = self._clock.monotonic_ns()
-        network_faults = self._cluster.network_faults.values()
-        if any(each.spells(now_ns) or each.blind_ns(now_ns) for each in network_faults):
-            return
-        for invariant in PLACED:
-            for text in invariant.broken(self._cluster):
-                if text.partition(" ")[0] not in self._backing_off():
-                    self._breaches.append(Breach(invariant.name, self._seconds, text))
-
-    def _backing_off(self) -> list[str]:
-        """Return the names of the pods in the backoff queues of leaders."""
-        queues = [each.core.queue for each in leaders(self._cluster)]
-        return [each.pod.full_name for queue in queues for each in queue.pending().backoff]
-
-    def _look(self) -> None:
-        for name, text in broken_at_rest(self._cluster):
-            self._breaches.append(Breach(name, self._seconds, text))
-
-    def _looked_behind(self, outcome: Outcome) -> Outcome:
-        """Add the tasks that are left when every program has ended."""
-        left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        texts = [f"task {task.get_name()} is left: {task.get_coro()}" for task in left]
-        breaches = [Breach("no-failure", self._seconds, text) for text in sorted(texts)]
-        return msgspec.structs.replace(outcome, breaches=(*outcome.breaches, *breaches))
-
-    def _unheard(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Note what a loop tells of: a failure that nobody asked for, a task that was dropped."""
-        del loop
-        self._cluster.failures.append(f"{context['message']}: {context.get('exception')!r}")
-
-    def _outcome(self) -> Outcome:
-        cluster = self._cluster
-        fault_counts: dict[str, int] = {}
-        for faults in cluster.network_faults.values():
-            for fault, count in faults.fault_counts.items():
-                fault_counts[fault] = fault_counts.get(fault, 0) + count
-        fault_counts |= self._injector.fault_counts | cluster.plugin_faults.fault_counts
-        return Outcome(
-            seed=self._script.seed,
-            breaches=tuple(self._breaches),
-            digest=cluster.trace.digest,
-            lines=tuple(cluster.trace.lines),
-            seconds=self._seconds,
-            bound=self._bound,
-            evicted=self._evicted,
-            fault_counts=fault_counts,
-            steps=cluster.steps,
-            covered=frozenset(_covered(cluster, fault_counts)),
-        )
-
     # --- writes -----------------------------------------------------------------------------------
 
-    def _written(self, write: Write) -> None:
-        for broken, text in broken_by_server(write):
-            self._breaches.append(Breach(broken, self._seconds, f"{write.by}: {text}"))
+    def _judge_write(self, write: Write) -> None:
+        """Judge a write of anybody by what the server must do, and a scheduler's by all rules."""
+        self._add_breaches(broken_by_server(write), by=f"{write.by}: ")
         for scheduler in synced(self._cluster):
             self._cluster.oracles[scheduler].look_for_sleepers()
         self._look_inside(DERIVED)
-        if "." not in write.by:
-            if write.by == "nodes" and rejects(write):
-                self._injector.count("agent-rejects")
-            return
+        by_scheduler = "." in write.by
+        if by_scheduler:
+            case = self._case_of(write)
+            self._note_case(case)
+            self._add_breaches(broken_by(case), by=f"{write.by}: ")
+            self._look_inside(INSIDE)
+        elif write.by == "nodes" and rejects(write):
+            self._injector.count("agent-rejects")
+
+    def _case_of(self, write: Write) -> WriteCase:
         cluster = self._cluster
-        case = WriteCase(
+        return WriteCase(
             write=write,
             history=cluster.history,
-            horizon_ns=self._horizon_ns(write.by) + self._held_ns(write),
-            undisturbed=self._undisturbed,
-            faultless=self._faultless,
+            horizon_ns=self._horizon_ns(write.by) + self._held_by_plugin_ns(write),
+            undisturbed=cluster.undisturbed,
+            faultless=cluster.faultless,
             unscored=self._script.setup == "unscored",
         )
+
+    def _note_case(self, case: WriteCase) -> None:
+        """Count bindings and evictions, and note what they excuse later."""
+        history, write = self._cluster.history, case.write
         self._bound += case.binds
         group = group_of(case.pod) if case.binds else ""
-        gone_ns = cluster.history.member_gone_ns.get(group) if group else None
+        gone_ns = history.member_gone_ns.get(group) if group else None
         if gone_ns is not None and not case.settled(gone_ns):
-            cluster.history.excused_groups.add(group)
+            history.excused_groups.add(group)
         if case.evicts:
             self._evicted += 1
             victim = write.before or {}
-            cluster.history.evicted.add(victim["metadata"]["uid"])
-            cluster.history.evicted_on_ns[node_of(victim)] = write.at_ns
-        for broken, text in broken_by(case):
-            self._breaches.append(Breach(broken, self._seconds, f"{write.by}: {text}"))
-        self._look_inside(INSIDE)
+            history.evicted.add(victim["metadata"]["uid"])
+            history.evicted_on_ns[node_of(victim)] = write.at_ns
 
-    def _look_inside(self, invariants: Iterable[Invariant[SimCluster]]) -> None:
-        """Look into every scheduler."""
-        if len(self._breaches) < _BREACHES_MOST:
-            for invariant in invariants:
-                for text in invariant.broken(self._cluster):
-                    self._breaches.append(Breach(invariant.name, self._seconds, text))
-
-    def _tried(self, by: str, pod: Obj) -> None:
+    def _judge_binding(self, by: str, pod: Obj) -> None:
         """Judge a binding when it is sent, whatever becomes of it."""
         left_ns = self._cluster.history.left_ns.get(pod["metadata"]["uid"])
         if left_ns is None or self._clock.monotonic_ns() - left_ns <= self._horizon_ns(by):
@@ -373,7 +398,15 @@ class FaultRun:
         text = f"{by}: {name_of(pod)} is sent to a node, and it is being deleted"
         self._cluster.observations.append(("leaving-tried", text))
 
-    def _held_ns(self, write: Write) -> int:
+    def _look_inside(self, invariants: Iterable[Invariant[SimCluster]]) -> None:
+        """Look into every scheduler."""
+        if len(self._breaches) < _BREACHES_MOST:
+            for invariant in invariants:
+                self._add_breaches(
+                    (invariant.name, text) for text in invariant.broken(self._cluster)
+                )
+
+    def _held_by_plugin_ns(self, write: Write) -> int:
         """Return how long a plugin that hangs may have held a pod since its node was chosen."""
         uid = (write.now or write.before or {})["metadata"].get("uid", "")
         popped_ns = self._cluster.history.popped_ns.get(uid) if self._misbehaves else None
@@ -382,50 +415,14 @@ class FaultRun:
     def _horizon_ns(self, by: str) -> int:
         """Return the age from which a scheduler must know what others wrote."""
         faults = self._cluster.replicas[by.partition(".")[0]].faults
-        seconds = _CALM_SECONDS if self._undisturbed else _FRESH_SECONDS
+        seconds = _CALM_SECONDS if self._cluster.undisturbed else _FRESH_SECONDS
         return faults.blind_ns(self._clock.monotonic_ns()) + round(seconds * NS_PER_SECOND)
 
-    # --- acts -------------------------------------------------------------------------------------
 
-    async def _do(self, act: AnyAct) -> None:
-        cluster = self._cluster
-        match act:
-            case acts.Delete() if act.process:
-                later = partial(self._deleted_late, act)
-                self._injector.after_steps(act.process, act.steps, later)
-            case acts.Create() | acts.Delete() | acts.Patch() | acts.Bind():
-                await self._called(act)
-            case acts.Look():
-                self._look_between()
-            case acts.Join():
-                await cluster.join([act.node])
-            case acts.Drain() | acts.Autoscale():
-                self._administer(act)
-            case _:
-                cluster.trace.add_line("fault", msgspec.json.encode(act).decode())
-                self._injector.inject(act)
-
-    async def _called(self, act: UserAct) -> None:
-        if refused := await call(self._cluster.user, act):
-            self._cluster.trace.add_line("user", f"is refused: {refused}")
-
-    def _deleted_late(self, act: acts.Delete, replica: Replica) -> None:
-        steps = replica.process.steps
-        self._cluster.trace.add_line(
-            replica.identity, f"has run {steps} steps when {act.name} goes"
-        )
-        self._cluster.start_task(self._called(act))
-
-    def _administer(self, act: acts.Drain | acts.Autoscale) -> None:
-        """Start a tool of an administrator, which works for a while."""
-        cluster = self._cluster
-        cluster.trace.add_line("administrator", msgspec.json.encode(act).decode())
-        if isinstance(act, acts.Drain):
-            end_ns = self._clock.monotonic_ns() + round(act.seconds * NS_PER_SECOND)
-            cluster.start_task(drain(cluster.user, cluster.history, act.node, end_ns=end_ns))
-            return
-        scaler = Autoscaler(cluster.user, cluster.history, self._clock, join=cluster.join)
-        cluster.start_task(scaler.run(act.seconds))
+def _tasks_left() -> list[str]:
+    """Return the tasks that are left when every program has ended."""
+    left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    return sorted(f"task {task.get_name()} is left: {task.get_coro()}" for task in left)
 
 
 def _covered(cluster: SimCluster, faults: Iterable[str]) -> Iterator[str]:
@@ -442,6 +439,3 @@ def _covered(cluster: SimCluster, faults: Iterable[str]) -> Iterator[str]:
 def _without_names(cause: str) -> str:
     """Return a cause without the names of nodes in it."""
     return " ".join(word for word in cause.split() if not any(map(str.isdigit, word)))
-
-
-_LASTING = acts.Stop | acts.Kill | acts.Outage | acts.Disturb | acts.Drain | acts.Autoscale

@@ -1,4 +1,12 @@
-"""Rules about the pods that wait when the cluster is at rest."""
+"""Rules about the pods that wait when the cluster is at rest.
+
+Each waiting pod says why. None waits that has room: neither by the decision of a scheduler that has
+just been started, nor by a naive reading of the rules, nor in the place of less important pods.
+What is promised or reserved for it is really for it. And all of a gang is placed, or none of it.
+
+Upstream lets some pods wait although there is room, and so does moorage. Where a rule leaves such a
+pod out, the reason stands there.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +49,10 @@ from moorage_lab.fault_sim.invariants.together import selects, terms
 from moorage_lab.fault_sim.invariants.write_case import is_leaving, placed
 from moorage_lab.fault_sim.setups import configuration, without_extenders
 
+# Kinds that no decision reads, and kinds that only some plugins read.
 _UNREAD = (CORE_EVENTS, EVENTS, LEASES)
 _CUSTOM = (ELASTIC_QUOTAS, COSCHEDULING_POD_GROUPS)
 
-_FAILED_LATE = 'running PreBind plugin "VolumeBinding"'
 # A broken connection hides a change from a scheduler for so long: see
 # `moorage_lab.fault_sim.network_faults`.
 _HIDDEN_NS = 60 * NS_PER_SECOND
@@ -58,80 +66,104 @@ def waiting(cluster: SimCluster) -> Iterator[Obj]:
             yield pod
 
 
+# --- each says why --------------------------------------------------------------------------------
+
+
 def _explained(cluster: SimCluster) -> Iterable[str]:
-    gated = _held_back(cluster)
+    """Expect a condition of the pod, or its group, to say why it waits.
+
+    As upstream, only the queue knows why PreEnqueue keeps a pod out.
+    """
+    gated = _gated_uids(cluster)
     for pod in waiting(cluster):
-        if pod["metadata"]["uid"] in gated:
-            continue  # as upstream, only the queue knows why PreEnqueue keeps a pod out
-        conditions = [
+        conditions = pod.get("status", {}).get("conditions") or ()
+        unscheduled = [
             each
-            for each in pod.get("status", {}).get("conditions") or ()
+            for each in conditions
             if each["type"] == "PodScheduled" and each.get("status") == "False"
         ]
-        reported = conditions and conditions[0].get("message") and conditions[0].get("reason")
-        if not reported and not _group_says(cluster, pod):
+        reported = any(each.get("message") and each.get("reason") for each in unscheduled[:1])
+        if not (pod["metadata"]["uid"] in gated or reported or _group_explains(cluster, pod)):
             yield f"{name_of(pod)} waits, and nothing says why: {pod.get('status')}"
 
 
-def _held_back(cluster: SimCluster) -> set[str]:
+def _gated_uids(cluster: SimCluster) -> set[str]:
     """Return the uids of the pods that PreEnqueue keeps out of the leader's queue."""
-    return {
-        each.pod.uid
-        for scheduler in leaders(cluster)
-        for each in scheduler.core.queue.pending().gated
-        if each.gating_reasons
-    }
+    queues = [scheduler.core.queue for scheduler in leaders(cluster)]
+    gated = [each for queue in queues for each in queue.pending().gated]
+    return {each.pod.uid for each in gated if each.gating_reasons}
 
 
-def _group_says(cluster: SimCluster, pod: Obj) -> bool:
+def _group_explains(cluster: SimCluster, pod: Obj) -> bool:
     """Return whether the pod's group, or an Event about it, says why its pods wait."""
     key = group_of(pod)
     if not key:
         return False
     namespace, _, name = key.partition("/")
     group = cluster.history.server_objects(POD_GROUPS.qualified).get((namespace, name), {})
-    if group.get("status", {}).get("conditions"):
-        return True
     notes = [each.get("message", "") for each in cluster.history.server_objects("events").values()]
-    return any(key in note for note in notes)
+    return _has_conditions(group) or any(key in note for note in notes)
+
+
+def _has_conditions(group: Obj) -> bool:
+    return bool(group.get("status", {}).get("conditions"))
+
+
+def _gang_says(cluster: SimCluster) -> Iterable[str]:
+    """Expect the status of a tried gang to say that it waits; a fault may lose it."""
+    if not cluster.undisturbed:
+        return
+    popped = cluster.history.popped_ns
+    tried = {group_of(pod) for pod in waiting(cluster) if pod["metadata"]["uid"] in popped}
+    for (namespace, name), group in cluster.history.server_objects(POD_GROUPS.qualified).items():
+        key = f"{namespace}/{name}"
+        if key in tried and not _has_conditions(group):
+            yield f"group {key} waits, and its status does not say why"
+
+
+# --- none has room --------------------------------------------------------------------------------
 
 
 def _no_lost_wakeup(cluster: SimCluster) -> Iterable[str]:
-    """Let a scheduler that has just been started decide about the same objects."""
-    pods = list(waiting(cluster))
-    nominated = [pod["metadata"]["uid"] for pod in pods if nominated_of(pod)]
-    if not pods or _held_back(cluster).intersection(nominated):
-        # A scheduler keeps the room that it promised to a pod that PreEnqueue has held back since,
-        # as upstream; one that has just been started does not know the promise.
+    """Expect a scheduler that has just been started to place no waiting pod.
+
+    It proves nothing in two cases:
+
+    - A scheduler keeps the room that it promised to a pod that PreEnqueue has held back since, as
+      upstream. One that has just been started does not know the promise.
+    - It evicts pods. A pod that could evict others after an event is not woken by it, unless the
+      event is about what turned the pod away: see `_preempts`.
+    """
+    nominated = {pod["metadata"]["uid"] for pod in waiting(cluster) if nominated_of(pod)}
+    if not any(waiting(cluster)) or _gated_uids(cluster) & nominated:
         return
+    objects = _objects_of_server(cluster)
+    names = {pod.uid: pod.full_name for pod in objects.pending_pods}
+    inputs = ClusterInputs(
+        objects=objects,
+        registry=registry(),
+        config=without_extenders(_config_of_leader(cluster)),
+        draws=Streams(cluster.seed),
+        now_ns=cluster.clock.now_ns(),
+    )
+    model = ClusterModel(inputs)
+    model.settle(within_seconds=60)
+    for uid, name in names.items() if not model.evictions else ():
+        if uid in model.bound and not _changed_unheard(cluster, cluster.history.pods[uid]):
+            yield f"{name} waits, and a scheduler that has just been started places it"
+
+
+def _objects_of_server(cluster: SimCluster) -> ClusterObjects:
     objects = ClusterObjects()
     shelves = cluster.served.store.shelves()
     for resource in (*RESOURCES, *_CUSTOM):
         if resource not in _UNREAD and resource.qualified in shelves:
             for record in shelves[resource.qualified].records():
                 objects.add_json(record.data)
-    pending = [pod.uid for pod in objects.pending_pods]
-    model = ClusterModel(
-        ClusterInputs(
-            objects=objects,
-            registry=registry(),
-            config=without_extenders(_in_force(cluster)),
-            draws=Streams(cluster.seed),
-            now_ns=cluster.clock.now_ns(),
-        )
-    )
-    model.settle(within_seconds=60)
-    if model.evictions:
-        # A pod that could evict others after an event is not woken by it, unless the event is about
-        # what turned the pod away. So room that evictions make proves nothing: see `_preempts`.
-        return
-    names = {pod.uid: pod.full_name for pod in objects.pending_pods}
-    for uid in pending:
-        if uid in model.bound and not _unheard(cluster, cluster.history.pods[uid]):
-            yield f"{names[uid]} waits, and a scheduler that has just been started places it"
+    return objects
 
 
-def _in_force(cluster: SimCluster) -> LoadedConfiguration:
+def _config_of_leader(cluster: SimCluster) -> LoadedConfiguration:
     """Return the configuration of the leader, which may have been given another one."""
     for scheduler in leaders(cluster):
         return scheduler.parts.reload.config
@@ -139,18 +171,76 @@ def _in_force(cluster: SimCluster) -> LoadedConfiguration:
 
 
 def _fits_nowhere(cluster: SimCluster) -> Iterable[str]:
-    """Ask the rules of this room, which no scheduler shares, for a node for each waiting pod."""
+    """Expect no node to take a waiting pod by the rules of this room, which no scheduler shares.
+
+    Room may be kept for a pod that has a promise, so nothing is judged while one waits.
+    """
     if any(nominated_of(pod) for pod in waiting(cluster)):
-        return  # room may be kept for the nominated pod
+        return
     for pod in waiting(cluster):
-        if not _alone(cluster, pod) or _unheard(cluster, pod):
+        if _is_plain(cluster, pod) and not _changed_unheard(cluster, pod):
+            for node in cluster.history.nodes:
+                if fits(placed(pod, node, cluster.history)):
+                    yield f"{name_of(pod)} waits, and {node} has room for it"
+
+
+def _preempts(cluster: SimCluster) -> Iterable[str]:
+    """Expect no node to take a waiting pod once the pods of lower priority are gone.
+
+    Where a volume keeps a pod from a node, and the node has no room besides, only the room turned
+    the pod away. So a change of the volume does not wake the pod, as upstream.
+    """
+    history = cluster.history
+    for pod in _preemptors(cluster):
+        if pod["spec"].get("volumes") and _may_have_missed(cluster, pod, history.volume_changed_ns):
             continue
-        for node in cluster.history.nodes:
-            if fits(placed(pod, node, cluster.history)):
-                yield f"{name_of(pod)} waits, and {node} has room for it"
+        for node in history.nodes:
+            lower = _lower_pods(cluster, node, pod)
+            victims = [
+                each["metadata"]["uid"] for each in lower if _share_quota(cluster, each, pod)
+            ]
+            if victims and fits(placed(pod, node, history, without=victims)):
+                count = len(victims)
+                yield f"{name_of(pod)} waits, and may have the room of {count} pods of {node}"
 
 
-def _unheard(cluster: SimCluster, pod: Obj) -> bool:
+def _preemptors(cluster: SimCluster) -> Iterator[Obj]:
+    """Yield the waiting pods that may evict others, and were tried with all nodes as they are."""
+    for pod in waiting(cluster):
+        may_evict = pod["spec"].get("preemptionPolicy") != "Never"
+        if may_evict and _is_plain(cluster, pod) and not _nodes_changed_since(cluster, pod):
+            yield pod
+
+
+def _lower_pods(cluster: SimCluster, node: str, pod: Obj) -> list[Obj]:
+    there = cluster.history.on_node(node)
+    return [each for each in there if priority_of(each) < priority_of(pod)]
+
+
+def _share_quota(cluster: SimCluster, one: Obj, other: Obj) -> bool:
+    """Return whether quotas let one pod take the room of the other: pods of one namespace may."""
+    quotas = cluster.history.server_objects(ELASTIC_QUOTAS.qualified)
+    return not quotas or one["metadata"]["namespace"] == other["metadata"]["namespace"]
+
+
+def _is_plain(cluster: SimCluster, pod: Obj) -> bool:
+    """Return whether the rules of this room say all about a pod: no group, gate or device."""
+    spec, labels = pod["spec"], pod["metadata"].get("labels", {})
+    if any(spec.get(field) for field in ("schedulingGates", "schedulingGroup", "resourceClaims")):
+        return False
+    if any("pod-group" in key for key in labels) or not _HELD_BY_PLUGIN.isdisjoint(labels):
+        return False
+    devices = requested_resources(pod) & resources_of_devices(cluster.history)
+    return not devices and pod["metadata"]["namespace"] == "default"
+
+
+_HELD_BY_PLUGIN = frozenset({DELAYED_STEP, GATED, AWAITS_CALL, REFUSED})
+
+
+# --- changes that a pod need not know -------------------------------------------------------------
+
+
+def _changed_unheard(cluster: SimCluster, pod: Obj) -> bool:
     """Return whether room may have come by a change that wakes nobody, here as upstream.
 
     A pod that another one keeps away by its anti-affinity is not woken when a node changes
@@ -177,95 +267,41 @@ def _may_have_missed(cluster: SimCluster, pod: Obj, changed_ns: int) -> bool:
     return changed_ns + hidden_ns >= tried_ns
 
 
-def _preempts(cluster: SimCluster) -> Iterable[str]:
-    """Look for a node on which a waiting pod fits once pods of lower priority are gone.
-
-    Where a volume keeps a pod from a node, and the node has no room besides, only the room turned
-    the pod away. So a change of the volume does not wake the pod, as upstream.
-    """
-    volumes_ns = cluster.history.volume_changed_ns
-    for pod in waiting(cluster):
-        if pod["spec"].get("preemptionPolicy") == "Never" or not _alone(cluster, pod):
-            continue
-        if _nodes_changed_since(cluster, pod):
-            continue
-        if pod["spec"].get("volumes") and _may_have_missed(cluster, pod, volumes_ns):
-            continue
-        for node in cluster.history.nodes:
-            lower = [
-                each["metadata"]["uid"]
-                for each in cluster.history.on_node(node)
-                if priority_of(each) < priority_of(pod) and _same_quota(cluster, each, pod)
-            ]
-            if lower and fits(placed(pod, node, cluster.history, without=lower)):
-                yield f"{name_of(pod)} waits, and may have the room of {len(lower)} pods of {node}"
-
-
-def _same_quota(cluster: SimCluster, one: Obj, other: Obj) -> bool:
-    """Return whether quotas let one pod take the room of the other: pods of one namespace may."""
-    quotas = cluster.history.server_objects(ELASTIC_QUOTAS.qualified)
-    return not quotas or one["metadata"]["namespace"] == other["metadata"]["namespace"]
-
-
-def _alone(cluster: SimCluster, pod: Obj) -> bool:
-    """Return whether the rules of this room say all about a pod: no group, gate or device."""
-    if requested_resources(pod) & resources_of_devices(cluster.history):
-        return False
-    spec = pod["spec"]
-    labels = pod["metadata"].get("labels", {})
-    return not (
-        spec.get("schedulingGates")
-        or spec.get("schedulingGroup")
-        or spec.get("resourceClaims")
-        or any(
-            "pod-group" in key or key in (DELAYED_STEP, GATED, AWAITS_CALL, REFUSED)
-            for key in labels
-        )
-        or pod["metadata"]["namespace"] != "default"
-    )
+# --- promises and reservations --------------------------------------------------------------------
 
 
 def _promises(cluster: SimCluster) -> Iterable[str]:
-    """Compare the node that a pod's status promises with the one that the leader keeps for it.
+    """Expect the leader to keep the node that a pod's status promises, and no other.
 
     A leader that began later does not read the promise of a pod that PreEnqueue holds back, as
     upstream.
     """
-    held_back = _held_back(cluster)
+    gated = _gated_uids(cluster)
     for scheduler in leaders(cluster):
-        nominator = scheduler.core.queue.nominator
         for pod in waiting(cluster):
-            if (
-                pod["metadata"]["uid"] in held_back
-                and nominator.node_of(pod["metadata"]["uid"]) is None
-            ):
-                continue
-            node = nominator.node_of(pod["metadata"]["uid"]) or ""
-            if nominated_of(pod) != node:
-                promised = nominated_of(pod) or "no node"
-                yield f"{name_of(pod)} is promised {promised}, and {node or 'none'} is kept for it"
+            uid, promised = pod["metadata"]["uid"], nominated_of(pod)
+            node = scheduler.core.queue.nominator.node_of(uid)
+            unread = node is None and uid in gated
+            if promised != (node or "") and not unread:
+                there = promised or "no node"
+                yield f"{name_of(pod)} is promised {there}, and {node or 'none'} is kept for it"
 
 
 def _promised_in_vain(cluster: SimCluster) -> Iterable[str]:
-    """Look for a promise that the last attempt must have taken back: nothing makes the pod fit."""
-    for pod in waiting(cluster):
+    """Expect a promised node to fit its pod once less important pods are gone.
+
+    Else the last attempt must have taken the promise back.
+    """
+    for pod in _preemptors(cluster):
         node = nominated_of(pod)
-        polite = pod["spec"].get("preemptionPolicy") == "Never"
-        if node not in cluster.history.nodes or polite or not _alone(cluster, pod):
-            continue
-        if _nodes_changed_since(cluster, pod):
-            continue
-        lower = [
-            each["metadata"]["uid"]
-            for each in cluster.history.on_node(node)
-            if priority_of(each) < priority_of(pod)
-        ]
-        if not fits(placed(pod, node, cluster.history, without=lower)):
-            yield f"{name_of(pod)} is promised {node}, and cannot go there"
+        if node in cluster.history.nodes:
+            victims = [each["metadata"]["uid"] for each in _lower_pods(cluster, node, pod)]
+            if not fits(placed(pod, node, cluster.history, without=victims)):
+                yield f"{name_of(pod)} is promised {node}, and cannot go there"
 
 
 def _reserved_in_vain(cluster: SimCluster) -> Iterable[str]:
-    """Look for claims that are reserved for a pod that waits; a fault may leave a reservation."""
+    """Expect no claim to be reserved for a pod that waits; a fault may leave a reservation."""
     if not cluster.faultless:
         return
     names = {pod["metadata"]["uid"]: name_of(pod) for pod in waiting(cluster)}
@@ -275,47 +311,41 @@ def _reserved_in_vain(cluster: SimCluster) -> Iterable[str]:
                 yield f"claim {name} is reserved for {names[user['uid']]}, which waits"
 
 
-def _gang_says(cluster: SimCluster) -> Iterable[str]:
-    """Look for gangs whose status does not say that they wait; with faults it may be lost."""
-    for (namespace, name), group in cluster.history.server_objects(POD_GROUPS.qualified).items():
-        key = f"{namespace}/{name}"
-        tried = any(
-            group_of(pod) == key and pod["metadata"]["uid"] in cluster.history.popped_ns
-            for pod in waiting(cluster)
-        )
-        if cluster.undisturbed and tried and not group.get("status", {}).get("conditions"):
-            yield f"group {key} waits, and its status does not say why"
+# --- gangs ----------------------------------------------------------------------------------------
 
 
 def _gangs(cluster: SimCluster) -> Iterable[str]:
-    """Look for a gang that has never been whole and has a pod on a node.
+    """Expect a gang to have no pod on a node, or as many as it needs."""
+    for (namespace, name), group in cluster.history.server_objects(POD_GROUPS.qualified).items():
+        key = f"{namespace}/{name}"
+        least = group["spec"].get("schedulingPolicy", {}).get("gang", {}).get("minCount", 0)
+        members = [pod for pod in cluster.history.pods.values() if group_of(pod) == key]
+        there = [pod for pod in members if node_of(pod)]
+        if 0 < len(there) < least and not _may_lack_members(cluster, key, members):
+            yield f"group {key}: {len(there)} of {least} pods have a node"
 
-    A pod of higher priority may take the place of one member before that member is bound. A plugin
-    may fail one member at Permit or in PreBind when others are let go, and a pod takes its place:
-    so does VolumeBinding where two members share a claim that was not bound. A member that ends
-    frees its room, also while a finalizer keeps it.
+
+def _may_lack_members(cluster: SimCluster, group: str, members: list[Obj]) -> bool:
+    """Return whether a gang was whole before, or was called off after it was decided.
+
+    A member that ends frees its room, also while a finalizer keeps it. A pod of higher priority may
+    take the place of one member before that member is bound. A plugin may fail one member at Permit
+    or in PreBind when others are let go, and a pod takes its place: so does VolumeBinding where two
+    members share a claim that was not bound.
     """
     history = cluster.history
-    called_off = {
+    if group in history.excused_groups:
+        return True
+    if any(node_of(pod) and (is_leaving(pod) or is_finished(pod)) for pod in members):
+        return True
+    failed_late = {
         each["involvedObject"].get("uid")
         for each in history.server_objects(CORE_EVENTS.qualified).values()
-        if each.get("reason") == "Preempted" or _FAILED_LATE in each.get("message", "")
+        if each.get("reason") == "Preempted"
+        or 'running PreBind plugin "VolumeBinding"' in each.get("message", "")
     }
-    for (namespace, name), group in history.server_objects(POD_GROUPS.qualified).items():
-        least = group["spec"].get("schedulingPolicy", {}).get("gang", {}).get("minCount", 0)
-        key = f"{namespace}/{name}"
-        if key in history.excused_groups:
-            continue
-        members = [pod for pod in history.pods.values() if group_of(pod) == key]
-        there = [pod for pod in members if node_of(pod)]
-        if any(is_leaving(pod) or is_finished(pod) for pod in there):
-            continue
-        if any(
-            pod["metadata"]["uid"] in called_off | cluster.plugin_faults.spoiled for pod in members
-        ):
-            continue
-        if 0 < len(there) < least:
-            yield f"group {key}: {len(there)} of {least} pods have a node"
+    failed_late |= cluster.plugin_faults.spoiled
+    return any(pod["metadata"]["uid"] in failed_late for pod in members)
 
 
 PLACED: tuple[Invariant[SimCluster], ...] = (
