@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage.base.errors import MoorageError
+from moorage.base.errors import MoorageError, TransportError
 from moorage.cli.ask import SchedulerLink, proxy_path
 from scheduler.tests.client.fakes import ScriptedTransport, answer, failure
 
@@ -36,3 +36,19 @@ async def test_a_right_about_an_object_is_named_and_no_path_is_blamed() -> None:
     with pytest.raises(MoorageError) as raised:
         await SchedulerLink(transport, "", "the scheduler at x").ask("/queue")
     assert str(raised.value) == f"the scheduler at x refuses: {text}"
+
+
+async def test_a_scheduler_that_hangs_gets_no_question_that_may_take_minutes() -> None:
+    transport: Any = ScriptedTransport(TransportError("silent for 15.0 s"), answer({}))
+    with pytest.raises(MoorageError, match=r"the scheduler at x does not answer: silent for 15\.0"):
+        await SchedulerLink(transport, "", "the scheduler at x").post("/what-if", b"{}")
+    assert [(each.method, each.path) for each in transport.calls] == [("GET", "/livez")]
+
+
+async def test_a_scheduler_that_lives_gets_a_question_whatever_it_says_of_its_health() -> None:
+    transport: Any = ScriptedTransport(answer(failure(500), status=500), answer({}))
+    await SchedulerLink(transport, PROXY, "the scheduler at x").post("/what-if", b"{}")
+    assert [each.path for each in transport.calls] == [
+        f"{PROXY}/livez",
+        f"{PROXY}/moorage/v1/what-if",
+    ]

@@ -43,7 +43,7 @@ from moorage.client.leaders.finding import (
     schedulers_among,
 )
 from moorage.client.status import error_from_answer
-from moorage.client.transport import Call, Transport
+from moorage.client.transport import Answer, Call, Transport
 from moorage.service.questions.question import PREFIX
 
 T = TypeVar("T")
@@ -55,6 +55,9 @@ _PROXY: Final = "/proxy"
 _NAME_IT: Final = "name another with --lease NAMESPACE/NAME, or the scheduler with --scheduler"
 # Longer than a scheduler tries changes, questions before this one included.
 _TRY_SECONDS: Final = 120.0
+# A scheduler that lives says so while it tries changes for others, so nobody waits for the former.
+_LIVE_SECONDS: Final = 15.0
+_LIVE: Final = "/livez"
 
 
 class _Hidden(msgspec.Struct):
@@ -106,20 +109,27 @@ class SchedulerLink:
     async def post(self, question: str, body: bytes) -> bytes:
         """Send a question that comes as a body, and return the answer's body.
 
+        Trying changes may take minutes, so the scheduler has to show first that it lives.
+
         Raises
         ------
         MoorageError
             The scheduler does not answer, or refuses; the message says what to do.
         """
+        live = Call("GET", f"{self._path}{_LIVE}", timeout_seconds=_LIVE_SECONDS)
+        await self._request(live)
         return await self._answer(question_call(f"{self._path}{PREFIX}{question}", body=body))
 
-    async def _answer(self, call: Call) -> bytes:
+    async def _request(self, call: Call) -> Answer:
         try:
-            answer = await self._transport.request(call)
+            return await self._transport.request(call)
         except TransportError as error:
             raise MoorageError(
                 f"{self.title} does not answer: {error}{_advice_on_tls(error)}"
             ) from error
+
+    async def _answer(self, call: Call) -> bytes:
+        answer = await self._request(call)
         if answer.status == 200:
             self._note_hidden(answer.body)
             return answer.body
