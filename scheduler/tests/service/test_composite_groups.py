@@ -87,9 +87,9 @@ class Live:
             namespace="default",
         )
 
-    async def pods(self, group: str, number: int, *, cpu: str = "1", first: int = 0) -> None:
-        member: Any = {"schedulingGroup": {"podGroupName": group}}
-        for each in range(first, first + number):
+    async def pods(self, group: str, number: int, *, cpu: str = "1", **spec: Any) -> None:
+        member: Any = {"schedulingGroup": {"podGroupName": group}, **spec}
+        for each in range(number):
             await self.cluster.create_objects(pod_manifest(f"{group}-{each}", cpu=cpu, **member))
 
     async def until_bound(self, number: int) -> None:
@@ -363,6 +363,99 @@ def test_a_circle_of_composite_groups_is_refused() -> None:
         )
 
     run(story, node("n", 4))
+
+
+@pytest.mark.parametrize("mode", ["single", "all"])
+def test_a_group_that_is_evicted_whole_needs_a_composite_group_of_that_mode(mode: str) -> None:
+    async def story(live: Live) -> None:
+        await live.composite("c", 1, disruptionMode={mode: {}})
+        await live.group("a", 1, "c", disruptionMode={"all": {}})
+        await live.pods("a", 1)
+        if mode == "all":
+            await live.until_bound(1)
+            return
+        await live.stays_at(0)
+        message = (await live.condition("c", composite=True))[2]
+        assert message == (
+            "composite pod group default/c has a group with disruptionMode all (a), and is not of "
+            "that mode itself: groups below are not evicted as a whole"
+        )
+        assert code_of_message(message) == ReasonCode.GROUP_INVALID
+
+    run(story, node("n", 4))
+
+
+# -- preemption -----------------------------------------------------------------------------------
+
+
+async def single(live: Live, name: str, **spec: Any) -> None:
+    await live.cluster.create_objects(pod_manifest(name, cpu="1", **spec))
+
+
+async def high_priority(live: Live) -> None:
+    priority = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "high"},
+        "value": 100,
+    }
+    await live.cluster.create_objects(priority)
+
+
+async def names(live: Live) -> set[str]:
+    found: Any = await live.cluster.client.list(PODS)
+    return {each["metadata"]["name"] for each in found["items"]}
+
+
+def test_a_composite_group_evicts_what_all_its_groups_need() -> None:
+    async def story(live: Live) -> None:
+        await high_priority(live)
+        for number in range(3):
+            await single(live, f"low-{number}")
+        await live.until_bound(3)
+        await live.composite("whole", 2, priorityClassName="high")
+        for name in ("a", "b"):
+            await live.group(name, 2, "whole", priorityClassName="high")
+            await live.pods(name, 2, priorityClassName="high")
+        await live.until_bound(7)
+        left = await names(live)
+        assert len(left) == 5
+        assert left > {"a-0", "a-1", "b-0", "b-1"}
+
+    run(story, node("n", 5))
+
+
+def test_no_pod_is_evicted_for_a_composite_group_that_then_does_not_fit() -> None:
+    async def story(live: Live) -> None:
+        await high_priority(live)
+        await single(live, "low")
+        await live.until_bound(1)
+        await live.composite("whole", 2, priorityClassName="high")
+        for name in ("a", "b"):
+            await live.group(name, 2, "whole", priorityClassName="high")
+            await live.pods(name, 2, priorityClassName="high")
+        await live.stays_at(1)
+        assert "low" in await names(live)
+
+    run(story, node("n", 3))
+
+
+def test_a_composite_group_of_mode_all_is_evicted_as_a_whole() -> None:
+    async def story(live: Live) -> None:
+        await high_priority(live)
+        await live.composite("whole", 2, disruptionMode={"all": {}})
+        for name in ("a", "b"):
+            await live.group(name, 1, "whole")
+            await live.pods(name, 1)
+        await live.until_bound(2)
+        await single(live, "high", priorityClassName="high")
+        await live.until_bound(3)
+        assert await names(live) == {"high"}
+
+    run(story, node("n", 2))
+
+
+# -- what is refused without the gate -------------------------------------------------------------
 
 
 def test_without_the_gate_a_part_of_a_composite_group_is_refused_by_name() -> None:

@@ -107,7 +107,7 @@ _RULES: Final[tuple[tuple[str, ReasonCode], ...]] = (
         r"^Priorities do not match|^PodGroupMinAvailables do not match|min-available is"
         r"|needs groupMode trial|^annotations \S+ do not match|composite groups are not scheduled"
         r"|is in no sub-group of group|^composite pod group \S+ has more than"
-        r"|^composite pod group \S+ is a part of itself",
+        r"|^composite pod group \S+ (?:is a part of itself|has a group with disruptionMode)",
         _C.GROUP_INVALID,
     ),
     (

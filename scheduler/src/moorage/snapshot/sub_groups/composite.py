@@ -9,6 +9,7 @@ Facts: kubernetes v1.37 ``staging/src/k8s.io/api/scheduling/v1alpha3/types.go``.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from itertools import islice
 from typing import Final, NamedTuple
 
 import msgspec
@@ -193,7 +194,21 @@ class CompositeGroups:
         node = GroupNode(key.namespace, key.name, composite=True)
         if self._levels(node, LEVELS_MAX + 1) > LEVELS_MAX:
             return f"{name} has more than {LEVELS_MAX} levels of groups"
+        if not composite.spec.disrupted_whole:
+            for part in islice(self.nodes_of(key), 1, None):
+                if self._object(part).spec.disrupted_whole:
+                    return (
+                        f"{name} has a group with disruptionMode all ({part.name}), and is not of "
+                        "that mode itself: groups below are not evicted as a whole"
+                    )
         return ""
+
+    def _object(self, node: GroupNode) -> PodGroup | CompositePodGroup:
+        """Return the object of a group that has a parent."""
+        lister = self._composites if node.composite else self._groups
+        obj: PodGroup | CompositePodGroup | None = lister.get(node.name, node.namespace)
+        assert obj is not None, f"{node} has a parent"
+        return obj
 
     def _levels(self, node: GroupNode, most: int) -> int:
         """Return how many levels of groups a tree has, or `most` if it has more."""
