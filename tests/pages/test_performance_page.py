@@ -22,9 +22,10 @@ def test_slow_decisions_have_a_row_for_each_size(
     file.write_bytes(msgspec.json.encode(msgspec.structs.replace(record, tails={})))
     assert "## Slow decisions" not in performance_page.performance_page()
     tails = {"digest": "d", "cases": {"claims": {"200": one, "500": one}}}
-    replaced = msgspec.structs.replace(record, tails=tails, tails_from=("2026-12-01", "1234abcd"))
+    measured = {"tails": tails, "tails_from": ("2026-12-01", "1234abcd"), "tails_load": 2.5}
+    replaced = msgspec.structs.replace(record, **measured)
     file.write_bytes(msgspec.json.encode(replaced))
     page = performance_page.performance_page()
-    assert "one run of 2026-12-01, revision 1234abcd" in page
+    assert "one run of 2026-12-01, revision 1234abcd, begun at a load of 2.5:" in page
     row = "nodes | 2,000 | 1,234 | 0.50 | 1.50 | 20.00 | `abcabcabcabc` |"
     assert f"| `claims` | 200 {row}\n| `claims` | 500 {row}" in page

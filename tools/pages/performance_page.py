@@ -71,7 +71,8 @@ _GROWTH_TABLE: Final = """| Size | Decision, us | Pod, us | Peak memory, MiB | D
 _TAILS: Final = """
 ## Slow decisions
 
-`moorage bench tails`, one run of {day}, revision {commit}. Nothing else is decided during a
+`moorage bench tails`, one run of {day}, revision {commit}, begun at a load of {load}: above 0.5,
+other programs made these times longer. Nothing else is decided during a
 decision. `moorage bench tails --help` describes the cases; `python -m tools.pages.performance_run
 tails` measures them alone. *Max* of the cases with claims is the first decision, which reads all
 devices. A preemptor has two decisions: one that finds its victims, and one that follows.
@@ -132,7 +133,9 @@ def performance_page() -> str:
     text += _GROWTH + "".join(_grown(record.growth))
     if record.tails:
         day, commit = record.tails_from
-        text += _TAILS.format(day=day, commit=commit) + "".join(_slow(record.tails))
+        text += _TAILS.format(day=day, commit=commit, load=record.tails_load) + "".join(
+            _slow(record.tails)
+        )
     return text + _BESIDE
 
 

@@ -2,7 +2,8 @@
 
 The results are kept in ``docs/performance.json``, and `tools.pages.performance_page` makes the page
 of them. Each command is run several times, one after another; the growth once, with its picture,
-and the slow decisions once. With the argument ``tails``, only the slow decisions are measured anew.
+and the slow decisions once. With the argument ``tails``, only the slow decisions are measured anew,
+at any load: the page tells the load, as ratios and digests hold at any.
 """
 
 from __future__ import annotations
@@ -65,6 +66,8 @@ class Record(msgspec.Struct, frozen=True):
         The JSON of ``moorage bench tails``; empty until it was measured.
     tails_from
         Day and revision of the tails.
+    tails_load
+        Load of the last minute when the tails began, processes.
     """
 
     day: str
@@ -75,16 +78,17 @@ class Record(msgspec.Struct, frozen=True):
     growth: list[dict[str, Any]]
     tails: dict[str, Any] = {}
     tails_from: tuple[str, str] = ("", "")
+    tails_load: float = 0.0
 
 
 def main() -> int:
     """Measure everything and write the record and the picture; or the tails alone."""
+    if sys.argv[1:] == ["tails"]:
+        return _write(_with_tails(msgspec.json.decode(RECORD.read_bytes(), type=Record)))
     load = os.getloadavg()[0]
     if load > _LOAD_MOST:
         print(f"the load is {load:.2f}: measure on an idle machine", file=sys.stderr)
         return 1
-    if sys.argv[1:] == ["tails"]:
-        return _write(_with_tails(msgspec.json.decode(RECORD.read_bytes(), type=Record)))
     results: dict[str, list[dict[str, Any]]] = {name: [] for name in COMMANDS}
     for number in range(1, _ROUNDS + 1):
         for name, arguments in COMMANDS.items():
@@ -106,8 +110,11 @@ def main() -> int:
 def _with_tails(record: Record) -> Record:
     """Return a record with the slow decisions measured anew."""
     print("slow decisions", file=sys.stderr)
+    load = round(os.getloadavg()[0], 1)
     tails = _bench("tails")
-    return msgspec.structs.replace(record, tails=tails, tails_from=(_day(), _commit()))
+    return msgspec.structs.replace(
+        record, tails=tails, tails_from=(_day(), _commit()), tails_load=load
+    )
 
 
 def _day() -> str:
