@@ -328,6 +328,23 @@ def test_a_volume_counts_until_the_last_pod_that_uses_it_has_left() -> None:
     assert world.placed == []
 
 
+@pytest.mark.parametrize("change", ["another pod comes", "its volume is attached"])
+def test_what_a_pod_frees_is_found_again_when_its_node_changes(change: str) -> None:
+    """A pod that comes has a rank above, so that the pod with the volume gets another."""
+    world = World()
+    for name in NODES:
+        world.node(name, 4, 1)
+        world.place(name, world.pod(1, 0, NOTHING))
+        world.place(name, world.pod(1, 0, Has(claims=("other",))))
+    world.preempt(1, 2, CLAIMING, follow=False)
+    for name in NODES:
+        if change == "another pod comes":
+            world.place(name, world.pod(1, 1, NOTHING))
+        else:
+            world.attach_all(name)
+    world.preempt(1, 2, CLAIMING, follow=False)
+
+
 def test_a_broken_claim_of_a_victim_is_an_error_until_the_victim_has_left() -> None:
     world = World()
     world.node("n0", 4, 1)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from moorage.api.volume import CSINode
 from moorage.plugins.volumes.claims import VolumeError
 from moorage.plugins.volumes.resolver import VolumeId, VolumeResolver
+from moorage.snapshot.key_log import KeyLog
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 
@@ -107,6 +108,10 @@ class AttachedVolumes:
     ----------
     each_has_csi_node
         Whether every node has a CSINode.
+    recounted
+        Rows whose volumes were counted anew.
+    beginnings
+        How often all nodes were counted anew.
     """
 
     def __init__(self, snapshot: Snapshot, resolver: VolumeResolver) -> None:
@@ -123,6 +128,8 @@ class AttachedVolumes:
         """By driver, a number that no row's room is below."""
         self._has_csi_node = np.zeros(0, np.bool_)
         self.each_has_csi_node = True
+        self.recounted: KeyLog[int] = KeyLog()
+        self.beginnings = 0
         self._structure = -1
         listers = snapshot.listers
         self._pod_log = snapshot.table.volume_pods.log
@@ -309,6 +316,7 @@ class AttachedVolumes:
         return touched
 
     def _start_afresh(self) -> None:
+        self.beginnings += 1
         self._nodes.clear()
         self._faults.clear()
         self._holders.clear()
@@ -357,6 +365,7 @@ class AttachedVolumes:
         row = self._snapshot.row_of(name)
         if row is None:
             return
+        self.recounted.append(row)
         for driver, room_n in self._room.items():
             if row < len(room_n) and (limit := self._limits[driver].item(row)) >= 0:
                 room_n[row] = room = limit - used.get(driver, 0)

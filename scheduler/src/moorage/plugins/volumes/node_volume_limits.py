@@ -35,6 +35,7 @@ from moorage.plugins.pod_hints import holds_place
 from moorage.plugins.volumes.attached import AttachedVolumes, limits_of
 from moorage.plugins.volumes.claims import VolumeError, used_claim_hint
 from moorage.plugins.volumes.counts.attached_by_row import AttachedByRow
+from moorage.plugins.volumes.counts.freed import FreedVolumes
 from moorage.plugins.volumes.installed import InstalledDrivers, driver_hint, installed_hint
 from moorage.plugins.volumes.resolver import ClaimMissingError, VolumeId, VolumeResolver
 from moorage.plugins.volumes.translation import DRIVER_OF, MIGRATED_PLUGINS, source_of
@@ -66,6 +67,7 @@ class NodeVolumeLimits:
         prefix = f"{handle.streams.stream(self.name).getrandbits(64):016x}"
         self._resolver = VolumeResolver(handle.snapshot.listers, prefix)
         self._attached = AttachedVolumes(handle.snapshot, self._resolver)
+        self._freed = FreedVolumes(handle.snapshot, self._attached)
         self._installed: InstalledDrivers | None = None
         if handle.gates(VOLUME_LIMIT_SCALING):
             self._installed = InstalledDrivers(handle.snapshot)
@@ -123,7 +125,9 @@ class NodeVolumeLimits:
             return self._answer(on_csi, elsewhere, view, freed)
 
         volumes = dict.fromkeys(volume for new in each for volume in new)
-        return AttachedByRow(self._attached, view, ranked, volumes=volumes, judge=judge)
+        return AttachedByRow(
+            self._attached, self._freed, view, ranked, volumes=volumes, judge=judge
+        )
 
     def _answer(
         self, on_csi: _New, elsewhere: _New, view: NodeView, freed: Mapping[str, IntArray]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from moorage.framework.status import FilterAnswer
 from moorage.plugins.volumes.attached import AttachedVolumes
+from moorage.plugins.volumes.counts.freed import FreedVolumes
 from moorage.plugins.volumes.resolver import VolumeId
 from moorage.snapshot.importance import RankedPods
 from moorage.snapshot.view import NodeView
@@ -28,8 +29,8 @@ class AttachedByRow:
 
     Parameters
     ----------
-    attached
-        The attached volumes.
+    attached, freed
+        The attached volumes, and those that pods free.
     view, ranked
         The rows, and their pods by row.
     volumes
@@ -48,6 +49,7 @@ class AttachedByRow:
     def __init__(
         self,
         attached: AttachedVolumes,
+        freed: FreedVolumes,
         view: NodeView,
         ranked: RankedPods,
         *,
@@ -66,38 +68,19 @@ class AttachedByRow:
         alone_n &= full_n
         alone_n[list(attached.faults())] = bool(wanted)
         self.kinds: IntArray = np.zeros(ranked.priority.shape, np.int64)
-        self.by_kind = self._number_kinds(attached, ranked, full_n & ~alone_n, alone_n)
+        full = np.flatnonzero(full_n[self._rows])
+        self.kinds[full], shared = freed.take_rows(self._rows[full], ranked)
+        alone_n[self._rows[full]] |= shared
+        self.by_kind: IntArray = np.zeros((len(wanted), len(freed.numbers) + 1), np.int64)
+        for drivers, number in freed.numbers.items():
+            self.by_kind[:, number] = [drivers.count(driver) for driver in self._drivers]
         self.counting_rows: NDArray[np.bool_] = np.ones((len(wanted), len(self._rows)), np.bool_)
         self.alone: NDArray[np.bool_] = alone_n[self._rows]
 
     def judge_without(self, gone: IntArray) -> FilterAnswer | None:
         """Return the answer about the rows; None where all rows pass."""
-        freed: dict[str, IntArray] = {}
+        amounts: dict[str, IntArray] = {}
         for index, driver in enumerate(self._drivers):
-            freed[driver] = np.zeros(self._n, np.int64)
-            freed[driver][self._rows] = gone[index]
-        return self._judge(freed)
-
-    def _number_kinds(
-        self,
-        attached: AttachedVolumes,
-        ranked: RankedPods,
-        full_n: NDArray[np.bool_],
-        alone_n: NDArray[np.bool_],
-    ) -> IntArray:
-        """Give a kind to each pod of full rows by what it frees; return what each kind adds."""
-        numbers: dict[tuple[str, ...], int] = {(): 0}
-        for position in np.flatnonzero(full_n[self._rows]).tolist():
-            row = self._rows.item(position)
-            releases = attached.releases(row)
-            alone_n[row] |= releases.shared
-            if not releases.by_pod:
-                continue
-            for rank, pod in enumerate(ranked.pods_by_row[row]):
-                freed = releases.by_pod.get(pod.uid)
-                if freed is not None:
-                    self.kinds[position, rank] = numbers.setdefault(freed, len(numbers))
-        by_kind = np.zeros((len(self._drivers), len(numbers) + 1), np.int64)
-        for freed, number in numbers.items():
-            by_kind[:, number] = [freed.count(driver) for driver in self._drivers]
-        return by_kind
+            amounts[driver] = np.zeros(self._n, np.int64)
+            amounts[driver][self._rows] = gone[index]
+        return self._judge(amounts)
