@@ -40,6 +40,8 @@ Skips: TypeAlias = bool | Callable[[Snapshot], bool]
 """Whether PreFilter skips: never, always, or as long as a condition of the cluster holds."""
 RowJudge: TypeAlias = Callable[[CycleState, PodInfo, int, RowSums], tuple[int, int] | None]
 """Judges one row that holds more: the code and the id of the reasons; None if that takes arrays."""
+Victims: TypeAlias = Sequence[tuple[int, PodInfo]]
+"""The victims of a candidate, each with its row."""
 RowScorer: TypeAlias = Callable[[int], int | None]
 """Returns the raw score of a row; None where that takes arrays."""
 
@@ -196,6 +198,20 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
             from_outside=False,
         ),
     ] = False
+    nominated_need: Annotated[
+        Callable[[PodInfo, Sequence[Victims]], Sequence[bool]] | None,
+        Trait(
+            "Whether nominated pods, all placed, would not fit without the victims of each "
+            "candidate, and without the preemptor and the members of its group. Not declared, "
+            "every victim that AddPod and RemovePod count is needed.",
+            saves="A preemptor evicts pods that nominated pods count, and need not wait until "
+            "these are placed.",
+            methods=("pre_filter",),
+            beside=("counts_nominated",),
+            arguments=("pod", "candidates"),
+            from_outside=False,
+        ),
+    ] = None
     filter_room: Annotated[
         Callable[[CycleState, PodInfo, NodeView], Room] | None,
         Trait(

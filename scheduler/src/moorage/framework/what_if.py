@@ -6,7 +6,7 @@ other plugins; a `WhatIf` tells the answers of all Filters if some pods were gon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
@@ -341,6 +341,16 @@ class WhatIf(Protocol):
         """Open a trial on many rows at once, where the rows are independent.
 
         The parameters are those of `on_row`.
+        """
+        ...
+
+    def needed_by_nominated(self, victims: Mapping[int, Sequence[PodInfo]]) -> set[int]:
+        """Return the rows without whose victims nominated pods no longer fit, once all are placed.
+
+        Parameters
+        ----------
+        victims
+            The victims of candidates, by row.
         """
         ...
 

@@ -78,13 +78,23 @@ class TriedRow:
             return broken.status
         return SUCCESS
 
-    def is_counted(self, other: PodInfo) -> bool:
-        """Whether a Filter that counts nominated pods everywhere counts a pod of the row, too."""
+    def is_counted(self, other: PodInfo, *, by: str = "") -> bool:
+        """Whether a Filter that counts nominated pods everywhere counts a pod of the row, too.
+
+        Parameters
+        ----------
+        other
+            The pod.
+        by
+            The name of the Filter; "" for any.
+        """
         profile, tried = self._attempt.profile, self._attempt.branch()
         state, skipped = tried.state, tried.state.skip_filter
         keys = state.keys()
         before = [state.find(key) for key in keys]
         for plugin in profile.extensions:
+            if by and plugin.name != by:
+                continue
             if plugin.name in profile.count_nominated and plugin.name not in skipped:
                 plugin.remove_pod(state, tried.pod, other, row=self._row)
         # A plugin writes a new value if the pod makes a difference: states share their values.

@@ -9,7 +9,7 @@ Rules: scheduling spec, cycle sections 3.4 and 10.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -22,6 +22,7 @@ from moorage.engine.trials.rows import TriedRows
 from moorage.engine.trials.scalar_trial import ScalarTrial
 from moorage.framework.status import Code, Status
 from moorage.snapshot.nominated_rows import NominatedLevel, NominatedSums
+from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
 from moorage.snapshot.shifted import ShiftedSums
 from moorage.snapshot.view import NodeView
@@ -183,6 +184,25 @@ class SearchWhatIf:
                 by_node=by_node,
                 waived=self._attempt.profile.count_nominated if nominated_placed else NO_NAMES,
             )
+
+    def needed_by_nominated(self, victims: Mapping[int, Sequence[PodInfo]]) -> set[int]:
+        """Return the rows without whose victims nominated pods no longer fit, once all are placed.
+
+        Where a plugin cannot say so, a row is needed if the plugin counts any of its victims.
+        """
+        at, needed = self._attempt, set[int]()
+        for name in at.profile.count_nominated - at.state.skip_filter:
+            needs = at.profile.capabilities[name].nominated_need
+            if needs is not None:
+                candidates = [[(row, each) for each in pods] for row, pods in victims.items()]
+                answers = needs(at.pod, candidates)
+                needed |= {row for row, yes in zip(victims, answers, strict=True) if yes}
+                continue
+            for row, pods in victims.items():
+                with self.on_row(row, nominated_placed=True) as trial:
+                    if any(trial.is_counted(each, by=name) for each in pods):
+                        needed.add(row)
+        return needed
 
     def on_sums(self, row: int) -> ScalarTrial | None:
         """Open a trial on one row by its sums; None where arrays are needed."""

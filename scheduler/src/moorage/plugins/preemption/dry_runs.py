@@ -133,6 +133,8 @@ class DryRuns:
         Whether many rows are tried at once; False before `begin_rows`.
     known
         The outcomes by row.
+    what_if
+        The attempt.
     single
         Outcomes of rows tried one by one; `known` has all outcomes of the other rows.
     """
@@ -144,13 +146,13 @@ class DryRuns:
         "_nominated_placed",
         "_now_ns",
         "_pod",
-        "_what_if",
         "awaiting",
         "counted_rows",
         "independent",
         "known",
         "rules",
         "single",
+        "what_if",
     )
 
     def __init__(
@@ -165,7 +167,7 @@ class DryRuns:
     ) -> None:
         self._around = around
         self._nominated_placed = nominated_placed
-        self._what_if = what_if
+        self.what_if = what_if
         self._pod = pod
         self._now_ns = now_ns
         self.independent = False
@@ -190,7 +192,7 @@ class DryRuns:
 
     def begin_rows(self, rows: IntArray) -> None:
         """Begin the dry runs of potential rows."""
-        self.independent = self._what_if.independent(rows)
+        self.independent = self.what_if.independent(rows)
 
     def tried(self, rows: IntArray, states: bytes) -> StateArray:
         """Return uint8: the states of rows; try the rows whose state is `UNKNOWN`."""
@@ -212,11 +214,11 @@ class DryRuns:
         if not self.independent:
             self._one_by_one(due)
             return
-        if self.rules.in_columns is not None and self._what_if.sees_numbers_only:
+        if self.rules.in_columns is not None and self.what_if.sees_numbers_only:
             self._try_within(due, self.rules.in_columns)
             return
         importance = self._around.importance
-        counts_kinds = self._what_if.counts_kinds
+        counts_kinds = self.what_if.counts_kinds
         ranked = importance.rank_kinds(due) if counts_kinds else importance.rank_rows(due)
         together = comparable(ranked, self._now_ns) & self.rules.by_priority(due)
         if self._gangs is not None:
@@ -227,7 +229,7 @@ class DryRuns:
         if not len(due):
             return
         protection = self._protection(due, ranked)
-        with self._what_if.on_rows(due, nominated_placed=self._nominated_placed) as trial:
+        with self.what_if.on_rows(due, nominated_placed=self._nominated_placed) as trial:
             victims = dry_run_many(trial, ranked, self._pod.priority, protection)
             self._note_nominated(trial, due, victims)
         self._put_outcomes(due, ranked, victims)
@@ -251,7 +253,7 @@ class DryRuns:
         """Try rows where rules say which pods may be evicted."""
         importance = self._around.importance
         ranked, resized = importance.rank_in_namespaces(due)
-        if self._what_if.counts_kinds:
+        if self.what_if.counts_kinds:
             kinds = importance.rank_kinds(due)
             ranked = msgspec.structs.replace(kinds, namespace=ranked.namespace)
         together = comparable(ranked, self._now_ns) & ~resized & ~self._with_ties(due)
@@ -261,7 +263,7 @@ class DryRuns:
         if not len(due):
             return
         allowed = rules.allowed(ranked, importance.number_of)
-        with self._what_if.on_rows(due, nominated_placed=self._nominated_placed) as trial:
+        with self.what_if.on_rows(due, nominated_placed=self._nominated_placed) as trial:
             victims = dry_run_within(trial, ranked, allowed, rules.within())
             self._note_nominated(trial, due, victims)
         self._put_outcomes(due, ranked, victims)
@@ -300,7 +302,7 @@ class DryRuns:
         if not lower:
             self.known.put_row(row, NOBODY)
             return True
-        trial = self._what_if.on_sums(row)
+        trial = self.what_if.on_sums(row)
         if trial is None:
             return False
         # Most rows end here: since the last preemptor, rows changed because their victims left.
@@ -374,7 +376,7 @@ class DryRuns:
         around, now_ns = self._around, self._now_ns
         ranked = ranked_units if self._gangs is None else self._gangs.ranked
         order = put_back_order(ranked(units, now_ns), around.budgets, leaves=around.leaves)
-        with self._what_if.on_row(row, nominated_placed=self._nominated_placed) as trial:
+        with self.what_if.on_row(row, nominated_placed=self._nominated_placed) as trial:
             tried = NotedTrial(self.rules.trial_of(trial))
             outcome = dry_run(tried, units, order, node_name=name, now_ns=now_ns)
             if tried.awaited_by:

@@ -203,7 +203,7 @@ class Evaluator:
             later = self._with_nominated_placed(search, what_if, pod, rules)
             if later is not None:
                 awaited_by = search.awaited_by
-                search, ties = later, later.without_counted(later.best())
+                search, ties = later, later.best_without_needed()
                 if not len(ties):
                     state.write(AWAITS_NOMINATED, True)
                     result = PostFilterResult(nominated_node="", rejectors=awaited_by)

@@ -200,7 +200,9 @@ class Search:
         """
         if self._all_clean and self._runs.known.alike:
             return self._joined()[: self._wanted]
-        rows, costs = self._candidates()
+        return self._cheapest(*self._candidates())
+
+    def _cheapest(self, rows: IntArray, costs: IntArray) -> IntArray:
         if len(rows) and (costs == costs[0]).all():
             return rows  # cheaper than five comparisons
         for criterion in range(CRITERIA):
@@ -214,9 +216,18 @@ class Search:
                 self._narrowed_by = RULES[criterion]
         return rows
 
-    def without_counted(self, rows: IntArray) -> IntArray:
-        """Leave out candidates with victims that a Filter counts together with nominated pods."""
-        return rows[~np.isin(rows, list(self._runs.counted_rows))]
+    def best_without_needed(self) -> IntArray:
+        """As `best`, without candidates whose victims nominated pods need once they are placed.
+
+        Only candidates count whose victims are as few and as unimportant as those of the best ones.
+        """
+        rows, costs = self._candidates()
+        as_few = (costs[:, :_OF_PODS] == self._least_costs()).all(axis=1)
+        counted = self._runs.counted_rows
+        victims = {row: self.victims(row) for row in rows[as_few].tolist() if row in counted}
+        needed = self._runs.what_if.needed_by_nominated(victims) if victims else set[int]()
+        as_few &= ~np.isin(rows, list(needed))
+        return self._cheapest(rows[as_few], costs[as_few])
 
     def rule(self, ties: IntArray) -> str:
         """Return the rule that chose among the candidates, for people."""

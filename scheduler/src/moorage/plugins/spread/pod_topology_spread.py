@@ -9,7 +9,7 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/podtopologysp
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -18,7 +18,7 @@ from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.config.plugin_args import PodTopologySpreadArgs
-from moorage.framework.capabilities import Capabilities, Skips
+from moorage.framework.capabilities import Capabilities, Skips, Victims
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PreFilterResult, ScoreArray
@@ -88,6 +88,7 @@ class PodTopologySpread:
         return Capabilities(
             skips_spec=self.skips_spec,
             counts_nominated=True,
+            nominated_need=self.nominated_need,
             filter_counts=self.filter_counts,
             rejects_about=Subject.SPREAD,
         )
@@ -152,6 +153,20 @@ class PodTopologySpread:
             for row, other in snapshot.nominated_before(pod)
             if other.priority > pod.priority and other.namespace == pod.namespace
         ]
+        closed: BoolArray | None = None
+        for _, rows, skew in self._skews_of(nominated):
+            more = skew.closed_rows(rows, pod.pod.metadata.labels)
+            if more is not None:
+                closed = more if closed is None else closed | more
+        return closed
+
+    def _skews_of(
+        self, nominated: Sequence[tuple[int, PodInfo]]
+    ) -> Iterator[tuple[PodInfo, Sequence[int], HardSkew]]:
+        """Yield a nominated pod of each hard spread, the rows of all such pods, and their skew.
+
+        The skew counts all nominated pods on their rows.
+        """
         alike: dict[tuple[int, int, int], list[int]] = {}
         first: dict[tuple[int, int, int], PodInfo] = {}
         for row, other in nominated:
@@ -160,17 +175,51 @@ class PodTopologySpread:
                 key = (part.id, other.part(NODE_AFFINITY).id, other.part(TOLERATIONS).id)
                 alike.setdefault(key, []).append(row)
                 first.setdefault(key, other)
-        closed: BoolArray | None = None
         for key, rows in alike.items():
             other = first[key]
             hard = other.part(SPREAD).value.hard
             layout = self._layouts.layout_of(other, hard, require_all=True)
             skew = HardSkew.current_skew(hard, layout)
-            skew = skew.beside(other, nominated) or skew
-            more = skew.closed_rows(rows, pod.pod.metadata.labels)
-            if more is not None:
-                closed = more if closed is None else closed | more
-        return closed
+            yield other, rows, skew.beside(other, nominated) or skew
+
+    def nominated_need(self, pod: PodInfo, candidates: Sequence[Victims]) -> Sequence[bool]:
+        """Return whether nominated pods exceed their skew without the victims of each candidate.
+
+        They are placed by then, and the pod and the other members of its group are not: all victims
+        leave at once, and the group comes last if they leave late.
+        """
+        snapshot = self._snapshot
+        own = self._members_on_trial(pod)
+        nominated = [each for each in snapshot.nominated_before(pod) if each[1].uid not in own]
+        gone = [*self._evicted_soon(snapshot), *own.values()]
+        skews = [
+            (other, rows, skew.without(other, gone))
+            for other, rows, skew in self._skews_of(nominated)
+        ]
+        return [
+            any(
+                skew.without(
+                    other, [each for each in victims if not self._leaves(each[1])]
+                ).is_broken(rows)
+                for other, rows, skew in skews
+            )
+            for victims in candidates
+        ]
+
+    def _members_on_trial(self, pod: PodInfo) -> dict[str, tuple[int, PodInfo]]:
+        """Return the members of a pod's group that have a node on trial or at Permit, by uid.
+
+        Each comes with its row.
+        """
+        snapshot = self._snapshot
+        key = snapshot.groups.key_of(pod.pod)
+        on_rows: dict[str, tuple[int, PodInfo]] = {}
+        for uid in () if key is None else snapshot.groups.members(key).assumed:
+            info, name = snapshot.table.pod_info(uid), snapshot.table.node_of_pod(uid)
+            row = None if name is None else snapshot.row_of(name)
+            if info is not None and row is not None:
+                on_rows[uid] = row, info
+        return on_rows
 
     def skips_spec(self, pod: PodInfo) -> Skips:
         """Skip a pod without a hard constraint as long as no nominated pod has one."""

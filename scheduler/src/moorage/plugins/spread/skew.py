@@ -191,6 +191,18 @@ class HardSkew:
                     closed = there if closed is None else closed | there
         return closed
 
+    def is_broken(self, rows: Iterable[int]) -> bool:
+        """Whether pods on some rows, which the counts include, exceed the maximum skew."""
+        for index, constraint in enumerate(self._constraints):
+            if constraint.counts_none:
+                continue
+            axis, tally = self._layout.axes[index], self._tally(index)
+            most = constraint.max_skew + self._floor(index, constraint)
+            domains = {int(axis.domain_n[row]) for row in rows if axis.counts_row(row)}
+            if any(domain >= 0 and tally[domain] > most for domain in domains):
+                return True
+        return False
+
     def judge_row(self, row: int) -> Code:
         """Return the code for one row: the first constraint that fails decides."""
         for index, constraint in enumerate(self._constraints):
