@@ -19,8 +19,10 @@ import msgspec
 from moorage.base.rng import Random
 from moorage.estimates.queue_model import Amounts, QueueModel, RunningPod, WaitingUnit
 
-_TURNS_MOST: Final = 50_000
-"""Moments of one roll-out: a guess, some seconds of computation."""
+_TURNS_LEAST: Final = 500
+_TURNS_A_POD: Final = 4
+"""Moments of one roll-out, for each pod that runs or waits at the start: a guess. A unit that has
+not started by then is one that others keep passing."""
 _LOOK_TURNS: Final = 64
 """Moments between two looks at the clock."""
 HORIZON_SECONDS: Final = 90 * 86_400.0
@@ -142,12 +144,15 @@ class _RollOut:
         """Return the start of the target."""
         self._try_waiting(0.0)
         arrival = next(self._arrivals, None)
-        for turn in range(_TURNS_MOST):
+        known = len(self._model.running) + len(self._model.queue)
+        for turn in range(_TURNS_LEAST + _TURNS_A_POD * known):
             if self._start is not None:
                 return self._start
             if turn % _LOOK_TURNS == 0 and is_over():
                 raise CutShortError
-            end = self._ends[0][0] if self._ends else math.inf
+            if not self._ends:
+                break  # pods that come only take room
+            end = self._ends[0][0]
             if arrival is not None and arrival[0] < end:
                 now, unit = arrival
                 self._arrive(unit, now)
