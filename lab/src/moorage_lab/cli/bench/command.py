@@ -10,6 +10,7 @@ from moorage_lab.cli.bench.groups import bench_gang_arrivals, bench_groups_compl
 from moorage_lab.cli.bench.handover import handover
 from moorage_lab.cli.bench.page import bench_page
 from moorage_lab.cli.bench.path import bench_path
+from moorage_lab.cli.bench.published.estimates import bench_estimates
 from moorage_lab.cli.bench.published.fgd import bench_fgd
 from moorage_lab.cli.bench.published.queues import bench_queues
 from moorage_lab.cli.bench.questions import bench_questions
@@ -35,6 +36,7 @@ for _benchmark in (
     bench_page,
     bench_path,
     bench_questions,
+    bench_estimates,
     bench_queues,
     bench_scheduler_perf,
     bench_start,
