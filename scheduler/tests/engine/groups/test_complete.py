@@ -219,3 +219,72 @@ def test_a_proof_counts_only_while_no_rejection_could_be_cured(
     snapshot.table.add_pod(pod("other", labels={"app": "other"}), "n1")
     assert cycle.decide_group(KEY, pods).outcome is GroupOutcome.REJECTED
     assert len(ordered) == 1  # the same numbers, but n1 is rejected for a pod
+
+
+def away_from(app: str, key: str = "kubernetes.io/hostname") -> dict[str, Any]:
+    """Return an affinity that keeps a pod off the domains of an app."""
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def apps(*members: tuple[str, str, str]) -> list[PodInfo]:
+    """Return members of an app that ask for cpu and keep away from another app ("" for none)."""
+    return [
+        PodInfo(
+            pod(
+                f"p{number}",
+                cpu=cpu,
+                labels={"app": app},
+                schedulingGroup=GROUP,
+                **({"affinity": away_from(other)} if other else {}),
+            )
+        )
+        for number, (app, cpu, other) in enumerate(members)
+    ]
+
+
+def places_of(snapshot: Snapshot, pods: Sequence[PodInfo]) -> tuple[object, CompleteSearch]:
+    made = search_for(cycle_for(snapshot, pods, len(pods)), pods)
+    steps = made.find(Limit(60_000))
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value, made
+
+
+def test_members_apart_have_places_apart_before_any_plugin_rejects_them() -> None:
+    pods = apps(("a", "1", "a"), ("a", "1", "a"), ("b", "1", ""), ("b", "3", "a"), ("b", "1", ""))
+    places, _ = places_of(cluster([4, 4, 4]), pods)
+    assert isinstance(places, dict)
+    assert len({places[uid] for uid in ("uid-default-p0", "uid-default-p1", "uid-default-p3")}) == 3
+
+
+def test_members_apart_that_are_more_than_nodes_have_no_places() -> None:
+    pods = apps(("a", "1", "a"), ("a", "1", "a"), ("b", "1", "a"))
+    found, made = places_of(cluster([4, 4]), pods)
+    assert isinstance(found, Impossible)
+    assert made.rejections == 0
+
+
+def test_like_members_of_which_another_is_apart_from_some_are_not_swapped() -> None:
+    """Pods of equal specs and other labels: the anti-affinity of a member selects one of them."""
+    pods = apps(("a", "1", ""), ("b", "1", ""), ("c", "2", "a"))
+    snapshot = cluster([3, 1])
+    places, _ = places_of(snapshot, pods)
+    assert places == {"uid-default-p0": 1, "uid-default-p1": 0, "uid-default-p2": 0}
+    assert decide(snapshot, pods, 3).outcome is GroupOutcome.PLACED
+
+
+def test_members_apart_over_a_label_share_a_node_without_it() -> None:
+    affinity = away_from("a", "rack")
+    pods = [
+        PodInfo(
+            pod(f"p{cpu}", cpu=cpu, labels={"app": "a"}, schedulingGroup=GROUP, affinity=affinity)
+        )
+        for cpu in ("1", "2")
+    ]
+    snapshot = cluster([3])
+    places, _ = places_of(snapshot, pods)
+    assert places == {"uid-default-p1": 0, "uid-default-p2": 0}
+    assert decide(snapshot, pods, 2).outcome is GroupOutcome.PLACED

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations_with_replacement
 
-from moorage.base.rng import Streams
-from moorage.engine.packing.problem import Counts, MemberClass, NodeClass, Problem, fits
+from moorage.base.rng import Random, Streams
+from moorage.engine.packing.problem import (
+    Counts,
+    MemberClass,
+    NodeClass,
+    Pair,
+    Problem,
+    fits,
+)
 
 Refused = Sequence[tuple[NodeClass, Counts]]
 """Sets of members that one node of a class may not have, with every larger set."""
@@ -39,8 +47,16 @@ def problem_of(seed: int) -> tuple[Problem, Refused]:
         members=tuple(members),
         nodes=tuple(nodes),
         least=total if rng.random() < 0.6 else rng.randint(0, total),
+        apart=_apart(rng, len(members)),
     )
     return problem, [each for each in refused if any(each[1])]
+
+
+def _apart(rng: Random, classes: int) -> frozenset[Pair]:
+    """Return pairs of classes that exclude each other, in half of the problems."""
+    share = rng.choice([0, 0, 0.2, 0.7])
+    pairs = combinations_with_replacement(range(classes), 2)
+    return frozenset(pair for pair in pairs if rng.random() < share)
 
 
 def has_places(problem: Problem, refused: Refused) -> bool:
@@ -61,7 +77,10 @@ def has_places(problem: Problem, refused: Refused) -> bool:
             if member not in node.admits or not fits(demand, free[number]):
                 continue
             counts[number][member] += 1
-            if not _is_refused(node, counts[number], refused):
+            if not (
+                _is_refused(node, counts[number], refused)
+                or shares_a_node_apart(problem, counts[number])
+            ):
                 free[number] = [
                     one - other for one, other in zip(free[number], demand, strict=True)
                 ]
@@ -74,6 +93,14 @@ def has_places(problem: Problem, refused: Refused) -> bool:
         return place(at + 1, placed)
 
     return place(0, 0)
+
+
+def shares_a_node_apart(problem: Problem, counts: Sequence[int]) -> bool:
+    """Whether members that exclude each other are on one node."""
+    return any(
+        counts[one] > 1 if one == other else counts[one] and counts[other]
+        for one, other in problem.apart
+    )
 
 
 def _is_refused(node: NodeClass, counts: Sequence[int], refused: Refused) -> bool:

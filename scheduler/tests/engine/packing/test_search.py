@@ -6,12 +6,14 @@ The reference tries every node for every member (`brute_force`).
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from operator import sub
 
 import msgspec
 import pytest
 
 from moorage.base.rng import Random, Streams
+from moorage.engine.packing.apart import SHARES, exclusive_sets, with_shares
 from moorage.engine.packing.bounds import Shortage, shortage_of
 from moorage.engine.packing.problem import (
     Amounts,
@@ -23,14 +25,19 @@ from moorage.engine.packing.problem import (
     reduced,
 )
 from moorage.engine.packing.search import Fillings, ForbiddenSets, Search
-from scheduler.tests.engine.packing.brute_force import Refused, has_places, problem_of
+from scheduler.tests.engine.packing.brute_force import (
+    Refused,
+    has_places,
+    problem_of,
+    shares_a_node_apart,
+)
 
 
 def search(
     problem: Problem, forbidden: ForbiddenSets | None = None, *, by_node: bool = False
 ) -> tuple[Fillings | None, int]:
     """Return what the search finds, and the number of sets that it looked at."""
-    made = Search(problem, forbidden, by_node=by_node)
+    made = Search(with_shares(problem), forbidden, by_node=by_node)
     steps = made.run()
     while True:
         try:
@@ -45,9 +52,10 @@ def check(problem: Problem, fillings: Fillings) -> None:
     placed = [0] * len(problem.members)
     for each in fillings:
         used[each.node.nodes] += 1
-        room = list(each.node.free)
+        room = list(each.node.free[: len(problem.dimensions)])
         for at, count in enumerate(each.counts):
             assert not count or at in each.node.admits
+            assert not shares_a_node_apart(problem, each.counts)
             for _ in range(count):
                 assert fits(problem.members[at].demand, room)
                 room = [*map(sub, room, problem.members[at].demand)]
@@ -78,7 +86,7 @@ def test_the_answer_is_that_of_brute_force(block: int, by_node: bool) -> None:
     for seed in range(block * 250, block * 250 + 250):
         problem, refused = problem_of(seed)
         expected = has_places(problem, refused)
-        shortage = shortage_of(problem) or shortage_of(reduced(problem))
+        shortage = shortage_of(problem) or shortage_of(with_shares(reduced(problem)))
         assert not (shortage is not None and has_places(problem, [])), seed
         if refused:
             forbidden = forbidden_sets(refused)
@@ -194,3 +202,59 @@ def test_members_that_may_go_without_a_place_do_so_last() -> None:
     )
     assert [each.counts for each in search(reduced(problem))[0] or ()] == [(0, 3)]
     assert search(reduced(msgspec.structs.replace(problem, least=4)))[0] is None
+
+
+def _apart(*pairs: tuple[int, int], counts: Sequence[int], nodes: int) -> Problem:
+    """Return members of 1 on nodes of 4, of which some pairs of classes exclude each other."""
+    return Problem(
+        dimensions=("cpu",),
+        members=tuple(MemberClass((1,), each) for each in counts),
+        nodes=(NodeClass((4,), frozenset(range(len(counts))), tuple(range(nodes))),),
+        least=sum(counts),
+        apart=frozenset(pairs),
+    )
+
+
+@pytest.mark.parametrize(
+    ("problem", "expected"),
+    [
+        pytest.param(_apart((0, 1), counts=[1, 1], nodes=2), [(0, 1)], id="a pair"),
+        pytest.param(_apart((1, 1), counts=[1, 2], nodes=2), [(1,)], id="a class with itself"),
+        pytest.param(
+            _apart((0, 1), (0, 2), (1, 2), counts=[1, 1, 1], nodes=3), [(0, 1, 2)], id="three"
+        ),
+        pytest.param(
+            _apart((0, 1), (0, 2), counts=[1, 1, 1], nodes=3), [(0, 1), (0, 2)], id="two pairs"
+        ),
+        pytest.param(_apart(counts=[1, 1], nodes=1), [], id="none"),
+    ],
+)
+def test_classes_that_exclude_one_another_are_a_set(problem, expected):
+    assert exclusive_sets(problem) == expected
+
+
+@pytest.mark.parametrize(
+    ("problem", "expected"),
+    [
+        pytest.param(
+            _apart((0, 0), counts=[3], nodes=2),
+            Shortage(classes=(0,), dimension=SHARES, needed=3, available=2, each=2520),
+            id="three members that need a node each",
+        ),
+        pytest.param(
+            _apart((0, 0), (0, 1), counts=[1, 5], nodes=2),
+            Shortage(classes=(0, 1), dimension=SHARES, needed=5670, available=5040),
+            id="a member alone on its node, and five of which four share one",
+        ),
+        pytest.param(_apart((0, 1), counts=[4, 4], nodes=2), None, id="places for all"),
+    ],
+)
+def test_shares_of_nodes_prove_that_members_apart_have_no_places(problem, expected):
+    assert shortage_of(with_shares(reduced(problem))) == expected
+
+
+def test_members_apart_that_go_without_a_place_do_so_together() -> None:
+    problem = msgspec.structs.replace(_apart((0, 0), (0, 1), counts=[2, 2], nodes=1), least=1)
+    found, _ = search(reduced(problem))
+    assert found is not None
+    check(problem, found)

@@ -21,6 +21,7 @@ from moorage.engine.decision import Decision, Outcome
 from moorage.engine.groups.decision import GroupDecision
 from moorage.engine.groups.numbers import GroupNumbers
 from moorage.engine.groups.trying import MembersOnTrial
+from moorage.engine.packing.apart import with_shares
 from moorage.engine.packing.bounds import Shortage, shortage_of
 from moorage.engine.packing.problem import Counts, NodeClass, Problem, reduced
 from moorage.engine.packing.search import Fillings, ForbiddenSets, searching
@@ -99,7 +100,7 @@ class CompleteSearch:
 
     @cached_property
     def _reduced(self) -> Problem:
-        return reduced(self.problem)
+        return with_shares(reduced(self.problem))
 
     def find(self, limit: Limit) -> Generator[None, None, Places | Impossible | None]:
         """Return places for the members, the proof that there are none, or None for given up.

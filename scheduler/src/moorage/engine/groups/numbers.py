@@ -19,9 +19,12 @@ from moorage.engine.attempt import Attempt, CycleError, Scope
 from moorage.engine.cycle import Cycle
 from moorage.engine.groups.orders import kind_of
 from moorage.engine.groups.room import judges_of_room
-from moorage.engine.packing.problem import MemberClass, NodeClass, Problem
+from moorage.engine.packing.problem import MemberClass, NodeClass, Pair, Problem
 from moorage.framework.capabilities import Reads
 from moorage.framework.status import SUCCESS_CODE
+from moorage.framework.subjects import Subject
+from moorage.snapshot.labels import ABSENT
+from moorage.snapshot.pod_affinity import POD_AFFINITY, AffinityTerm
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
 from moorage.snapshot.view import NodeView
@@ -53,11 +56,12 @@ class GroupNumbers:
     def __init__(self, cycle: Cycle, pods: Sequence[PodInfo]) -> None:
         self._cycle = cycle
         self._snapshot = cycle.snapshot
-        classes: dict[tuple[int, ...], list[PodInfo]] = {}
+        apart, classes = _MembersApart(cycle, pods), dict[tuple[object, ...], list[PodInfo]]()
         for pod in pods:
-            classes.setdefault(kind_of(pod), []).append(pod)
+            classes.setdefault((kind_of(pod), apart.selecting(pod)), []).append(pod)
         self.classes = [*classes.values()]
         self.class_of = {pod.uid: at for at, each in enumerate(self.classes) for pod in each}
+        self._apart = apart.pairs([each[0] for each in self.classes])
         self._requests = [each[0].part(RESOURCES).value.filter for each in self.classes]
         self._trusted = _trusted(cycle)
         n, count = self._snapshot.num_nodes, len(self.classes)
@@ -188,9 +192,23 @@ class GroupNumbers:
                     for same in nodes.values()
                 ),
                 least=least,
+                apart=self._apart_within(rows),
             ),
             proves,
         )
+
+    def _apart_within(self, rows: NDArray[np.intp]) -> frozenset[Pair]:
+        """Return the classes that no node of some rows takes together.
+
+        A term says nothing about a node without its label.
+        """
+        label_column = self._snapshot.label_column
+        pairs = (
+            some
+            for key, some in self._apart.items()
+            if (label_column(key).ids[rows] != ABSENT).all()
+        )
+        return frozenset[Pair]().union(*pairs)
 
     def _without_nominated(self) -> tuple[Numbers, bool]:
         """Return int64, (n, dimensions): what is free next to nominated pods.
@@ -245,6 +263,54 @@ class ViewSums:
         """Return the sum of a column over the rows of each view."""
         sums: Numbers = np.add.reduceat(column_n[self._rows], self._starts)
         return sums
+
+
+# Terms times members that are compared. A guess: about 20 ms.
+_COMPARISONS_MOST: Final = 20_000
+
+
+class _MembersApart:
+    """The members that may not share a domain, as a Filter plugin of the profile says.
+
+    Members beyond a number of comparisons are not compared; the search then learns what the plugins
+    reject.
+    """
+
+    def __init__(self, cycle: Cycle, pods: Sequence[PodInfo]) -> None:
+        profile, self._snapshot = cycle.profile, cycle.snapshot
+        subjects = {profile.capabilities[each.name].rejects_about for each in profile.filter_forms}
+        self._terms: list[AffinityTerm] = []
+        if Subject.POD_AFFINITY in subjects:
+            specs = (pod.part(POD_AFFINITY).value.required_anti for pod in pods)
+            self._terms = [*dict.fromkeys(term for terms in specs for term in terms)]
+        if len(self._terms) * len(pods) > _COMPARISONS_MOST:
+            self._terms = []
+
+    def selecting(self, pod: PodInfo) -> tuple[int, ...]:
+        """Return the terms of any members that select a pod, by index."""
+        if not self._terms:
+            return ()
+        namespace = self._snapshot.listers.namespaces.get(pod.namespace)
+        by_namespace = {} if namespace is None else namespace.metadata.labels
+        name, labels = pod.namespace, pod.pod.metadata.labels
+        return tuple(
+            at
+            for at, term in enumerate(self._terms)
+            if term.selects_pod(name, labels, by_namespace)
+        )
+
+    def pairs(self, pods: Sequence[PodInfo]) -> dict[str, set[Pair]]:
+        """Return for each topology key which of some pods exclude each other, by index."""
+        numbers = {term: number for number, term in enumerate(self._terms)}
+        selecting = [self.selecting(pod) for pod in pods]
+        pairs: dict[str, set[Pair]] = {}
+        for one, pod in enumerate(pods) if numbers else ():
+            for term in pod.part(POD_AFFINITY).value.required_anti:
+                for other, selected_by in enumerate(selecting):
+                    if numbers[term] in selected_by:
+                        pair = (min(one, other), max(one, other))
+                        pairs.setdefault(term.topology_key, set()).add(pair)
+        return pairs
 
 
 def _trusted(cycle: Cycle) -> list[int]:

@@ -17,6 +17,8 @@ Amounts: TypeAlias = tuple[int, ...]
 """An amount of each dimension, in the order of `Problem.dimensions`."""
 Counts: TypeAlias = tuple[int, ...]
 """A number of members of each class."""
+Pair: TypeAlias = tuple[int, int]
+"""Indices of two classes of members, the lower one first."""
 
 
 class MemberClass(msgspec.Struct, frozen=True):
@@ -65,12 +67,16 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         The classes of nodes.
     least
         Number of members that must have a place; the rest may go without.
+    apart
+        Pairs of classes that exclude each other: no node takes members of both. A class with itself
+        means that no node takes two members of it.
     """
 
     dimensions: tuple[str, ...]
     members: tuple[MemberClass, ...]
     nodes: tuple[NodeClass, ...]
     least: int
+    apart: frozenset[Pair] = frozenset()
 
     @property
     def total(self) -> int:

@@ -10,7 +10,8 @@ matters:
   This ends most ways early where the group needs nearly all the room.
 - What was found impossible for some members and some nodes is not tried again.
 
-Where a set of members on a node was refused by the caller, every larger set there is refused too.
+Classes that exclude each other are never on one node. Where a set of members on a node was refused
+by the caller, every larger set there is refused too.
 
 References: S. Martello and P. Toth, "Knapsack Problems" (1990), chapter 8; R. Korf, "An improved
 algorithm for optimal bin packing" (IJCAI 2003), whose bin completion this is for unequal nodes and
@@ -20,11 +21,12 @@ several dimensions.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from operator import mul, sub
+from operator import add, mul, sub
 from typing import Final, TypeAlias
 
 import msgspec
 
+from moorage.engine.packing.apart import excluded_by
 from moorage.engine.packing.problem import Amounts, Counts, NodeClass, Problem, fits
 
 
@@ -49,6 +51,9 @@ Steps: TypeAlias = Generator[None, None, Fillings | None]
 
 # So many sets are looked at between two stops: about a millisecond.
 _SETS_AT_ONCE = 500
+
+# The node of members that go without a place.
+_NOWHERE: Final = (-1,)
 
 # Sets of one node that are ranked before the first is tried. A guess.
 _RANKED_MOST = 200
@@ -100,7 +105,7 @@ class Search:
     Parameters
     ----------
     problem
-        The problem, as `reduced` returns it.
+        The problem, as `with_shares` returns it.
     forbidden
         What the caller refuses beyond amounts. It may grow between two calls of `run`.
     by_node
@@ -119,6 +124,11 @@ class Search:
         self._rooms = _by_room(problem)
         self._nodes = _counting(problem, self._rooms)
         self._order = _by_pressure(problem)
+        # As bits. A class that excludes itself is bounded by its share of a node.
+        self._excluded = [
+            sum(1 << other for other in excluded_by(problem, at) if other != at)
+            for at in range(len(problem.members))
+        ]
         self._slots = [
             [
                 self._most(count, demand, node.free) if at in node.admits else 0
@@ -250,9 +260,11 @@ class Search:
         """Yield the sets of members for a node, with at least so many of the first class."""
         classes = [at for at in classes if at in node.admits]
         demands = [self._demands[at] for at in classes]
-        needed = self._needed(node.free, unused, [left[at] for at in classes], demands)
+        excluding = self._excluded if node.nodes != _NOWHERE else [0] * len(left)
+        wasted = _MostUnused(unused, classes, [left[at] for at in classes], demands)
         counts = [0] * len(classes)
         rooms = [node.free] * (len(classes) + 1)
+        excluded = [0] * (len(classes) + 1)
         level = 0
         counts[0] = self._most(left[classes[0]], demands[0], node.free)
         while level >= 0:
@@ -272,19 +284,24 @@ class Search:
                 ]
             )
             rooms[level + 1] = room
-            if not fits(room, needed[level + 1]):
-                # Fewer members of this class leave more room still.
-                counts[level] = -1
+            excludes = excluding[classes[level]] if count else 0
+            excluded[level + 1] = excluded[level] | excludes
+            if not fits(room, wasted.before(level + 1, excluded[level + 1])):
+                # Fewer members of this class leave more room still; none excludes no other class.
+                counts[level] = 0 if excludes else -1
                 continue
             if level + 1 < len(classes):
                 level += 1
-                counts[level] = self._most(left[classes[level]], demands[level], room)
+                at = classes[level]
+                is_excluded = excluded[level] >> at & 1
+                counts[level] = 0 if is_excluded else self._most(left[at], demands[level], room)
                 continue
             by_class = [0] * len(left)
             for at, number in zip(classes, counts, strict=True):
                 by_class[at] = number
+            others = [at for at in classes if not excluded[-1] >> at & 1]
             if not self._forbidden.forbids(node, by_class) and not self._could_take_more(
-                node, left, by_class, room, classes
+                node, left, by_class, room, others
             ):
                 yield tuple(by_class)
             counts[level] -= 1
@@ -294,19 +311,6 @@ class Search:
         return min(
             [left, *[free // amount for free, amount in zip(room, demand, strict=True) if amount]]
         )
-
-    @staticmethod
-    def _needed(
-        free: Amounts, unused: Sequence[int], left: Sequence[int], demands: Sequence[Amounts]
-    ) -> list[list[int]]:
-        """Return for each level the most room that members of later classes can still fill."""
-        room = list(unused)
-        needed = [room]
-        for count, demand in zip(reversed(left), reversed(demands), strict=True):
-            room = [some + amount * count for some, amount in zip(room, demand, strict=True)]
-            needed.append(room)
-        needed.reverse()
-        return needed
 
     def _could_take_more(
         self,
@@ -350,6 +354,57 @@ def searching(problem: Problem, forbidden: ForbiddenSets) -> Generator[int, None
             yield sum(way.sets for way in ways)
 
 
+class _MostUnused:
+    """The room that may be left on a node, when members of some classes are on it.
+
+    Parameters
+    ----------
+    unused
+        What may stay unused in the end.
+    classes, left, demands
+        The classes in order, the number of members of each, and what one takes.
+    """
+
+    def __init__(
+        self,
+        unused: Sequence[int],
+        classes: Sequence[int],
+        left: Sequence[int],
+        demands: Sequence[Amounts],
+    ) -> None:
+        self._classes = classes
+        self._fillable = [
+            tuple(amount * count for amount in demand)
+            for count, demand in zip(left, demands, strict=True)
+        ]
+        self._before: list[Sequence[int]] = [unused]
+        for amounts in reversed(self._fillable):
+            self._before.append(tuple(map(add, self._before[-1], amounts)))
+        self._before.reverse()
+        self._without: dict[tuple[int, int], Sequence[int]] = {}
+
+    def before(self, level: int, excluded: int) -> Sequence[int]:
+        """Return the most room that later classes can still fill, apart from excluded ones.
+
+        Parameters
+        ----------
+        level
+            Number of classes of which the members are chosen.
+        excluded
+            The classes that the chosen members exclude, as bits.
+        """
+        if not excluded:
+            return self._before[level]
+        room = self._without.get((level, excluded))
+        if room is None:
+            room = self._before[level]
+            for at in range(level, len(self._classes)):
+                if excluded >> self._classes[at] & 1:
+                    room = tuple(map(sub, room, self._fillable[at]))
+            self._without[level, excluded] = room
+        return room
+
+
 class _Frame(msgspec.Struct):
     left: Counts
     nodes: Counts
@@ -383,7 +438,7 @@ def _counting(problem: Problem, nodes: Sequence[NodeClass]) -> list[NodeClass]:
             for amounts in zip(*demands, strict=True)
         )
         everyone = frozenset(range(len(problem.members)))
-        counting.append(NodeClass((*free, problem.spare), everyone, (-1,)))
+        counting.append(NodeClass((*free, problem.spare), everyone, _NOWHERE))
     return counting
 
 
