@@ -40,8 +40,9 @@ def members(how: str, *, labelled: bool) -> list[Manifest]:
 def _in_turns(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Decide at once, or with a turn for the other tasks after each rack that was tried."""
     if request.param == "in turns":
-        monkeypatch.setattr(group_turns, "_TURN_NS", 0)
-        monkeypatch.setattr(group_turns, "_TURN_BETWEEN_MEMBERS_NS", 0)
+        for limit in ("_TURN_NS", "_TURN_WITHOUT_ARRIVALS_NS", "_TURN_BETWEEN_MEMBERS_NS"):
+            monkeypatch.setattr(group_turns, limit, 0)
+        monkeypatch.setattr(group_turns, "_WORK_PER_COST", 0)
 
 
 @pytest.mark.usefixtures("_in_turns")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
@@ -25,16 +26,28 @@ def steps(clock: ManualClock, *milliseconds: int) -> Steps:
     return DECISION
 
 
+def always() -> bool:
+    return True
+
+
+def never() -> bool:
+    return False
+
+
 @pytest.mark.parametrize(
-    ("milliseconds", "turns"),
+    ("arrivals", "milliseconds", "turns"),
     [
-        pytest.param((), 0, id="no step"),
-        pytest.param((3,) * 6, 0, id="steps of less than 20 ms altogether"),
-        pytest.param((3,) * 14, 2, id="a turn every 20 ms"),
-        pytest.param((700, 700), 2, id="a turn after each step that takes longer"),
+        pytest.param(always, (), 0, id="no step"),
+        pytest.param(always, (1,) * 4, 0, id="steps of less than 5 ms altogether"),
+        pytest.param(always, (3,) * 14, 7, id="a turn every 5 ms"),
+        pytest.param(always, (700, 700), 2, id="a turn after each step that takes longer"),
+        pytest.param(never, (3,) * 6, 0, id="no arrivals: steps of less than 20 ms altogether"),
+        pytest.param(never, (3,) * 14, 2, id="no arrivals: a turn every 20 ms"),
     ],
 )
-async def test_others_have_a_turn_every_20_ms(milliseconds: tuple[int, ...], turns: int):
+async def test_others_have_a_turn_every_5_ms_where_something_arrives_for_them(
+    arrivals: Callable[[], bool], milliseconds: tuple[int, ...], turns: int
+):
     clock, hold = ManualClock(), Hold()
     taken, held = 0, set[bool]()
 
@@ -45,7 +58,7 @@ async def test_others_have_a_turn_every_20_ms(milliseconds: tuple[int, ...], tur
             taken += 1
             held.add(hold.is_closed)
 
-    decided = Turns(clock.monotonic_ns, hold)
+    decided = Turns(clock.monotonic_ns, hold, arrivals)
     parts = steps(clock, *milliseconds)
     found = decided.begun(parts)
     assert (found is None) == (turns > 0)
@@ -61,37 +74,61 @@ async def test_others_have_a_turn_every_20_ms(milliseconds: tuple[int, ...], tur
 
 
 class Trial:
-    """Members on trial, as far as turns know them."""
+    """Members on trial, as far as turns know them: they take a while to leave their nodes."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: ManualClock, *, milliseconds: int = 0) -> None:
         self.told: list[str] = []
+        self._clock = clock
+        self._ns = milliseconds * 1_000_000
 
     def suspend(self) -> None:
         self.told.append("suspend")
+        self._clock.advance_ns(self._ns)
 
     def resume(self) -> None:
         self.told.append("resume")
+        self._clock.advance_ns(self._ns)
 
 
 async def test_members_on_trial_are_off_their_nodes_during_a_turn_of_others():
-    clock, hold, trial = ManualClock(), Hold(), Trial()
+    clock, hold = ManualClock(), Hold()
+    trial = Trial(clock, milliseconds=1)
 
     def on_trial() -> Steps:
-        for each in (300, 300, 300, 300, 100):
+        for each in (3, 3, 4, 4, 1):
             clock.advance_ns(each * 1_000_000)
             trial.told.append("step")
             yield trial
         return DECISION
 
-    decided, parts = Turns(clock.monotonic_ns, hold), on_trial()
+    decided, parts = Turns(clock.monotonic_ns, hold, always), on_trial()
     assert decided.begun(parts) is None
-    assert trial.told == ["step", "step", "suspend"]  # a turn after 500 ms: resuming costs
+    assert trial.told == ["step", "step", "suspend"]
     assert await decided.rest(parts) is DECISION
     assert trial.told[3:] == ["resume", "step", "step", "suspend", "resume", "step"]
+    # The second turn takes 8 ms: four times what it cost to take the members off and on again.
+
+
+async def test_members_on_trial_stay_on_their_nodes_while_nothing_arrives():
+    clock = ManualClock()
+    trial = Trial(clock, milliseconds=1)
+
+    def on_trial() -> Steps:
+        for _ in range(6):
+            clock.advance_ns(100_000_000)
+            yield trial
+        return DECISION
+
+    decided, parts = Turns(clock.monotonic_ns, Hold(), never), on_trial()
+    assert decided.begun(parts) is None
+    assert trial.told == ["suspend"]  # after 500 ms, as timers may wait
+    assert await decided.rest(parts) is DECISION
+    assert trial.told == ["suspend", "resume"]
 
 
 async def test_steps_that_are_cancelled_are_closed():
-    closed, trial, clock = [], Trial(), ManualClock()
+    closed, clock = [], ManualClock()
+    trial = Trial(clock)
 
     def endless() -> Steps:
         try:
@@ -101,7 +138,7 @@ async def test_steps_that_are_cancelled_are_closed():
         finally:
             closed.append(True)
 
-    decided, parts = Turns(clock.monotonic_ns, Hold()), endless()
+    decided, parts = Turns(clock.monotonic_ns, Hold(), always), endless()
     assert decided.begun(parts) is None
     rest = asyncio.get_running_loop().create_task(decided.rest(parts))
     await aio.sleep(0)
@@ -118,10 +155,10 @@ async def test_a_step_that_breaks_ends_the_hold():
 
     hold = Hold()
     with pytest.raises(RuntimeError, match="no more"):
-        await Turns(ManualClock().monotonic_ns, hold).rest(broken())
+        await Turns(ManualClock().monotonic_ns, hold, always).rest(broken())
     assert not hold.is_closed
 
 
 def test_a_decision_without_a_hold_is_made_at_once():
     clock = ManualClock()
-    assert Turns(clock.monotonic_ns, None).begun(steps(clock, 700, 700)) is DECISION
+    assert Turns(clock.monotonic_ns, None, always).begun(steps(clock, 700, 700)) is DECISION

@@ -20,7 +20,7 @@ from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.groups.decision import GroupDecision
 from moorage.engine.groups.numbers import GroupNumbers
-from moorage.engine.groups.trying import MembersOnTrial
+from moorage.engine.groups.trying import MembersOnTrial, Steps, take_all_steps
 from moorage.engine.packing.apart import with_shares
 from moorage.engine.packing.bounds import Shortage, shortage_of
 from moorage.engine.packing.problem import Counts, NodeClass, Problem, reduced
@@ -113,7 +113,14 @@ class CompleteSearch:
             Where to give up.
         """
         if not self.rejections:  # a rejection changes no bound
-            shortage = shortage_of(self.problem) or shortage_of(self._reduced)
+            yield
+            shortage = shortage_of(self.problem)
+            yield
+            if shortage is None:
+                reduced_problem = self._reduced
+                yield
+                shortage = shortage_of(reduced_problem)
+                yield
             if shortage is not None:
                 return Impossible(shortage) if self.proves else None
         steps, before = searching(self._reduced, self._forbidden), 0
@@ -143,10 +150,11 @@ class CompleteSearch:
 
     # -- what the plugins say --------------------------------------------------------------------
 
-    def try_places(self, pods: Sequence[PodInfo], places: Places) -> GroupDecision:
+    def try_places(self, pods: Sequence[PodInfo], places: Places) -> Steps:
         """Try places with all plugins; where they refuse a member, the search goes on without that.
 
-        A member that needs another one next to it is tried again after the others.
+        A member that needs another one next to it is tried again after the others. It stops after
+        each member.
         """
         waiting = [pod for pod in pods if pod.uid in places]
         with MembersOnTrial(self._cycle.profile, self._snapshot) as tried:
@@ -158,6 +166,7 @@ class CompleteSearch:
                         refused.append((pod, decision))
                     elif not tried.add(decision):
                         return tried.group_decision()
+                    yield tried
                 if len(refused) == len(waiting):
                     break
                 waiting = [pod for pod, _ in refused]
@@ -167,14 +176,19 @@ class CompleteSearch:
             for pod in pods:
                 if pod.uid not in places and not tried.add(self._cycle.decide(pod, self._anywhere)):
                     break
+                yield tried
             return tried.group_decision()
 
     def _at(self, pod: PodInfo, row: int) -> Decision:
         within = self._snapshot.rows([row])
         return self._cycle.decide(pod, Scope(within=within, post_filter=False))
 
-    def refuse(self, pods: Sequence[PodInfo], places: Places, decision: GroupDecision) -> bool:
+    def refuse(
+        self, pods: Sequence[PodInfo], places: Places, decision: GroupDecision
+    ) -> Generator[None, None, bool]:
         """Leave out places that the plugins rejected; False where the search cannot say it.
+
+        It stops after each set of members that it tries on a row.
 
         Parameters
         ----------
@@ -194,6 +208,7 @@ class CompleteSearch:
             if self._refuses(together, row):
                 self._leave_out(together)
                 return True
+            yield
         return False  # members on other nodes have a part in it
 
     def _leave_out(self, together: Sequence[PodInfo]) -> None:
@@ -218,7 +233,7 @@ class CompleteSearch:
     def _refuses(self, pods: Sequence[PodInfo], row: int) -> bool:
         """Whether some members have no place on one row together, in any order of two passes."""
         places = {pod.uid: row for pod in pods}
-        decision = self.try_places(pods, places)
+        decision = take_all_steps(self.try_places(pods, places))
         return any(not each.node_name for each in decision.members)
 
 

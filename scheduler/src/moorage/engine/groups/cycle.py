@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
+import msgspec
+
 from moorage.config.gate_table import V1_36, WORKLOAD_PREEMPTION
 from moorage.engine.attempt import Preemption, Scope
 from moorage.engine.cycle import Cycle
@@ -24,20 +26,22 @@ from moorage.engine.groups.decision import (
     GroupDecision,
     GroupOutcome,
     SearchEnd,
+    SearchReport,
 )
 from moorage.engine.groups.group_preemption import GroupPreemption
 from moorage.engine.groups.near_members import TogetherSearch, near_members
 from moorage.engine.groups.nominated_places import NominatedPlaces
 from moorage.engine.groups.orders import ORDERS, OtherOrders
 from moorage.engine.groups.placements import Placements, shared_rows
-from moorage.engine.groups.places_search import PlacesSearch
+from moorage.engine.groups.places_search import PlacesSearch, SearchPauses
 from moorage.engine.groups.sub_groups.trying import SubGroups
-from moorage.engine.groups.trying import MembersOnTrial, Steps
+from moorage.engine.groups.trying import MembersOnTrial, Steps, take_all_steps
 from moorage.framework.status import Status
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.view import NodeView
 
+_POSTPONED: Final = SearchReport(end=SearchEnd.POSTPONED)
 _WITHOUT_PLACES = frozenset({GroupOutcome.REJECTED, GroupOutcome.PREEMPTING})
 
 Try: TypeAlias = Callable[[Sequence[PodInfo], Scope], Steps]
@@ -55,9 +59,13 @@ class GroupCycle:
         The cycle of the profile that all members name.
     explain
         Whether preemption writes its reports.
+    pauses
+        Bounds the time of searches; None where no other pod waits for them.
     """
 
-    def __init__(self, cycle: Cycle, *, explain: bool = False) -> None:
+    def __init__(
+        self, cycle: Cycle, *, explain: bool = False, pauses: SearchPauses | None = None
+    ) -> None:
         self.cycle = cycle
         self._profile = cycle.profile
         self._snapshot = cycle.snapshot
@@ -65,6 +73,7 @@ class GroupCycle:
         gates = cycle.profile.handle.gates
         self._orders = cycle.profile.handle.group_orders
         self._complete = cycle.profile.handle.complete_groups
+        self._pauses = pauses
         self.placements = Placements(cycle)
         self._places = PlacesSearch(cycle, self.placements)
         self._nominated = NominatedPlaces(cycle)
@@ -91,7 +100,7 @@ class GroupCycle:
         within
             The nodes that the group may take, without preemption; None for all nodes.
         """
-        return _decision(self.deciding(key, pods, within=within))
+        return take_all_steps(self.deciding(key, pods, within=within))
 
     def deciding(
         self, key: GroupKey, pods: Sequence[PodInfo], *, within: NodeView | None = None
@@ -110,7 +119,8 @@ class GroupCycle:
         decision = yield from self._in_other_orders(key, pods, decision)
         if not self._has_confined_parts(key):
             decision = yield from self._keeping_places(pods, decision)
-        if decision.outcome is GroupOutcome.REJECTED and self._searches(key):
+        postponed = decision.search == _POSTPONED
+        if decision.outcome is GroupOutcome.REJECTED and self._searches(key) and not postponed:
             decision = yield from self._near_one_another(key, pods, decision, self.everywhere)
         if self.preempts and decision.outcome is GroupOutcome.REJECTED:
             decision = self._preemption.preempted(key, pods, decision)
@@ -164,8 +174,8 @@ class GroupCycle:
         with self._snapshot.trial() as trial:
             for uid in uids:
                 trial.remove_pod(uid)
-            found = _decision(self._in_placements(key, pods, Scope(post_filter=False)))
-            return _decision(self._in_other_orders(key, pods, found))
+            found = take_all_steps(self._in_placements(key, pods, Scope(post_filter=False)))
+            return take_all_steps(self._in_other_orders(key, pods, found))
 
     def _in_other_orders(
         self,
@@ -181,6 +191,23 @@ class GroupCycle:
         """
         if first.outcome not in _WITHOUT_PLACES:
             return first
+        steps, pauses = self._searched(key, pods, first, within=within), self._pauses
+        if pauses is None or not (self._order_count(key) or self._searches(key)):
+            return (yield from steps)
+        # Places without evictions are always searched before pods are evicted.
+        evicts = self.preempts or first.outcome is GroupOutcome.PREEMPTING
+        if evicts or pauses.allows():
+            return (yield from pauses.timed(steps))
+        return msgspec.structs.replace(first, search=_POSTPONED)
+
+    def _searched(
+        self,
+        key: GroupKey,
+        pods: Sequence[PodInfo],
+        first: GroupDecision,
+        *,
+        within: NodeView | None,
+    ) -> Steps:
         if self._searches(key):
             scope = Scope(within=within, post_filter=False)
             decision = yield from self._near_one_another(key, pods, first, scope)
@@ -248,7 +275,7 @@ class GroupCycle:
         decision
             The decision so far.
         """
-        return _decision(self._keeping_places(pods, decision))
+        return take_all_steps(self._keeping_places(pods, decision))
 
     def _keeping_places(self, pods: Sequence[PodInfo], before: GroupDecision) -> Steps:
         snapshot = self._snapshot
@@ -341,21 +368,11 @@ class GroupCycle:
         }
         ranks = {uid: rank for rank, uid in enumerate(places)}
         in_order = sorted(pods, key=lambda pod: ranks.get(pod.uid, len(ranks)))
-        return _decision(self._try(in_order, Scope(post_filter=False), scopes))
+        return take_all_steps(self._try(in_order, Scope(post_filter=False), scopes))
 
     def try_without(self, pods: Sequence[PodInfo], uids: Collection[str]) -> Status:
         """Try the group as if some pods on nodes were gone; no other pod is evicted for it."""
         with self._snapshot.trial() as trial:
             for uid in uids:
                 trial.remove_pod(uid)
-            return _decision(self._try(pods, Scope(post_filter=False))).status
-
-
-def _decision(steps: Steps) -> GroupDecision:
-    """Take every step at once."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            decision: GroupDecision = end.value
-            return decision
+            return take_all_steps(self._try(pods, Scope(post_filter=False))).status

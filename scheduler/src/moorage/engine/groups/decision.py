@@ -40,6 +40,8 @@ class SearchEnd(Enum):
     """The search proved that there are no places."""
     GAVE_UP = "gave up"
     """The search reached its limit, or the plugins rejected what it cannot express."""
+    POSTPONED = "postponed"
+    """Other pods wait, and searches have had their share of the time; another attempt searches."""
 
 
 class SearchReport(msgspec.Struct, frozen=True, kw_only=True):

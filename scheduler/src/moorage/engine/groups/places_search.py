@@ -7,8 +7,8 @@ This is moorage's own; kube-scheduler v1.36 places members one after another (do
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Final
 
 import msgspec
 
@@ -18,17 +18,60 @@ from moorage.engine.groups.decision import GroupDecision, GroupOutcome, SearchEn
 from moorage.engine.groups.numbers import GroupNumbers
 from moorage.engine.groups.orders import kind_of
 from moorage.engine.groups.placements import Placements, shared_rows
+from moorage.engine.groups.trying import Steps
 from moorage.engine.packing.problem import Problem
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.view import NodeView
 
+_PAUSE_TIMES: Final = 9
+"""The pause after a search, as a multiple of its time: a tenth of all time is for searches."""
+
 SETS_MOST: Final = 60_000
 """Sets of members that the search of one attempt looks at: about 200 ms. A count, so that a replay
 ends alike."""
 
-SearchSteps: TypeAlias = Generator[None, None, GroupDecision]
-"""A search that stops each millisecond or so; the snapshot is as it was then."""
+
+class SearchPauses:
+    """Bounds all searches together, while other pods wait, to a tenth of the time.
+
+    After a search as long as it took, times nine, no other begins. A group whose search is
+    postponed comes back by backoff, as its members with a place do.
+
+    Parameters
+    ----------
+    now_ns
+        Monotonic time, nanoseconds.
+    others_wait
+        Whether pods of other groups, or of none, are to be tried now.
+    """
+
+    def __init__(self, now_ns: Callable[[], int], others_wait: Callable[[], bool]) -> None:
+        self._now_ns = now_ns
+        self._others_wait = others_wait
+        self._paused_until_ns: int | None = None
+
+    def allows(self) -> bool:
+        """Whether a search may begin now."""
+        until_ns = self._paused_until_ns
+        return until_ns is None or self._now_ns() >= until_ns or not self._others_wait()
+
+    def timed(self, steps: Steps) -> Steps:
+        """Take the steps of a search, and begin the pause after it; others' turns do not count."""
+        took_ns = 0
+        while True:
+            began_ns = self._now_ns()
+            try:
+                stopped = next(steps)
+            except StopIteration as end:
+                decision: GroupDecision = end.value
+                break
+            finally:
+                now_ns = self._now_ns()
+                took_ns += now_ns - began_ns
+                self._paused_until_ns = now_ns + _PAUSE_TIMES * took_ns
+            yield stopped
+        return decision
 
 
 class PlacesSearch:
@@ -55,7 +98,7 @@ class PlacesSearch:
         first: GroupDecision,
         *,
         within: NodeView | None,
-    ) -> SearchSteps:
+    ) -> Steps:
         """Return the decision for the places that the search finds, else the first, with a report.
 
         Groups of like pods are not searched, because one order is as good as any.
@@ -64,7 +107,7 @@ class PlacesSearch:
         if len({kind_of(pod) for pod in pods}) < 2 or isinstance(choice, GroupDecision):
             return first
         limit, numbers = Limit(SETS_MOST), GroupNumbers(self._cycle, pods)
-        yield
+        yield None
         if choice is None:
             return (
                 yield from self.search_rows(key, pods, first, numbers, within=within, limit=limit)
@@ -99,7 +142,7 @@ class PlacesSearch:
         *,
         within: NodeView | None,
         limit: Limit,
-    ) -> SearchSteps:
+    ) -> Steps:
         """Search as `searched` does, within some rows.
 
         Parameters
@@ -121,11 +164,12 @@ class PlacesSearch:
                 if not search.rejections:
                     self._failed.keep(key, search.problem, proved=known)
                 break
-            decision = search.try_places(pods, places)
+            decision = yield from search.try_places(pods, places)
             if decision.outcome is GroupOutcome.PLACED:
                 newest = decision
                 break
-            if not search.refuse(pods, places, decision):
+            yield None
+            if not (yield from search.refuse(pods, places, decision)):
                 break
         # The same numbers prove nothing once a plugin rejects a row that another pod could cure.
         end = SearchEnd.IMPOSSIBLE if known and search.proves else SearchEnd.GAVE_UP

@@ -76,6 +76,16 @@ class Mark(msgspec.Struct, frozen=True):
     feasible: Status
 
 
+def take_all_steps(steps: Steps) -> GroupDecision:
+    """Take every step at once."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            decision: GroupDecision = end.value
+            return decision
+
+
 class MembersOnTrial:
     """The members tried so far; use it in a `with` statement, which undoes everything at its end.
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Sequence
 
-from moorage.base.aio import Hold
+from moorage.base.aio import Arrivals, Hold
 from moorage.base.no_names import NO_NAMES
 from moorage.config.gate_table import V1_36
 from moorage.engine.cycle import Cycle
@@ -23,6 +23,7 @@ from moorage.engine.groups.asking import AskingGroupCycle
 from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.engine.groups.nominated_places import with_nominations
+from moorage.engine.groups.places_search import SearchPauses
 from moorage.engine.groups.room import all_rank_as_high, fits_at_most, judges_of_room
 from moorage.engine.groups.trying import Steps
 from moorage.framework.diagnosis import Diagnosis
@@ -92,10 +93,13 @@ class GroupAttempts:
         hold: Hold | None = None,
     ) -> None:
         self._core = core
-        self._turns = Turns(facts.group_attempts.meter_ns, hold)
+        self._turns = Turns(facts.group_attempts.meter_ns, hold, Arrivals().are_there)
         self._queue = core.queue
         self._groups = core.snapshot.groups
-        self._cycles = {name: GroupCycle(cycle) for name, cycle in core.cycles.items()}
+        pauses = SearchPauses(facts.group_attempts.meter_ns, lambda: core.queue.counts().active > 0)
+        self._cycles = {
+            name: GroupCycle(cycle, pauses=pauses) for name, cycle in core.cycles.items()
+        }
         self._extended = {
             name: AskingGroupCycle(cycle) for name, cycle in core.extended_cycles.items()
         }
