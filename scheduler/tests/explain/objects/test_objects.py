@@ -67,6 +67,24 @@ def test_a_group_says_what_it_lacks() -> None:
     assert "pod group default/g lacks pods: 1 exists, min-available is 3" in found.sentence
 
 
+def test_a_group_that_no_plugin_schedules_says_what_would_turn_groups_on() -> None:
+    labels = of_labels("p", least=3)["metadata"]["labels"]
+    pods = [waiting("p", labels=labels, cpu="1"), bound("q", "n1", labels=labels, cpu="1")]
+    found = about(*NODES, *pods, type_="podgroup", name="g")
+    assert found.notes[0].startswith(
+        "pod group default/g (labels) is not scheduled as a group, each of its pods is placed on "
+        "its own: profile default-scheduler has no plugin Coscheduling. To schedule groups: "
+    )
+    assert sum(each.pods for each in found.counts) == 2
+
+
+def test_a_group_without_pods_that_no_plugin_would_schedule_says_so() -> None:
+    with pytest.raises(
+        NotFoundError, match=r"no pod names it.*the feature gate GenericWorkload is off"
+    ):
+        about(*NODES, type_="podgroup", name="g")
+
+
 def test_a_full_node_says_what_is_stranded_on_it() -> None:
     pods = [bound("w", "n0", cpu="4"), waiting("p", cpu="1")]
     found = about(*NODES, *pods, type_="node", name="n0")

@@ -35,8 +35,35 @@ def explain_group(core: Core, namespace: str, name: str) -> Answering:
         key for key in keys if groups.members(key).pods or groups.source.terms_of(key) is not None
     ]
     if not known:
-        raise NotFoundError(404, "NotFound", f'podgroups "{name}" not found in {namespace}')
+        return _explain_disabled(core, namespace, name)
     return _answer(core, known, ("podgroup", namespace, name))
+
+
+def _explain_disabled(core: Core, namespace: str, name: str) -> Answering:
+    """Explain a group that no plugin schedules: its pods, and what would turn groups on."""
+    disabled = core.disabled_groups
+    disabled.update()
+    reasons, pods = dict[str, None](), list[Pod]()
+    for key, (reason, members) in disabled.members().items():
+        if (key.namespace, key.name) == (namespace, name):
+            reasons[f"{reason}."] = None
+            pods += members
+    if not pods:
+        keys = [GroupKey(namespace, name, source) for source in ("", CUSTOM_SOURCE)]
+        reason = next(filter(None, map(disabled.reason_for_object, keys)), "")
+        text = f'podgroups "{name}" not found in {namespace}'
+        raise NotFoundError(
+            404, "NotFound", f"{text}: no pod names it. If it exists: {reason}" if reason else text
+        )
+    return _with_notes(core, pods, (*reasons,), ("podgroup", namespace, name))
+
+
+def _with_notes(
+    core: Core, pods: Sequence[Pod], notes: Sequence[str], object_: tuple[str, str, str]
+) -> Answering:
+    type_, namespace, name = object_
+    answer = yield from explain_pods(core, pods, type_=type_, namespace=namespace, name=name)
+    return msgspec.structs.replace(answer, notes=(*notes, *answer.notes))
 
 
 def explain_workload(core: Core, namespace: str, name: str) -> Answering:
