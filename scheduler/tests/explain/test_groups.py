@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from moorage.engine.packing.apart import SHARES, WHOLE
+from moorage.engine.packing.bounds import Shortage
 from moorage.explain.answer import Explanation, Where
+from moorage.explain.sentences import shortage_text
 from moorage_sandbox.testing.builders import Manifest, node_manifest
 from scheduler.tests.explain.applying import applied
 from scheduler.tests.explain.clusters import explained
@@ -192,3 +195,47 @@ def test_members_that_succeeded_count_among_those_that_fit_together() -> None:
 def test_a_replacement_next_to_members_that_succeeded_only_waits_for_its_turn() -> None:
     found = _explained(_succeeded("q"), _succeeded("r"), _member("p"))
     assert found.sentence == "fits now on 2 nodes; it is the next in the queue"
+
+
+@pytest.mark.parametrize(
+    ("shortage", "text"),
+    [
+        pytest.param(
+            Shortage(classes=(0,), dimension="cpu", needed=7, available=6, each=9000),
+            "7 of its pods request 9 cpu or more each, and the nodes have room for 6 such pods",
+            id="an amount each",
+        ),
+        pytest.param(
+            Shortage(classes=(0, 1), dimension="memory", needed=3 << 30, available=2 << 30),
+            "its pods request 3Gi memory in all, and 2Gi is free on the nodes that take them",
+            id="an amount in all",
+        ),
+        pytest.param(
+            Shortage(classes=(0,), dimension="pods", needed=5, available=4),
+            "the nodes take 4 more pods, and the group needs 5",
+            id="a number of pods",
+        ),
+        pytest.param(
+            Shortage(classes=(0,), dimension=SHARES, needed=3, available=1, each=WHOLE),
+            "3 of its pods may not share a node, and 1 node takes such pods",
+            id="nodes for members apart",
+        ),
+        pytest.param(
+            Shortage(classes=(0, 1), dimension=SHARES, needed=5670, available=5040),
+            "its pods that may not share a node need more nodes than there are for them",
+            id="shares of nodes",
+        ),
+        pytest.param(Shortage(classes=(0,)), "", id="no node for a member"),
+    ],
+)
+def test_a_shortage_in_words(shortage: Shortage, text: str) -> None:
+    assert shortage_text(shortage) == text
+
+
+def test_a_group_of_unlike_members_without_room_is_told_what_proves_it() -> None:
+    """Three members of 3 cpu or more need as many nodes with 3 free cpu, and there are two."""
+    found = _explained(*(_member(name, cpu="3") for name in "pqr"), _member("s", cpu="4"))
+    assert (
+        "3 of its pods request 3 cpu or more each, and the nodes have room for 2 such pods; the "
+        "next, pod default/" in found.sentence
+    )

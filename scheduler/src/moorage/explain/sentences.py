@@ -11,7 +11,10 @@ from moorage.api.pod import Pod
 from moorage.api.reasons.codes import code_of_reasons
 from moorage.engine.attempt import CycleError
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome, Member
+from moorage.engine.groups.numbers import PODS
 from moorage.engine.inquiry import Inquiry, inquire
+from moorage.engine.packing.apart import SHARES, WHOLE
+from moorage.engine.packing.bounds import Shortage
 from moorage.explain.answer import Cause
 from moorage.explain.causes import Causes, Reach, find_causes, group_causes
 from moorage.explain.emptied import empty_nodes
@@ -108,8 +111,39 @@ def group_sentence(group: Together, feasible: int, *, rows_most: int) -> str:
         f"{alone} needs {group.terms.declared_minimum} pods with a place, and only "
         f"{count + group.terms.succeeded}{note} fit together{_domain(group, decision)}"
     )
-    why = _next_member(group, decision, rows_most)
-    return f"{text}: {why}" if why else text
+    shortage = None if decision.search is None else decision.search.shortage
+    proof = "" if shortage is None else shortage_text(shortage)
+    reasons = [each for each in (proof, _next_member(group, decision, rows_most)) if each]
+    return f"{text}: {'; '.join(reasons)}" if reasons else text
+
+
+def shortage_text(shortage: Shortage) -> str:
+    """Return what a group is short of on all nodes together; "" where one pod alone is.
+
+    Parameters
+    ----------
+    shortage
+        The shortage that proves that the group has no places.
+    """
+    name, needed, available = shortage.dimension, shortage.needed, shortage.available
+    if not name or not available:
+        return ""
+    if name == SHARES:
+        if shortage.each != WHOLE:
+            return "its pods that may not share a node need more nodes than there are for them"
+        nodes = f"{nodes_text(available)} {'takes' if available == 1 else 'take'} such pods"
+        return f"{needed} of its pods may not share a node, and {nodes}"
+    if shortage.each is not None and name != PODS:
+        pods = (
+            f"{needed} of its pods request {amount_text(name, shortage.each)} {name} or more each"
+        )
+        return f"{pods}, and the nodes have room for {available} such pods"
+    if name == PODS:
+        return f"the nodes take {available} more pods, and the group needs {needed}"
+    return (
+        f"its pods request {amount_text(name, needed)} {name} in all, and "
+        f"{amount_text(name, available)} is free on the nodes that take them"
+    )
 
 
 def _domain(group: Together, decision: GroupDecision) -> str:

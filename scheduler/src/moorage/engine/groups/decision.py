@@ -9,6 +9,7 @@ import msgspec
 
 from moorage.api.pod import Pod
 from moorage.engine.decision import CLEAR_NOMINATION, Decision, Nomination, Outcome, uids_of
+from moorage.engine.packing.bounds import Shortage
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.status import SUCCESS, Status, error, unschedulable
 from moorage.snapshot.pod_info import PodInfo
@@ -55,11 +56,14 @@ class SearchReport(msgspec.Struct, frozen=True, kw_only=True):
         Number of sets of members that were looked at.
     rejections
         How often the plugins rejected places that it found.
+    shortage
+        What is short, where a sum or a count proved that there are no places on all nodes.
     """
 
     end: SearchEnd
     sets: int = 0
     rejections: int = 0
+    shortage: Shortage | None = None
 
 
 class Member(msgspec.Struct, frozen=True):

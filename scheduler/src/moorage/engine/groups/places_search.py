@@ -156,11 +156,12 @@ class PlacesSearch:
         """
         least = min(len(pods), self._groups.missing(key))
         search = CompleteSearch(self._cycle, numbers, least=least, within=within)
-        known, newest = self._failed.result(key, search.problem), first
+        known, newest, shortage = self._failed.result(key, search.problem), first, None
         while known is None:
             places = yield from search.find(limit)
             if places is None or isinstance(places, Impossible):
                 known = isinstance(places, Impossible)
+                shortage = None if places is None else places.shortage
                 if not search.rejections:
                     self._failed.keep(key, search.problem, proved=known)
                 break
@@ -175,7 +176,9 @@ class PlacesSearch:
         end = SearchEnd.IMPOSSIBLE if known and search.proves else SearchEnd.GAVE_UP
         if newest is not first:
             end = SearchEnd.PLACES
-        report = SearchReport(end=end, sets=limit.sets, rejections=search.rejections)
+        report = SearchReport(
+            end=end, sets=limit.sets, rejections=search.rejections, shortage=shortage
+        )
         return msgspec.structs.replace(newest, search=report)
 
 

@@ -17,8 +17,8 @@ from moorage.engine.packing.problem import Amounts, MemberClass, NodeClass, Prob
 SHARES: Final = "shares of a node"
 """Name of the dimensions that are added."""
 
-# The whole of a node: a number that the first ten whole numbers divide.
-_WHOLE: Final = 2520
+WHOLE: Final = 2520
+"""The whole of a node in these dimensions: a number that the first ten whole numbers divide."""
 
 
 def with_shares(problem: Problem) -> Problem:
@@ -37,7 +37,7 @@ def with_shares(problem: Problem) -> Problem:
     fitting = [[_fitting(problem, at, node) for at in _every(problem)] for node in problem.nodes]
     most = [max((each[at] for each in fitting), default=0) for at in _every(problem)]
     shares = [
-        [_WHOLE // max(1, most[at]) if at in exclusive else 0 for at in _every(problem)]
+        [WHOLE // max(1, most[at]) if at in exclusive else 0 for at in _every(problem)]
         for exclusive in sets
     ]
     return msgspec.structs.replace(
