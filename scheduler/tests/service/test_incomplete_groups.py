@@ -129,3 +129,20 @@ def test_a_large_group_that_arrives_slowly_is_not_written_again_for_each_pod():
         assert counts(live, "first0", "first149") == {"first0": {"170"}, "first149": {"170"}}
 
     play(scenario, cluster=nodes(2), config=coscheduling())
+
+
+@pytest.mark.parametrize("mode", ["trial", "permit"])
+def test_a_group_whose_pods_arrive_one_after_another_has_no_warning_for_each_of_them(mode: str):
+    async def scenario(live: Cluster) -> None:
+        await live.create_objects(pod_group(least=60))
+        for number in range(59):
+            await live.create_objects(of_object(f"p{number}", cpu="10m", least=60))
+            await aio.sleep(0.1)
+        await aio.sleep(5)
+        found = [each["message"] for each in await live.events("g", reason="FailedScheduling")]
+        assert found[-1] == "pod group default/g lacks pods: 59 exist, minMember is 60"
+        assert len(found) == 1
+        await live.create_objects(of_object("last", cpu="10m", least=60))
+        await live.until(lambda: live.bound("p0", "p58", "last") == 3, seconds=5)
+
+    play(scenario, cluster=nodes(4), config=coscheduling(mode))

@@ -117,7 +117,8 @@ class PermitReasons:
             note = f"pod group {key.full_name}: {_places(members, terms)}"
             self._keep_reason(key, f"{note}, {_without(queued, members)} none: {message}", members)
         self._reasons[key].reported.add(queued.uid)
-        self._reports.waits(key, self._reasons[key].text, queued.pod)
+        if not (missing and key.source):  # a lack of pods is reported once it lasts
+            self._reports.waits(key, self._reasons[key].text, queued.pod)
         return _joined(message, note)
 
     def _gang_of(self, queued: QueuedPod) -> GroupKey | None:

@@ -42,6 +42,7 @@ from moorage.service.core import Core
 from moorage.service.groups.backfill import Backfill
 from moorage.service.groups.group_status import GroupReports
 from moorage.service.groups.group_turns import Turns
+from moorage.service.groups.incomplete_groups import lack_of
 from moorage.service.process.facts import Facts
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import info_of
@@ -355,7 +356,9 @@ class GroupAttempts:
         self._failures.handle(
             entry, status, known, message=diagnosis.message, nomination=CLEAR_NOMINATION
         )
-        if self._reports is not None:
+        terms, members = self._groups.source.terms_of(key), self._groups.members(key)
+        # A lack of pods is reported once it lasts, not with each pod that arrives.
+        if self._reports is not None and not (terms and lack_of(key, terms, members)):
             self._reports.turned_away(key, entry.pod, status)
         return True
 

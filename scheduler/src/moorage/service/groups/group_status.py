@@ -231,15 +231,12 @@ class GroupReports:
         outdated
             The members whose conditions have another reason.
         """
+        self._report_group(key, text, members[0][0], action="Gathering")
         if not key.source:
             # No attempt told of the lack: the first member stands for those without a condition.
             outdated = [members[0], *(each for each in outdated if each[0] is not members[0][0])]
-        elif not outdated:
-            return
-        first = outdated[0][0]
-        if not key.source or len(outdated) == len(members):
-            self._report_group(key, text, first, action="Gathering")
-            self._recorder.record_event(failed_scheduling(first, text))
+        if outdated and (not key.source or len(outdated) == len(members)):
+            self._recorder.record_event(failed_scheduling(outdated[0][0], text))
         for pod, reason in outdated:
             self._report_pod(pod, reason)
         self._report(key, status="False", reason="Unschedulable", message=text)
