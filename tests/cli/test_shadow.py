@@ -118,7 +118,9 @@ def test_beside_a_sandbox_it_reads_only_and_ends_with_the_report_at_ctrl_c(
     report = json.loads(out)
     assert (process.returncode, report["differ"]) == (0, 0), report
     assert sum(report["outcomes"].values()) == 6
-    assert report["courses"]["own"]["pods"] == report["courses"]["real"]["pods"] == 6
+    assert report["courses"]["real"]["pods"] == 6
+    if not flags:  # a group that came pod by pod may still be in backoff in its own course
+        assert report["courses"]["own"]["pods"] == 6
     calls = [json.loads(line) for line in log.read_text().splitlines()]
     verbs = {each["verb"] for each in calls if each.get("userAgent") == "moorage-shadow"}
     assert verbs <= {"list", "watch"}
