@@ -403,7 +403,7 @@ BAD: list[Any] = [
         [of_object("p0"), of_object("p1", schedulerName="foreign")],
         [pod_group(least=2)],
         {},
-        ("g", "current pods number: 1, minMember of group: 2"),
+        ("g", "pod group default/g lacks pods: 1 exists, minMember is 2"),
         id="a scheduler of another process: its pod is not counted",
     ),
     pytest.param(

@@ -248,8 +248,9 @@ def trying(
 def _estimator(
     begun: Begun, clock: Clock, state: MirroredState, process: AnsweringProcess
 ) -> Estimator | None:
-    observer, wanted = begun.scheduler.parts.start_observer, begun.file_config.own.start_estimates
-    if observer is None or wanted is None:
+    wanted = begun.file_config.own.start_estimates
+    observer = None if wanted is None else begun.scheduler.parts.start_observer
+    if wanted is None or observer is None:
         return None
     # Imported here: a scheduler without estimates does not pay for it.
     from moorage.what_if.answering.starts import StartEstimator

@@ -24,8 +24,8 @@ as many cpus as the machine has processors, and the scheduler's own cycle decide
 are asked for at arrival and at half the wait, with what was known at the time:
   held      share of the 80 % intervals that held; an infinite one did not
   thirds    the same for short, middle and long waits
-  width     median width; "by rate": of position x mean time between starts, with factors fitted to
-            the outcomes so that as many hold
+  width     median width; "by rate": of position x mean time between starts, with factors fitted
+            to the outcomes so that as many hold
   score     mean interval score; also of the simple rules: by rate, and by the last waits
 """
 
