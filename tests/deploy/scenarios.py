@@ -20,7 +20,14 @@ from moorage.client.transport import Answer, Call
 from moorage.config.feature_gates import feature_gates
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
-from moorage.service.intake.kinds import CUSTOM, DEVICE_TAINT_RULE, JOB, POD_GROUP, WATCHED
+from moorage.service.intake.kinds import (
+    COMPOSITE_POD_GROUP,
+    CUSTOM,
+    DEVICE_TAINT_RULE,
+    JOB,
+    POD_GROUP,
+    WATCHED,
+)
 from moorage.service.process.leader import elector_of
 from moorage_sandbox.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage_sandbox.testing.virtual_cluster import VirtualCluster
@@ -30,6 +37,8 @@ from sandbox.tests.controllers.test_resource_claims import using as using_device
 from sandbox.tests.controllers.test_volumes import claim, local_volume, storage_class, using
 from scheduler.tests.kinds.builders import of_resource
 from scheduler.tests.plugins.numa.definition import DEFINITION
+from scheduler.tests.service.test_composite_groups import GATES as COMPOSITE_GATES
+from scheduler.tests.service.test_composite_groups import Live as LiveGroups
 from scheduler.tests.service.test_group_attempt import group, member
 from scheduler.tests.service.test_preemption import high, low, priority
 from tests.deploy.rights import NAMESPACE, Script
@@ -96,6 +105,12 @@ def _object(kind: Any, number: int) -> Manifest:
         "PriorityClass": {"value": 7},
         "Job": {"spec": {"suspend": True, "template": _template({"app": name}, restart="Never")}},
         "ElasticQuota": {"spec": {"min": {"cpu": "1"}, "max": {"cpu": "2"}}},
+        "CompositePodGroup": {
+            "spec": {
+                "schedulingPolicy": {"basic": {}},
+                "workloadRef": {"workloadName": "w", "templateName": "t"},
+            }
+        },
         "NodeResourceTopology": {"zones": [{"name": "node-0", "type": "Node"}]},
     }
     group_bodies = {
@@ -124,7 +139,9 @@ def _controller(selector: Any) -> Manifest:
 def _kinds(cluster: VirtualCluster) -> list[Any]:
     parts = cluster.scheduler.parts
     names = {each._resource for each in parts.others}
-    known = (*WATCHED, POD_GROUP, DEVICE_TAINT_RULE, JOB, *CUSTOM)
+    # A server with composite groups serves PodGroups in another version.
+    groups = COMPOSITE_POD_GROUP if COMPOSITE_POD_GROUP.resource in names else POD_GROUP
+    known = (*WATCHED, groups, DEVICE_TAINT_RULE, JOB, *CUSTOM)
     return [kind for kind in known if kind.resource in names]
 
 
@@ -337,6 +354,20 @@ async def tells_about_groups(cluster: VirtualCluster) -> None:
     assert [each["type"] for each in conditions] == ["PodGroupScheduled"]
 
 
+async def tells_about_composite_groups(cluster: VirtualCluster) -> None:
+    """Write the condition of a CompositePodGroup."""
+    live = LiveGroups(cluster)
+    await live.composite("whole", 1)
+    await live.group("part", 1, "whole")
+    await live.pods("part", 1)
+    await cluster.until(lambda: bool(cluster.node_of("part-0")))
+    await aio.sleep(1)
+    kind = COMPOSITE_POD_GROUP.resource
+    found: Any = await cluster.client.get(kind, "whole", namespace="default")
+    conditions = found.get("status", {}).get("conditions", [])
+    assert [each["type"] for each in conditions] == ["CompositePodGroupInitiallyScheduled"]
+
+
 _GPUS: Any = {"nvidia.com/gpu": "2"}
 _WITH_GPUS = node_manifest("n1", **_GPUS)
 
@@ -376,6 +407,9 @@ SCENARIOS: dict[str, Scenario] = {
 """The work of every scheduler."""
 
 _GROUPS = _gates("GenericWorkload", "GangScheduling")
+_COMPOSITES = msgspec.structs.replace(
+    PLAIN, gates=feature_gates({**COMPOSITE_GATES, "DRADeviceTaintRules": False}, "1.37")
+)
 _HOLDING = parse_config(
     _HEAD
     + "- {plugins: {multiPoint: {enabled: [{name: Coscheduling}], "
@@ -385,6 +419,7 @@ _HOLDING = parse_config(
 )
 _FURTHER: dict[str, tuple[str, LoadedConfiguration]] = {
     "podGroups": ("PodGroups of Kubernetes", _GROUPS),
+    "compositePodGroups": ("CompositePodGroups", _COMPOSITES),
     "coscheduling": ("PodGroups of scheduler-plugins", with_plugin("Coscheduling", "PrioritySort")),
     "elasticQuotas": ("elastic quotas", with_plugin("CapacityScheduling", "DefaultPreemption")),
     "deviceTaintRules": (
@@ -407,6 +442,9 @@ FURTHER: dict[str, dict[str, Scenario]] = {
 
 FURTHER["podGroups"]["tells about PodGroups of Kubernetes"] = Scenario(
     tells_about_groups, config=_GROUPS
+)
+FURTHER["compositePodGroups"]["tells about CompositePodGroups"] = Scenario(
+    tells_about_composite_groups, config=_COMPOSITES
 )
 FURTHER["gpuSharing"] = {
     "tells a pod its GPUs": Scenario(

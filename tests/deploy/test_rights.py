@@ -44,8 +44,18 @@ _CHECKS: dict[Right, str] = {
     Right("", "scheduling.k8s.io", "podgroups/status", "patch"): (
         "tells about PodGroups of Kubernetes"
     ),
+    Right("", "scheduling.k8s.io", "compositepodgroups/status", "patch"): (
+        "tells about CompositePodGroups"
+    ),
     Right("", "", "pods", "patch"): "tells a pod its GPUs",
 }
+
+
+_NEEDED = {
+    "jobs": ["coscheduling"],  # room is held back for groups
+    "compositePodGroups": ["podGroups"],
+}
+"""The values that a value needs."""
 
 
 def check_of(right: Right, scenarios: dict[str, Scenario]) -> str:
@@ -93,7 +103,7 @@ def test_without_one_right_something_fails(right: Right) -> None:
 @pytest.mark.kubectl
 @pytest.mark.parametrize("value", sorted(FURTHER))
 def test_a_further_value_gives_exactly_the_rights_that_are_used_then(value: str) -> None:
-    others = ["coscheduling"] if value == "jobs" else []  # room is held back for groups
+    others = _NEEDED.get(value, [])
     chart, before = of_chart(value, *others), granted(of_chart(*others))
     further = granted(chart) - before
     used: set[Right] = set()
