@@ -113,15 +113,17 @@ class Importance:
         """Return the number of a namespace in `RankedPods.namespace`; None where it has no pod."""
         return self._namespaces.get(namespace)
 
-    def rank_in_namespaces(self, rows: Rows) -> tuple[RankedPods, NDArray[np.bool_]]:
-        """Return `rank_rows` with namespaces, and the rows where a pod is being resized.
+    def rank_in_namespaces(
+        self, rows: Rows, *, kinds: bool = False
+    ) -> tuple[RankedPods, NDArray[np.bool_]]:
+        """Return `rank_rows`, or `rank_kinds`, with namespaces, and rows where a pod is resized.
 
         The spec of such a pod requests other amounts than `RankedPods.requests` has.
         """
         if not self._of_namespaces:
             self._of_namespaces = True
             self._stale[:] = True
-        ranked = self.rank_rows(rows)
+        ranked = self.rank_kinds(rows) if kinds else self.rank_rows(rows)
         index, ranks = as_index(rows), ranked.priority.shape[1]
         namespace = self._namespace[index, :ranks]
         return msgspec.structs.replace(ranked, namespace=namespace), self._resized[index]

@@ -252,10 +252,7 @@ class DryRuns:
     def _try_within(self, due: IntArray, rules: ColumnRules) -> None:
         """Try rows where rules say which pods may be evicted."""
         importance = self._around.importance
-        ranked, resized = importance.rank_in_namespaces(due)
-        if self.what_if.counts_kinds:
-            kinds = importance.rank_kinds(due)
-            ranked = msgspec.structs.replace(kinds, namespace=ranked.namespace)
+        ranked, resized = importance.rank_in_namespaces(due, kinds=self.what_if.counts_kinds)
         together = comparable(ranked, self._now_ns) & ~resized & ~self._with_ties(due)
         if not together.all():
             self._one_by_one(due[~together])
