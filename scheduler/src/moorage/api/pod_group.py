@@ -76,6 +76,10 @@ class DisruptionMode(ApiStruct, frozen=True, kw_only=True):
     all: AnyDisruptionMode | None = None
 
 
+def _topology_key(constraints: PodGroupSchedulingConstraints | None) -> str:
+    return constraints.topology[0].key if constraints is not None and constraints.topology else ""
+
+
 def _disrupted_whole(mode: str | DisruptionMode) -> bool:
     return mode == DISRUPTED_WHOLE if isinstance(mode, str) else mode.all is not None
 
@@ -93,6 +97,11 @@ class PodGroupSpec(ApiStruct, frozen=True, kw_only=True):
     disruption_mode: str | DisruptionMode = ""
     priority_class_name: str = ""
     priority: int | None = None
+
+    @property
+    def topology_key(self) -> str:
+        """The topology key that confines the pods; "" for none."""
+        return _topology_key(self.scheduling_constraints)
 
     @property
     def disrupted_whole(self) -> bool:
@@ -137,6 +146,11 @@ class CompositePodGroupSpec(ApiStruct, frozen=True, kw_only=True):
     scheduling_constraints: PodGroupSchedulingConstraints | None = None
     disruption_mode: str | DisruptionMode = ""
     priority: int | None = None
+
+    @property
+    def topology_key(self) -> str:
+        """The topology key that confines the pods; "" for none."""
+        return _topology_key(self.scheduling_constraints)
 
     @property
     def disrupted_whole(self) -> bool:

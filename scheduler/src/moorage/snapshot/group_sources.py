@@ -51,15 +51,13 @@ def terms_of(group: PodGroup) -> GroupTerms:
     """Return the demands of a PodGroup."""
     spec = group.spec
     gang = spec.scheduling_policy.gang
-    constraints = spec.scheduling_constraints
-    topology = constraints.topology if constraints is not None else []
     return GroupTerms(
         key=GroupKey(group.metadata.namespace, group.metadata.name),
         uid=group.metadata.uid,
         minimum=1 if gang is None else gang.min_count,
         gang=gang is not None,
         priority=spec.priority or 0,
-        topology_key=topology[0].key if topology else "",
+        topology_key=spec.topology_key,
         evicted_whole=spec.disrupted_whole,
         fault=_fault(group),
         created=group.metadata.creation_timestamp or "",

@@ -174,8 +174,8 @@ class GroupCycle:
         with self._snapshot.trial() as trial:
             for uid in uids:
                 trial.remove_pod(uid)
-            found = take_all_steps(self._in_placements(key, pods, Scope(post_filter=False)))
-            return take_all_steps(self._in_other_orders(key, pods, found))
+            decision = take_all_steps(self._in_placements(key, pods, Scope(post_filter=False)))
+            return take_all_steps(self._in_other_orders(key, pods, decision))
 
     def _in_other_orders(
         self,

@@ -56,12 +56,15 @@ class GroupNumbers:
     def __init__(self, cycle: Cycle, pods: Sequence[PodInfo]) -> None:
         self._cycle = cycle
         self._snapshot = cycle.snapshot
-        apart, classes = _MembersApart(cycle, pods), dict[tuple[object, ...], list[PodInfo]]()
+        apart = _MembersApart(cycle, pods)
+        classes: dict[tuple[tuple[int, ...], tuple[int, ...]], list[PodInfo]] = {}
         for pod in pods:
             classes.setdefault((kind_of(pod), apart.selecting(pod)), []).append(pod)
         self.classes = [*classes.values()]
         self.class_of = {pod.uid: at for at, each in enumerate(self.classes) for pod in each}
-        self._apart = apart.pairs([each[0] for each in self.classes])
+        self._apart = apart.pairs(
+            [(each[0], selecting) for (_, selecting), each in classes.items()]
+        )
         self._requests = [each[0].part(RESOURCES).value.filter for each in self.classes]
         self._trusted = _trusted(cycle)
         n, count = self._snapshot.num_nodes, len(self.classes)
@@ -299,15 +302,17 @@ class _MembersApart:
             if term.selects_pod(name, labels, by_namespace)
         )
 
-    def pairs(self, pods: Sequence[PodInfo]) -> dict[str, set[Pair]]:
-        """Return for each topology key which of some pods exclude each other, by index."""
+    def pairs(self, pods: Sequence[tuple[PodInfo, tuple[int, ...]]]) -> dict[str, set[Pair]]:
+        """Return for each topology key which of some pods exclude each other, by index.
+
+        Each pod comes with what `selecting` says of it.
+        """
         numbers = {term: number for number, term in enumerate(self._terms)}
-        selecting = [self.selecting(pod) for pod in pods]
         pairs: dict[str, set[Pair]] = {}
-        for one, pod in enumerate(pods) if numbers else ():
+        for one, (pod, _) in enumerate(pods) if numbers else ():
             for term in pod.part(POD_AFFINITY).value.required_anti:
-                for other, selected_by in enumerate(selecting):
-                    if numbers[term] in selected_by:
+                for other, (_, selecting) in enumerate(pods):
+                    if numbers[term] in selecting:
                         pair = (min(one, other), max(one, other))
                         pairs.setdefault(term.topology_key, set()).add(pair)
         return pairs

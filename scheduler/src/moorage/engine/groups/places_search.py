@@ -49,12 +49,11 @@ class SearchPauses:
     def __init__(self, now_ns: Callable[[], int], others_wait: Callable[[], bool]) -> None:
         self._now_ns = now_ns
         self._others_wait = others_wait
-        self._paused_until_ns: int | None = None
+        self._paused_until_ns = now_ns()
 
     def allows(self) -> bool:
         """Whether a search may begin now."""
-        until_ns = self._paused_until_ns
-        return until_ns is None or self._now_ns() >= until_ns or not self._others_wait()
+        return self._now_ns() >= self._paused_until_ns or not self._others_wait()
 
     def timed(self, steps: Steps) -> Steps:
         """Take the steps of a search, and begin the pause after it; others' turns do not count."""

@@ -106,10 +106,9 @@ class GangScheduling:
     def placement_feasible(self, key: GroupKey, progress: GroupProgress) -> Status:
         """Reject a group once the members left cannot complete its minimum, in 1.37."""
         terms = self._snapshot.groups.source.terms_of(key)
-        minimum = terms.minimum if terms is not None and terms.gang else 1
-        placed, remaining = progress.placed, progress.remaining
-        if progress.minimum is not None:
-            minimum = progress.minimum
+        placed, remaining, minimum = progress.placed, progress.remaining, progress.minimum
+        if minimum is None:
+            minimum = terms.minimum if terms is not None and terms.gang else 1
         if placed + remaining < minimum:
             return unschedulable(
                 f"minCount ({minimum}) cannot be satisfied: "

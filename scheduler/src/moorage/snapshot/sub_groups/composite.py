@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from moorage.api.pod_group import CompositePodGroup, PodGroup, PodGroupSchedulingConstraints
+from moorage.api.pod_group import CompositePodGroup, PodGroup
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_groups import GroupKey, GroupTerms
 from moorage.snapshot.sub_groups.parts import Part, Parts
@@ -109,8 +109,7 @@ class CompositeGroups:
         """Take in that an object has come, changed or gone."""
         before, root = self._parents.get(node, ""), self._root(node)
         self._terms.pop(root, None)
-        lister = self._composites if node.composite else self._groups
-        obj = lister.get(node.name, node.namespace)
+        obj = self._object(node)
         parent = "" if obj is None else obj.spec.parent_composite_pod_group_name
         if parent == before:
             return
@@ -172,7 +171,7 @@ class CompositeGroups:
             return Part(
                 name=node.name,
                 minimum=1 if gang is None else gang.min_count,
-                topology_key=_topology_key(group.spec.scheduling_constraints),
+                topology_key=group.spec.topology_key,
             )
         composite = self._composites.get(node.name, node.namespace)
         assert composite is not None, f"{node} has a parent"
@@ -181,7 +180,7 @@ class CompositeGroups:
         return Part(
             name=node.name,
             minimum=1 if policy is None else policy.min_group_count,
-            topology_key=_topology_key(composite.spec.scheduling_constraints),
+            topology_key=composite.spec.topology_key,
             of_parts=True,
             parts=tuple(each for each in parts if each is not None),
         )
@@ -196,19 +195,19 @@ class CompositeGroups:
             return f"{name} has more than {LEVELS_MAX} levels of groups"
         if not composite.spec.disrupted_whole:
             for part in islice(self.nodes_of(key), 1, None):
-                if self._object(part).spec.disrupted_whole:
+                obj = self._object(part)
+                if obj is not None and obj.spec.disrupted_whole:
                     return (
                         f"{name} has a group with disruptionMode all ({part.name}), and is not of "
                         "that mode itself: groups below are not evicted as a whole"
                     )
         return ""
 
-    def _object(self, node: GroupNode) -> PodGroup | CompositePodGroup:
-        """Return the object of a group that has a parent."""
-        lister = self._composites if node.composite else self._groups
-        obj: PodGroup | CompositePodGroup | None = lister.get(node.name, node.namespace)
-        assert obj is not None, f"{node} has a parent"
-        return obj
+    def _object(self, node: GroupNode) -> PodGroup | CompositePodGroup | None:
+        """Return the object of a group; one that has a parent has an object."""
+        if node.composite:
+            return self._composites.get(node.name, node.namespace)
+        return self._groups.get(node.name, node.namespace)
 
     def _levels(self, node: GroupNode, most: int) -> int:
         """Return how many levels of groups a tree has, or `most` if it has more."""
@@ -220,8 +219,3 @@ class CompositeGroups:
 
 def _above(node: GroupNode, parent: str) -> GroupNode:
     return GroupNode(node.namespace, parent, composite=True)
-
-
-def _topology_key(constraints: PodGroupSchedulingConstraints | None) -> str:
-    topology = constraints.topology if constraints is not None else []
-    return topology[0].key if topology else ""

@@ -129,7 +129,7 @@ class _Try:
             self._placed.setdefault(parts.part_of(members.pods[uid]), []).append(uid)
         self.missing = max(0, terms.minimum - members.placed)
         self._why: dict[str, str] = {}
-        # What was found last about each part, by name and whether it is made of parts.
+        # The last status of each part, by name and whether it is made of parts.
         self._statuses: dict[tuple[str, bool], Status] = {}
         # The bounds of the leaves that are complete: further pods go there, too.
         self._open: dict[str, Scope] = {}
