@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from lab.tests.bench.queues.traces import text_of
 from moorage.cli.main import main
 from moorage.estimates.intervals import Interval
-from moorage_lab.bench.estimates.asking import AskedEstimate, ask_all
+from moorage_lab.bench.estimates.asking import EstimateOutcome, ask_all
 from moorage_lab.bench.estimates.replay import PlayedJob, play_jobs
 from moorage_lab.bench.estimates.report import figures_of
 from moorage_lab.traces.jobs.swf import Job
@@ -48,9 +48,9 @@ def test_with_exact_run_times_and_nothing_to_come_a_start_is_known_but_for_backo
 
 
 def test_figures_count_thirds_and_infinite_intervals() -> None:
-    def asked(wait: float, high: float) -> AskedEstimate:
+    def asked(wait: float, high: float) -> EstimateOutcome:
         shown = Interval(0.0, high)
-        return AskedEstimate(
+        return EstimateOutcome(
             at="arrival",
             shown=shown,
             wait=wait,

@@ -5,7 +5,7 @@
 them by class, `laws` draws from them, and `run_time_file` carries them over a restart.
 - `rollout` lets a queue go on with drawn run times; `queue_model` is its start.
 - `intervals` makes an interval of the starts, and `track_record` counts how often intervals held.
-- `start_observer` is what a scheduler tells about its pods.
+- `start_observer` takes notice of the pods of a scheduler.
 - `answer`: the estimate as data and as a sentence.
 
 Does not belong here: reading a scheduler's state (`moorage.forecast`).

@@ -65,6 +65,11 @@ def deadline_seconds(pod: Pod, job: Job | None, *, now_ns: int) -> float:
     return min(deadlines)
 
 
+def elapsed_seconds(pod: Pod, *, now_ns: int) -> float:
+    """Return how long a pod has run; 0 where no start is known, or it lies ahead."""
+    return max(0.0, (now_ns - _time_ns(pod.status.start_time, now_ns)) / NS_PER_SECOND)
+
+
 def _durations(pod: Pod) -> list[float]:
     """Return the seconds that the pod's own fields give it."""
     durations: list[float] = []

@@ -14,7 +14,7 @@ Amounts: TypeAlias = tuple[int, ...]
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """What pods of one kind need.
+    """The needs of pods of one kind.
 
     Parameters
     ----------

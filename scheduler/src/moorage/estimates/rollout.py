@@ -50,7 +50,7 @@ class DrawnStart(msgspec.Struct, frozen=True):
 
 
 class Preparation:
-    """What all roll-outs of a model share.
+    """The tables that all roll-outs of a model share.
 
     Parameters
     ----------

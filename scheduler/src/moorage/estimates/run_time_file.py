@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Final
 
@@ -63,4 +62,4 @@ def write_run_times(path: Path, text: bytes) -> None:
     """
     part = path.with_name(f"{path.name}.part")
     part.write_bytes(text)
-    os.replace(part, path)  # noqa: PTH105 - one call for both systems
+    part.replace(path)

@@ -1,4 +1,4 @@
-"""What a scheduler tells about its pods: who came, who started, who ended and after how long."""
+"""The observer of a scheduler's pods: arrivals, starts, ends and run times."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from pathlib import Path
 from typing import Final
 
 from moorage.api.pod import Pod
-from moorage.base.clock import NS_PER_SECOND, Clock, parse_rfc3339
-from moorage.estimates.known_ends import ENDING_POLICIES, declared_seconds
+from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.estimates.known_ends import ENDING_POLICIES, declared_seconds, elapsed_seconds
 from moorage.estimates.run_classes import classes_of
 from moorage.estimates.run_time_book import RunTimeBook
 from moorage.estimates.track_record import TrackRecord
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
 
-_ARRIVALS_MOST: Final = 200
+ARRIVALS_MOST: Final = 200
 """Pods that came last, from which roll-outs draw what comes next: a guess."""
-
-
 _ARRIVALS_LEAST: Final = 20
 _MEMORY_SECONDS: Final = 86_400.0
 """An arrival counts for e times less after so long: a guess, as load comes in days."""
@@ -86,7 +84,7 @@ class StartObserver:
         self.file = file
         self.book = RunTimeBook()
         self.record = TrackRecord()
-        self.arrivals: deque[Pod] = deque(maxlen=_ARRIVALS_MOST)
+        self.arrivals: deque[Pod] = deque(maxlen=ARRIVALS_MOST)
         self._rate = ArrivalRate(self.now)
 
     @property
@@ -122,13 +120,6 @@ class StartObserver:
 
 def run_seconds(pod: Pod, now_ns: int) -> float | None:
     """Return how long a pod ran that ended by itself at a moment; None for any other pod."""
-    started = pod.status.start_time
-    if not started or pod.spec.restart_policy not in ENDING_POLICIES:
+    if pod.spec.restart_policy not in ENDING_POLICIES or pod.metadata.deletion_timestamp:
         return None
-    if pod.metadata.deletion_timestamp:
-        return None
-    try:
-        seconds = (now_ns - parse_rfc3339(started)) / NS_PER_SECOND
-    except ValueError:
-        return None
-    return seconds if seconds > 0 else None
+    return elapsed_seconds(pod, now_ns=now_ns) or None

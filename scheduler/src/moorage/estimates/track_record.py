@@ -38,11 +38,6 @@ class TrackRecord:
         self._misses: deque[float] = deque(maxlen=OUTCOMES_MOST)
         self._open: dict[str, _OpenEstimate] = {}
 
-    @property
-    def is_waiting(self) -> bool:
-        """Whether the start of some pod is awaited."""
-        return bool(self._open)
-
     def widening(self) -> float:
         """Return the factor by which drawn intervals have to be widened, by the last misses.
 

@@ -20,7 +20,7 @@ ROLL_OUTS_LEAST: Final = 10
 
 
 class DrawnEstimate(msgspec.Struct, frozen=True, kw_only=True):
-    """What roll-outs say about a start, before its interval is widened by earlier misses.
+    """The outcome of roll-outs, before its interval is widened by earlier misses.
 
     Parameters
     ----------

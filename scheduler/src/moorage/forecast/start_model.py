@@ -13,10 +13,14 @@ from typing import Final
 import msgspec
 
 from moorage.api.pod import Pod
-from moorage.base.clock import NS_PER_SECOND, parse_rfc3339
 from moorage.engine.attempt import CycleError
 from moorage.engine.inquiry import in_question, inquire
-from moorage.estimates.known_ends import ENDING_POLICIES, deadline_seconds, declared_seconds
+from moorage.estimates.known_ends import (
+    ENDING_POLICIES,
+    deadline_seconds,
+    declared_seconds,
+    elapsed_seconds,
+)
 from moorage.estimates.laws import RunTimeLaw
 from moorage.estimates.queue_model import (
     Amounts,
@@ -220,9 +224,8 @@ class ModelBuilder:
                     continue
                 law = self._law(info)
                 unknown += law is None
-                running.append(
-                    RunningPod(row, self._amounts_of(info), law, self._elapsed(pod), pod.full_name)
-                )
+                elapsed = elapsed_seconds(pod, now_ns=self._now_ns)
+                running.append(RunningPod(row, self._amounts_of(info), law, elapsed, pod.full_name))
         return running, unknown
 
     def _free(self) -> list[Amounts]:
@@ -237,13 +240,6 @@ class ModelBuilder:
     def _amounts_of(self, info: PodInfo) -> Amounts:
         amounts = _amounts(info)
         return (*(amounts.get(name, 0) for name in self._resources), 1)
-
-    def _elapsed(self, pod: Pod) -> float:
-        try:
-            started_ns = parse_rfc3339(pod.status.start_time or "")
-        except ValueError:
-            return 0.0
-        return max(0.0, (self._now_ns - started_ns) / NS_PER_SECOND)
 
     def _law(self, info: PodInfo) -> RunTimeLaw | None:
         pod, job = info.pod, None

@@ -10,7 +10,6 @@ import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
-from statistics import fmean
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -21,7 +20,7 @@ from moorage.estimates.laws import RunTimeLaw
 from moorage.estimates.queue_model import QueueModel, RunningPod, Shape, WaitingUnit
 from moorage.estimates.rollout import Preparation, draw_start
 from moorage.estimates.run_time_book import RunTimeBook
-from moorage.estimates.start_observer import ArrivalRate
+from moorage.estimates.start_observer import ARRIVALS_MOST, ArrivalRate
 from moorage.estimates.track_record import TrackRecord
 from moorage_lab.bench.estimates.replay import PlayedJob
 
@@ -31,12 +30,11 @@ much is learned. learned: they declare nothing."""
 ASKED_AT: Final = ("arrival", "half the wait")
 WAIT_LEAST: Final = 60.0
 """Jobs that wait for less are not asked about: seconds."""
-_ARRIVALS_MOST: Final = 200
 _RECENT_MOST: Final = 20
 _DECLARED_MOST: Final = 5.0
 
 
-class AskedEstimate(msgspec.Struct, frozen=True, kw_only=True):
+class EstimateOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """An estimate, and what came of it; seconds from the question on.
 
     Parameters
@@ -72,7 +70,7 @@ class _Moment(IntEnum):
 
 def ask_all(
     played: Sequence[PlayedJob], processors: int, *, run_times: RunTimes, roll_outs: int, seed: int
-) -> list[AskedEstimate]:
+) -> list[EstimateOutcome]:
     """Return an estimate for each question about each job that waited."""
     return list(_Questions(played, processors, run_times, roll_outs, seed).ask())
 
@@ -94,7 +92,7 @@ class _Questions:
         self._book = RunTimeBook()
         self._records = {at: TrackRecord() for at in ASKED_AT}
         self._rate = ArrivalRate(played[0].job.submit)
-        self._came: deque[PlayedJob] = deque(maxlen=_ARRIVALS_MOST)
+        self._came: deque[PlayedJob] = deque(maxlen=ARRIVALS_MOST)
         self._starts: deque[float] = deque(maxlen=_RECENT_MOST)
         self._waits: deque[float] = deque(maxlen=_RECENT_MOST)
         self._waiting: dict[int, PlayedJob] = {}
@@ -105,7 +103,7 @@ class _Questions:
         factors = self._streams.stream("declared")
         self._factors = {each.job.number: factors.uniform(1.0, _DECLARED_MOST) for each in played}
 
-    def ask(self) -> Iterator[AskedEstimate]:
+    def ask(self) -> Iterator[EstimateOutcome]:
         for at, kind, _, each, asked_at in sorted(self._moments()):
             played = self._played[each]
             number = played.job.number
@@ -142,7 +140,7 @@ class _Questions:
         for record in self._records.values():
             record.note_start(str(number), played.start)
 
-    def _estimate(self, played: PlayedJob, now: float, asked_at: str) -> AskedEstimate:
+    def _estimate(self, played: PlayedJob, now: float, asked_at: str) -> EstimateOutcome:
         number, record = played.job.number, self._records[asked_at]
         queue = list(self._waiting.values())
         target = next(i for i, each in enumerate(queue) if each.job.number == number)
@@ -154,7 +152,7 @@ class _Questions:
         record.note_estimate(str(number), shown=shown, drawn=drawn)
         starts = self._starts
         gaps = (starts[-1] - starts[0]) / (len(starts) - 1) if len(starts) > 1 else 0.0
-        return AskedEstimate(
+        return EstimateOutcome(
             at=asked_at,
             shown=Interval(shown.low - now, shown.high - now),
             wait=played.start - now,
@@ -194,8 +192,3 @@ class _Questions:
             return None
         factor = self._factors[played.job.number] if self._run_times == "inexact" else 1.0
         return max(1.0, factor * played.job.run)
-
-
-def mean_or_nan(values: Sequence[float]) -> float:
-    """Return the mean; NaN of nothing."""
-    return fmean(values) if values else float("nan")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 import msgspec
 
 from moorage.cli.render import Columns
 from moorage.estimates.intervals import SHARE, Interval, interval_of, interval_score
-from moorage_lab.bench.estimates.asking import ASKED_AT, AskedEstimate, mean_or_nan
+from moorage_lab.bench.estimates.asking import ASKED_AT, EstimateOutcome
 
 _HEADINGS = (
     *("run times", "asked at", "asked", "held", "thirds", "width", "by rate", "score"),
@@ -54,7 +54,7 @@ class EstimateFigures(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
     score_by_waits: float
 
 
-def figures_of(run_times: str, estimates: Sequence[AskedEstimate]) -> list[EstimateFigures]:
+def figures_of(run_times: str, estimates: Sequence[EstimateOutcome]) -> list[EstimateFigures]:
     """Return the figures by the time of the question, for times that anything was asked at."""
     return [
         _figures(run_times, at, [each for each in estimates if each.at == at])
@@ -63,7 +63,7 @@ def figures_of(run_times: str, estimates: Sequence[AskedEstimate]) -> list[Estim
     ]
 
 
-def _figures(run_times: str, at: str, estimates: Sequence[AskedEstimate]) -> EstimateFigures:
+def _figures(run_times: str, at: str, estimates: Sequence[EstimateOutcome]) -> EstimateFigures:
     covered = _covered(estimates)
     rates = _by_rate(estimates, covered)
     by_wait = sorted(estimates, key=lambda each: each.whole_wait)
@@ -82,11 +82,11 @@ def _figures(run_times: str, at: str, estimates: Sequence[AskedEstimate]) -> Est
     )
 
 
-def _covered(estimates: Sequence[AskedEstimate]) -> float:
-    return mean_or_nan([float(each.shown.holds(each.wait)) for each in estimates])
+def _covered(estimates: Sequence[EstimateOutcome]) -> float:
+    return _mean_or_nan([float(each.shown.holds(each.wait)) for each in estimates])
 
 
-def _by_rate(estimates: Sequence[AskedEstimate], covered: float) -> list[Interval]:
+def _by_rate(estimates: Sequence[EstimateOutcome], covered: float) -> list[Interval]:
     """Return the intervals of the simple rule: the factors are fitted, which favours the rule."""
     ratios = [each.wait / each.by_rate for each in estimates if each.by_rate > 0]
     if not ratios:
@@ -95,9 +95,13 @@ def _by_rate(estimates: Sequence[AskedEstimate], covered: float) -> list[Interva
     return [Interval(factors.low * each.by_rate, factors.high * each.by_rate) for each in estimates]
 
 
-def _score(estimates: Sequence[AskedEstimate], interval: Callable[[int], Interval]) -> float:
+def _score(estimates: Sequence[EstimateOutcome], interval: Callable[[int], Interval]) -> float:
     scores = (interval_score(interval(index), each.wait) for index, each in enumerate(estimates))
-    return mean_or_nan([each for each in scores if math.isfinite(each)])
+    return _mean_or_nan([each for each in scores if math.isfinite(each)])
+
+
+def _mean_or_nan(values: Sequence[float]) -> float:
+    return fmean(values) if values else math.nan
 
 
 def as_lines(figures: Sequence[EstimateFigures]) -> list[str]:
