@@ -370,7 +370,7 @@ class FaultRun:
         return WriteCase(
             write=write,
             history=cluster.history,
-            horizon_ns=self._horizon_ns(write.by) + self._held_by_plugin_ns(write),
+            horizon_ns=self._horizon_ns(write.by) + self._plugin_hold_ns(write),
             undisturbed=cluster.undisturbed,
             faultless=cluster.faultless,
             unscored=self._script.setup == "unscored",
@@ -406,7 +406,7 @@ class FaultRun:
                     (invariant.name, text) for text in invariant.broken(self._cluster)
                 )
 
-    def _held_by_plugin_ns(self, write: Write) -> int:
+    def _plugin_hold_ns(self, write: Write) -> int:
         """Return how long a plugin that hangs may have held a pod since its node was chosen."""
         uid = (write.now or write.before or {})["metadata"].get("uid", "")
         popped_ns = self._cluster.history.popped_ns.get(uid) if self._misbehaves else None

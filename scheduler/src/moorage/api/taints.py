@@ -21,7 +21,6 @@ from moorage.api.node import Taint
 from moorage.api.pod import Toleration
 
 NO_SCHEDULE = "NoSchedule"
-PREFER_NO_SCHEDULE = "PreferNoSchedule"
 NO_EXECUTE = "NoExecute"
 
 SCHEDULING_EFFECTS = (NO_SCHEDULE, NO_EXECUTE)

@@ -113,7 +113,7 @@ class Hold:
 
 
 class Arrivals:
-    """What has arrived for the running loop while a task works: calls, answers, news of threads.
+    """Calls, answers and news of threads that arrived for the running loop while a task works.
 
     They arrive at the file on which the loop waits (epoll, kqueue), which costs less than a
     microsecond to look at. Timers do not arrive there.

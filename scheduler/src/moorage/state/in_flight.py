@@ -82,10 +82,6 @@ class InFlight:
         self._markers[uid] = self._position
         self._observer.in_flight_events(POD_POPPED, 1)
 
-    def note_move(self) -> None:
-        """Note that waiting pods were asked to move during the newest attempt."""
-        self.move_request_cycle = self.scheduling_cycle
-
     def record_move(self, event: ClusterEvent, old: object | None, new: object | None) -> None:
         """Keep an event because of which waiting pods were asked to move."""
         self.move_request_cycle = self.scheduling_cycle

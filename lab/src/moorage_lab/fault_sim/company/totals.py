@@ -118,7 +118,7 @@ def _largest_plan(run: CompanyRun, wave: Wave, *, in_turn: bool) -> Plan:
 
 
 class _Allowance:
-    """What plans allow besides the plan of a wave, for the pods that were evicted after it."""
+    """The evictions that plans allow after a wave, besides those of its own plan."""
 
     def __init__(self, run: CompanyRun, evicted: list[str], changes: list[int]) -> None:
         self._run = run

@@ -51,7 +51,7 @@ class Turns:
         self._hold = hold
         self._arrivals_are_there = arrivals_are_there
         self._stopped: Suspendable | None = None
-        # What it took to put members off their nodes and on again, nanoseconds.
+        # The time to put members off their nodes and on again, nanoseconds.
         self._cost_ns = 0
 
     def begun(self, steps: Steps) -> GroupDecision | None:
