@@ -18,7 +18,8 @@ from moorage.base.aio import TaskOwner
 from moorage.base.rng import Streams
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.config.feature_gates import feature_gates
-from moorage.config.own import LoadedConfiguration
+from moorage.config.gate_table import GANG_SCHEDULING, VERSIONS
+from moorage.config.own import LoadedConfiguration, emulating
 from moorage.explain.explaining import explain
 from moorage.service.groups.disabled_groups.objects import GroupObjects
 from moorage.service.questions.queue import queue_answer
@@ -183,6 +184,19 @@ def test_a_gang_under_the_gate_of_groups_alone_says_so_and_a_basic_group_does_no
         assert _of_pods(live, "p") == []
 
     play(scenario, cluster=NODES, config=config)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_flag_in_the_message_is_accepted_in_the_emulated_version(version: str) -> None:
+    async def scenario(live: Cluster) -> None:
+        await live.create_objects(_of_kubernetes("m1", least=3))
+        await aio.sleep(5)
+        ((_, _, text),) = _of_pods(live, "m1")
+        flag = next(word for word in text.split() if word.startswith("--feature-gates="))
+        gates = flag.removeprefix("--feature-gates=").rstrip(",.;")
+        assert emulating(LoadedConfiguration(), version=version, gates=gates).gates(GANG_SCHEDULING)
+
+    play(scenario, cluster=NODES, config=emulating(LoadedConfiguration(), version=version))
 
 
 def test_a_pod_of_another_scheduler_is_not_spoken_of() -> None:

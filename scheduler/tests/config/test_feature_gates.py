@@ -12,6 +12,7 @@ from moorage.config.feature_gates import (
     DEFAULT_GATES,
     FeatureGates,
     feature_gates,
+    group_flag,
     parse_feature_gates,
 )
 from moorage.config.gate_table import GATES, VERSIONS, gates_of_version
@@ -181,14 +182,15 @@ def test_a_default_may_depend_on_the_oldest_version_in_the_cluster(oldest, on):
             "1.37",
             "GangScheduling=true",
             "featureGates.GangScheduling: unrecognized feature gate: GangScheduling: in 1.37 it is "
-            "a part of GenericWorkload: set GenericWorkload alone",
+            "a part of GenericWorkload: set GenericWorkload alone, or emulate 1.36 "
+            "(--emulated-version 1.36)",
             id="a gate that went names its successor",
         ),
         pytest.param(
             "1.36",
             "CompositePodGroup=false",
             "featureGates.CompositePodGroup: unrecognized feature gate: CompositePodGroup: 1.36 "
-            "does not have it, 1.37 has",
+            "does not have it, 1.37 has (--emulated-version 1.37)",
             id="a gate that came later names its version",
         ),
         pytest.param(
@@ -209,7 +211,7 @@ def test_a_default_may_depend_on_the_oldest_version_in_the_cluster(oldest, on):
             "1.37",
             "NodeDeclaredFeatures=false",
             "featureGates.NodeDeclaredFeatures: cannot set feature gate NodeDeclaredFeatures to "
-            "false, feature is locked to true",
+            "false, feature is locked to true; 1.36 lets it be set (--emulated-version 1.36)",
             id="a gate that is locked since 1.37",
         ),
     ],
@@ -218,3 +220,16 @@ def test_a_gate_of_another_version_is_refused_by_name(version, text, fault):
     with pytest.raises(ConfigError) as refused:
         parse_feature_gates(text, version)
     assert list(refused.value.faults) == [fault]
+
+
+@pytest.mark.parametrize(
+    ("version", "flag"),
+    [
+        ("1.36", "--feature-gates=GenericWorkload=true,GangScheduling=true"),
+        ("1.37", "--feature-gates=GenericWorkload=true"),
+    ],
+)
+def test_the_flag_that_switches_groups_on_is_accepted_by_its_version(version, flag):
+    assert group_flag(version) == flag
+    gates = parse_feature_gates(flag.removeprefix("--feature-gates="), version)
+    assert gates("GangScheduling") is True

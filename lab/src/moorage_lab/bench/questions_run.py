@@ -20,6 +20,7 @@ from moorage.base.rng import Streams
 from moorage.client.auth import FixedCredentials, ServerAccess
 from moorage.client.http_transport import HttpTransport
 from moorage.client.transport import Call
+from moorage.config.feature_gates import group_flag
 from moorage.service.questions.question import PREFIX
 from moorage_lab.bench.processes import Child, free_port
 from moorage_lab.bench.report import Result
@@ -30,7 +31,7 @@ from moorage_lab.bench.workload import Workload
 Progress = Callable[[str], None]
 
 _GANG: Final = 500
-_GATES: Final = "--feature-gates=GenericWorkload=true,GangScheduling=true"
+_GATES: Final = group_flag()
 
 
 def _pod(name: str, **spec: Any) -> dict[str, Any]:

@@ -10,12 +10,10 @@ from typing import Final
 import msgspec
 
 from moorage.base.errors import UsageError
-from moorage.config.feature_gates import feature_gates
-from moorage.config.gate_table import GANG_SCHEDULING, GENERIC_WORKLOAD
+from moorage.config.feature_gates import feature_gates, group_gates
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration, OwnProfile
 
-_GROUPS: Final = {GENERIC_WORKLOAD: True, GANG_SCHEDULING: True}
 _KUBERNETES: Final = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -127,7 +125,7 @@ def configuration(setup: str) -> LoadedConfiguration:
     own = loaded.own
     if setup.endswith("at permit"):
         own = msgspec.structs.replace(own, profiles=[_AT_PERMIT])
-    return msgspec.structs.replace(loaded, own=own, gates=feature_gates(_GROUPS))
+    return msgspec.structs.replace(loaded, own=own, gates=feature_gates(group_gates()))
 
 
 def without_extenders(loaded: LoadedConfiguration) -> LoadedConfiguration:

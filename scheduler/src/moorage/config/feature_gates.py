@@ -14,7 +14,14 @@ import msgspec
 
 from moorage.base.errors import ConfigError
 from moorage.config.emulation import DEFAULT_VERSION, minor_of
-from moorage.config.gate_table import BY_NAME, GATES, VERSIONS, Gate
+from moorage.config.gate_table import (
+    BY_NAME,
+    GANG_SCHEDULING,
+    GATES,
+    GENERIC_WORKLOAD,
+    VERSIONS,
+    Gate,
+)
 
 _DEFAULTS: Final[Mapping[str, Mapping[str, bool]]] = {
     version: {gate.name: version in gate.states and gate.states[version].default for gate in GATES}
@@ -91,6 +98,17 @@ def feature_gates(
     return gates
 
 
+def group_gates(version: str = DEFAULT_VERSION) -> dict[str, bool]:
+    """Return the gates that switch pod groups on in a version."""
+    names = (GENERIC_WORKLOAD, GANG_SCHEDULING)
+    return {name: True for name in names if version in BY_NAME[name].states}
+
+
+def group_flag(version: str = DEFAULT_VERSION) -> str:
+    """Return the flag that switches pod groups on in a version."""
+    return f"--feature-gates={','.join(f'{name}=true' for name in group_gates(version))}"
+
+
 def parse_feature_gates(
     text: str, version: str = DEFAULT_VERSION, min_compatibility: str = ""
 ) -> FeatureGates:
@@ -132,7 +150,7 @@ def _faults(gates: FeatureGates, name: str, on: bool) -> Iterator[str]:
         locked = str(state.default).lower()
         yield (
             f"featureGates.{name}: cannot set feature gate {name} to {shown}, "
-            f"feature is locked to {locked}"
+            f"feature is locked to {locked}{_unlocked(gate, on)}"
         )
     elif on not in gate.built and on != state.default:
         yield (
@@ -143,9 +161,21 @@ def _faults(gates: FeatureGates, name: str, on: bool) -> Iterator[str]:
 
 def _elsewhere(gate: Gate, version: str) -> str:
     """Return the versions of a gate that this version lacks, and what replaces the gate."""
+    other = " or ".join(gate.states)
     if gate.merged_into:
-        return f": in {version} it is a part of {gate.merged_into}: set {gate.merged_into} alone"
-    return f": {version} does not have it, {', '.join(gate.states)} has"
+        return (
+            f": in {version} it is a part of {gate.merged_into}: set {gate.merged_into} alone, or "
+            f"emulate {other} (--emulated-version {other})"
+        )
+    return f": {version} does not have it, {other} has (--emulated-version {other})"
+
+
+def _unlocked(gate: Gate, on: bool) -> str:
+    """Return the versions in which a value may be set that is locked in this one."""
+    other = " or ".join(
+        version for version, state in gate.states.items() if not state.locked and on in gate.built
+    )
+    return f"; {other} lets it be set (--emulated-version {other})" if other else ""
 
 
 def _missing_requirements(gates: FeatureGates) -> Iterator[str]:

@@ -22,9 +22,9 @@ from moorage.config.feature_gates import (
     DEFAULT_GATES,
     FeatureGates,
     feature_gates,
+    group_gates,
     parse_feature_gates,
 )
-from moorage.config.gate_table import BY_NAME, GANG_SCHEDULING, GENERIC_WORKLOAD
 from moorage.config.strict import invalid, quoted
 from moorage.config.types import KubeSchedulerConfiguration, PluginRef, PluginSet, Profile
 
@@ -34,7 +34,6 @@ OWN_KIND: Final = "MoorageConfiguration"
 _ORDERS_MAX: Final = 100
 """A guess: after a few orders almost none is found that fits."""
 
-_GROUP_GATES: Final = (GENERIC_WORKLOAD, GANG_SCHEDULING)
 _COSCHEDULING: Final = "Coscheduling"
 _PRIORITY_SORT: Final = "PrioritySort"
 _MILLION: Final = 1_000_000
@@ -221,11 +220,12 @@ def with_groups(config: LoadedConfiguration) -> LoadedConfiguration:
     """
     profiles = [_with_coscheduling(each) for each in config.scheduler.profiles]
     gates, version = config.gates, config.gates.version
-    on = {name: True for name in _GROUP_GATES if version in BY_NAME[name].states}
     return msgspec.structs.replace(
         config,
         scheduler=msgspec.structs.replace(config.scheduler, profiles=profiles),
-        gates=feature_gates({**on, **gates.switched}, version, gates.min_compatibility),
+        gates=feature_gates(
+            {**group_gates(version), **gates.switched}, version, gates.min_compatibility
+        ),
     )
 
 

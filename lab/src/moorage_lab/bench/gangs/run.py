@@ -21,8 +21,7 @@ from moorage.base.clock import Clock
 from moorage.base.digests import digest
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
-from moorage.config.feature_gates import feature_gates
-from moorage.config.gate_table import GANG_SCHEDULING, GENERIC_WORKLOAD
+from moorage.config.feature_gates import feature_gates, group_gates
 from moorage.config.own import LoadedConfiguration
 from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
@@ -127,7 +126,7 @@ class GangRun:
     """
 
     def __init__(self, nodes: int, registry: Registry, *, clock: Clock, streams: Streams) -> None:
-        gates = feature_gates({GENERIC_WORKLOAD: True, GANG_SCHEDULING: True})
+        gates = feature_gates(group_gates())
         config = LoadedConfiguration(gates=gates)
         self._clock = clock
         self._nodes = nodes

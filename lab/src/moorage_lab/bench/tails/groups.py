@@ -17,8 +17,8 @@ from moorage.base.digests import digest
 from moorage.base.errors import UsageError
 from moorage.base.memory import settle_memory
 from moorage.base.rng import Streams
-from moorage.config.feature_gates import feature_gates
-from moorage.config.gate_table import GANG_SCHEDULING, GENERIC_WORKLOAD, TOPOLOGY_AWARE
+from moorage.config.feature_gates import feature_gates, group_gates
+from moorage.config.gate_table import TOPOLOGY_AWARE
 from moorage.config.own import LoadedConfiguration
 from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupOutcome
@@ -58,7 +58,7 @@ def decide_gangs(
     UsageError
         A gang does not fit.
     """
-    gates = {GENERIC_WORKLOAD: True, GANG_SCHEDULING: True, TOPOLOGY_AWARE: topology}
+    gates = {**group_gates(), TOPOLOGY_AWARE: topology}
     config = LoadedConfiguration(gates=feature_gates(gates))
     core = build_core(config, registry, clock=clock, streams=streams)
     for index in range(nodes):

@@ -10,13 +10,11 @@ from typing import Any, Final
 import msgspec
 
 from moorage.api.yaml_text import read_one, write_yaml
-from moorage.config.feature_gates import feature_gates
-from moorage.config.gate_table import GANG_SCHEDULING, GENERIC_WORKLOAD
+from moorage.config.feature_gates import feature_gates, group_gates
 from moorage.config.load import parse_config
 from moorage.config.own import GroupMode, LoadedConfiguration, OwnProfile
 
 _NAME: Final = "default-scheduler"
-_GATES: Final = {GENERIC_WORKLOAD: True, GANG_SCHEDULING: True}
 
 PLUGINS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -76,4 +74,4 @@ def configuration(setup: str) -> LoadedConfiguration:
             for name in names
         ]
         own = msgspec.structs.replace(own, profiles=profiles)
-    return msgspec.structs.replace(loaded, own=own, gates=feature_gates(_GATES))
+    return msgspec.structs.replace(loaded, own=own, gates=feature_gates(group_gates()))

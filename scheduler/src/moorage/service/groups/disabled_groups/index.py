@@ -10,6 +10,7 @@ from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS, GROUP_LABEL, VOLCA
 from moorage.api.pod import Pod
 from moorage.api.pod_group import GROUP_SCHEDULING
 from moorage.api.resources import POD_GROUPS
+from moorage.config.feature_gates import group_flag
 from moorage.framework.profile import Profile
 from moorage.service.intake.pod_store import PodStore
 from moorage.snapshot.group_labels import CUSTOM_SOURCE, VOLCANO_SOURCE, named_group
@@ -32,7 +33,6 @@ _COSCHEDULING: Final = (
 _LABEL: Final = (
     f"make a PodGroup of {COSCHEDULING_POD_GROUPS.group}, and give its pods the label {GROUP_LABEL}"
 )
-_GATES: Final = "--feature-gates=GenericWorkload=true,GangScheduling=true"
 
 
 class DisabledGroups:
@@ -72,7 +72,11 @@ class DisabledGroups:
         terms = self._groups.source.terms_of(scheduled)
         if terms is None or not terms.gang:
             return ""
-        return _text(key, f"profile {profile.name} has no plugin GangScheduling", _GATES)
+        return _text(
+            key,
+            f"profile {profile.name} has no plugin GangScheduling",
+            group_flag(profile.handle.gates.version),
+        )
 
     def reason_for_object(self, key: GroupKey) -> str:
         """Return why a group is not scheduled that no pod names, and what would help; or ""."""
@@ -141,7 +145,9 @@ def _without_source(key: GroupKey, profile: Profile) -> str:
     if key.source == VOLCANO_SOURCE:
         return _text(key, "groups of Volcano are not read", _LABEL)
     if key.source == API_SOURCE:
-        return _text(key, "the feature gate GenericWorkload is off", _GATES)
+        return _text(
+            key, "the feature gate GenericWorkload is off", group_flag(profile.handle.gates.version)
+        )
     return _text(key, f"profile {profile.name} has no plugin Coscheduling", _COSCHEDULING)
 
 
