@@ -113,7 +113,7 @@ class Fuzzed:
     def __init__(self, seed: int) -> None:
         self.server = HostileServer()
         clock = self.clock = ManualClock()
-        gates = feature_gates({"GenericWorkload": True, "GangScheduling": True})
+        gates = feature_gates({"GenericWorkload": True, "GangScheduling": True}, "1.36")
         self.scheduler = scheduler_over(
             self.server,
             LoadedConfiguration(gates=gates),

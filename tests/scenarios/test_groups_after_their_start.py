@@ -28,7 +28,7 @@ from tests.scenarios.gangs import (
     pod_group,
 )
 
-GATES = feature_gates({"GenericWorkload": True, "GangScheduling": True})
+GATES = feature_gates({"GenericWorkload": True, "GangScheduling": True}, "1.36")
 KUBERNETES_GROUP = {
     "apiVersion": POD_GROUPS.api_version,
     "kind": "PodGroup",

@@ -143,7 +143,7 @@ def config_of(source: str, mode: str, *, percent: int = 10) -> LoadedConfigurati
             f"{{permitWaitingTimeSeconds: {TIMEOUT_SECONDS}, podGroupRejectPercentage: {percent}}}"
         )
         return coscheduling(mode, args=args)
-    gates = feature_gates({"GenericWorkload": True, "GangScheduling": True})
+    gates = feature_gates({"GenericWorkload": True, "GangScheduling": True}, "1.36")
     return msgspec.structs.replace(LoadedConfiguration(), gates=gates)
 
 

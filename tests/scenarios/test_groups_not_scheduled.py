@@ -160,7 +160,7 @@ def test_nothing_is_said_where_groups_are_scheduled(form: str) -> None:
 def _with(form: str) -> LoadedConfiguration:
     if form != "kubernetes":
         return coscheduling()
-    gates = feature_gates({"GenericWorkload": True, "GangScheduling": True})
+    gates = feature_gates({"GenericWorkload": True, "GangScheduling": True}, "1.36")
     return msgspec.structs.replace(LoadedConfiguration(), gates=gates)
 
 
@@ -184,6 +184,29 @@ def test_a_gang_under_the_gate_of_groups_alone_says_so_and_a_basic_group_does_no
         assert _of_pods(live, "p") == []
 
     play(scenario, cluster=NODES, config=config)
+
+
+@pytest.mark.parametrize(
+    ("version", "served", "type_"),
+    [
+        ("1.36", "v1alpha2", "PodGroupScheduled"),
+        ("1.37", "v1beta1", "PodGroupInitiallyScheduled"),
+    ],
+)
+def test_the_condition_of_a_group_is_that_of_the_emulated_version(
+    version: str, served: str, type_: str
+) -> None:
+    resource = msgspec.structs.replace(POD_GROUPS, version=served)
+    group = {**KUBERNETES_GROUP, "apiVersion": resource.api_version}
+
+    async def scenario(live: Cluster) -> None:
+        await live.client.create(resource, group, namespace="default")
+        await live.create_objects(_of_kubernetes("m1", least=3))
+        await aio.sleep(5)
+        stored = await live.client.get(resource, "g", namespace="default")
+        assert list(conditions(stored)) == [type_]
+
+    play(scenario, cluster=NODES, config=emulating(LoadedConfiguration(), version=version))
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -56,7 +56,7 @@ def group_object(member: Source) -> list[Manifest]:
 def config_of(member: Source, mode: str) -> LoadedConfiguration:
     if member is not of_api:
         return coscheduling(mode)
-    gates = feature_gates({"GenericWorkload": True, "GangScheduling": True})
+    gates = feature_gates({"GenericWorkload": True, "GangScheduling": True}, "1.36")
     return msgspec.structs.replace(LoadedConfiguration(), gates=gates)
 
 

@@ -57,7 +57,7 @@ def group_object(member: Member, least: int = 3) -> list[Manifest]:
 
 
 def config(args: str = "{}") -> LoadedConfiguration:
-    gates = feature_gates({"GenericWorkload": True, "GangScheduling": True})
+    gates = feature_gates({"GenericWorkload": True, "GangScheduling": True}, "1.36")
     return msgspec.structs.replace(coscheduling("permit", args=args), gates=gates)
 
 

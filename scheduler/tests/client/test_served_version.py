@@ -21,17 +21,19 @@ NEWEST_FIRST = ["v1beta1", "v1alpha3", "v1alpha2"]
 
 
 class Server:
-    """A server that serves pod groups in some versions, and knows no object of them."""
+    """A server that serves pod groups in some versions; `code` answers for each single object."""
 
-    def __init__(self, *versions: str) -> None:
+    def __init__(self, *versions: str, code: int = 404) -> None:
         self.versions = versions
+        self.object_code = code
         self.plural = "podgroups"
         self.paths: list[str] = []
 
     def _code(self, call: Call) -> int:
         self.paths.append(call.path)
-        lists = call.path.endswith(f"/{self.plural}")
-        return 200 if lists and any(f"/{each}/" in call.path for each in self.versions) else 404
+        if not any(f"/{each}/" in call.path for each in self.versions):
+            return 404
+        return 200 if call.path.endswith(f"/{self.plural}") else self.object_code
 
     async def request(self, call: Call) -> Answer:
         return Answer(self._code(call), {}, call.path.encode())
@@ -97,6 +99,28 @@ def test_an_upgrade_of_the_server_is_followed_and_other_calls_are_left_alone() -
         "/apis/scheduling.k8s.io/v1beta1/namespaces/n/podgroups/g",
         "/api/v1/pods",
     ]
+
+
+@pytest.mark.parametrize(
+    ("code", "again"),
+    [
+        pytest.param(200, ["v1alpha2"], id="an answer names the version"),
+        pytest.param(403, NEWEST_FIRST, id="a refusal does not"),
+        pytest.param(404, NEWEST_FIRST, id="an absent object does not"),
+    ],
+)
+def test_an_object_is_read_before_any_list(code: int, again: list[str]) -> None:
+    server = Server("v1alpha2", code=code)
+    transport = ServedVersion(server)
+
+    async def main() -> None:
+        for _ in range(2):
+            assert (await transport.request(GET)).status == code
+
+    asyncio.run(main())
+    objects = [f"/apis/scheduling.k8s.io/{each}/namespaces/n/podgroups/g" for each in NEWEST_FIRST]
+    assert server.paths[:3] == objects
+    assert server.paths[3:] == [each for each in objects if each.split("/")[3] in again]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,9 @@ from moorage_sandbox.testing.virtual_loop import run_virtual
 from scheduler.tests.service.questions.openapi_check import check
 
 EXPLAIN = "/moorage/v1/explain"
-GANGS = LoadedConfiguration(gates=parse_feature_gates("GenericWorkload=true,GangScheduling=true"))
+GANGS = LoadedConfiguration(
+    gates=parse_feature_gates("GenericWorkload=true,GangScheduling=true", "1.36")
+)
 PODS = 30
 GROUP: dict[str, Any] = {
     "apiVersion": "scheduling.k8s.io/v1alpha2",

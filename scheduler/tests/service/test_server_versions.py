@@ -134,7 +134,7 @@ def test_every_right_of_the_scheduler_is_about_something_that_is_served(version:
 @pytest.mark.parametrize("version", SERVER_VERSIONS)
 def test_pods_are_scheduled_with_a_server_of(version: str, caplog: pytest.LogCaptureFixture):
     clock = ManualClock()
-    gates = feature_gates({"GenericWorkload": True, "GangScheduling": True})
+    gates = feature_gates({"GenericWorkload": True, "GangScheduling": True}, "1.36")
 
     async def main() -> None:
         async with VirtualCluster(
@@ -200,7 +200,7 @@ def _as_version(served: Served, script: Script, refused: dict[str, None]) -> Scr
 @pytest.mark.parametrize("version", ["1.36", "1.37"])
 def test_a_gang_is_placed_all_or_none_and_its_status_is_written_with_a_server_of(version: str):
     clock = ManualClock()
-    gates = feature_gates({"GenericWorkload": True, "GangScheduling": True})
+    gates = feature_gates({"GenericWorkload": True, "GangScheduling": True}, "1.36")
     group = {
         "apiVersion": "scheduling.k8s.io/v1alpha2",
         "kind": "PodGroup",

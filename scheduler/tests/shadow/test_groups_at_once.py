@@ -30,7 +30,9 @@ SIZES = ("500m", "1", "2")
 COSCHEDULING = coscheduling()
 PERMIT = coscheduling("permit")
 QUOTAS = coscheduling(extra="CapacityScheduling", without="DefaultPreemption")
-GANGS = LoadedConfiguration(gates=feature_gates({"GenericWorkload": True, "GangScheduling": True}))
+GANGS = LoadedConfiguration(
+    gates=feature_gates({"GenericWorkload": True, "GangScheduling": True}, "1.36")
+)
 
 Member = Callable[..., Manifest]
 Object = tuple[ResourceType, Manifest]

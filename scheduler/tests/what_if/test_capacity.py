@@ -142,7 +142,7 @@ def test_a_group_of_the_api_is_copied_with_its_object() -> None:
     config = parse_config(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
     )
-    gates = feature_gates({"GenericWorkload": True, "GangScheduling": True})
+    gates = feature_gates({"GenericWorkload": True, "GangScheduling": True}, "1.36")
     config = msgspec.structs.replace(config, gates=gates)
     like = pod("member", cpu="2", schedulingGroup={"podGroupName": "g"})
     found = msgspec.structs.replace(inputs_of(group), config=config)

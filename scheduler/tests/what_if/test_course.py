@@ -461,7 +461,7 @@ def _gang_config(version: str) -> LoadedConfiguration:
     """Return a configuration under which the scheduler places the groups of an API."""
     if "x-k8s" in version:
         return parse_config(COSCHEDULING)
-    gates = feature_gates({"GenericWorkload": True, "GangScheduling": True})
+    gates = feature_gates({"GenericWorkload": True, "GangScheduling": True}, "1.36")
     return msgspec.structs.replace(LoadedConfiguration(), gates=gates)
 
 

@@ -45,7 +45,7 @@ def test_each_form_of_group_is_scheduled(config: LoadedConfiguration, names: lis
 
 
 def test_a_gate_that_the_user_switched_stays() -> None:
-    config = LoadedConfiguration(gates=parse_feature_gates("GangScheduling=false"))
+    config = LoadedConfiguration(gates=parse_feature_gates("GangScheduling=false", "1.36"))
     assert _points(with_groups(config), "permit") == {"default-scheduler": ["Coscheduling"]}
 
 

@@ -2,8 +2,9 @@
 
 No version of these kinds is served by all supported releases. The verbs and the reflector name one
 version; here the path gets the version that was answered last. Each list and each new watch asks
-for the newest version first, so that an upgrade of the server, or a step back, is noticed. The
-structs of `moorage.api` read the objects of each version.
+for the newest version first, so that an upgrade of the server, or a step back, is noticed. Until a
+version has answered, other calls do the same. The structs of `moorage.api` read the objects of each
+version.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ PodGroup is v1alpha2 in 1.36, and v1beta1 and v1alpha3 in 1.37. DeviceTaintRule 
 and also v1 in 1.37."""
 
 _ABSENT: Final = 404
+_REFUSED: Final = 400
 
 
 class _Kind:
@@ -42,8 +44,7 @@ class _Kind:
         self._resource = resource
         self._base = f"{group_version_path(resource.group, resource.version)}/"
         self.list_path = resource_path(resource)
-        self.versions = VERSIONS[resource]
-        self.version = resource.version
+        self.version = ""
 
     def names(self, call: Call) -> bool:
         """Whether a call is about the kind."""
@@ -51,6 +52,17 @@ class _Kind:
             return False
         parts = call.path.removeprefix(self._base).split("/")
         return self._resource.plural in (parts[0], *parts[2:3])
+
+    def candidates(self, call: Call) -> tuple[str, ...]:
+        """Return the versions in which to send a call: all for a list, and until one is known."""
+        if self.version and call.path != self.list_path:
+            return (self.version,)
+        return VERSIONS[self._resource]
+
+    def note(self, version: str, status: int) -> None:
+        """Take in how a call ended; a call that was refused says nothing about the version."""
+        if status < _REFUSED:
+            self.version = version
 
     def in_version(self, call: Call, version: str) -> Call:
         """Return a call about the kind with a version in its path."""
@@ -79,23 +91,17 @@ class ServedVersion:
         kind = self._kind_of(call)
         if kind is None:
             return await self._inner.request(call)
-        if call.path != kind.list_path:
-            return await self._inner.request(kind.in_version(call, kind.version))
-        for version in kind.versions:
+        for version in kind.candidates(call):
             answer = await self._inner.request(kind.in_version(call, version))
             if answer.status != _ABSENT:
-                kind.version = version
+                kind.note(version, answer.status)
                 break
         return answer
 
     def stream(self, call: Call) -> AbstractAsyncContextManager[LineStream]:
         """Send a call and read its answer line by line inside the context."""
         kind = self._kind_of(call)
-        if kind is None:
-            return self._inner.stream(call)
-        if call.path != kind.list_path:
-            return self._inner.stream(kind.in_version(call, kind.version))
-        return self._stream(call, kind)
+        return self._inner.stream(call) if kind is None else self._stream(call, kind)
 
     async def close(self) -> None:
         """Close the transport inside."""
@@ -105,12 +111,12 @@ class ServedVersion:
     async def _stream(self, call: Call, kind: _Kind) -> AsyncIterator[LineStream]:
         """Open a stream in the first version that is served; in the last one if none is."""
         async with AsyncExitStack() as stack:
-            for version in kind.versions:
+            for version in kind.candidates(call):
                 await stack.aclose()
                 call_now = kind.in_version(call, version)
                 lines = await stack.enter_async_context(self._inner.stream(call_now))
                 if lines.status != _ABSENT:
-                    kind.version = version
+                    kind.note(version, lines.status)
                     break
             yield lines
 

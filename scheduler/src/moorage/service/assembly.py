@@ -183,7 +183,7 @@ def assemble(  # noqa: PLR0913 - one keyword for each part it is given
             slots=edge.slots,
             reload=_reload(core, config, edge, pump, reports),
             incomplete_groups=_incomplete_groups(core, reports),
-            disabled_groups=_disabled_groups(core, edge),
+            disabled_groups=_disabled_groups(core, edge, config.gates.version),
             node_loads=NodeLoadFetcher(core.loads, edge.client, core.snapshot.table, clock),
             group_objects=_group_objects(core, edge) if watches_group_objects else None,
             start_observer=edge.start_observer,
@@ -365,7 +365,7 @@ def _incomplete_groups(core: Core, reports: GroupReports) -> IncompleteGroups | 
     return IncompleteGroups(core, reports, one_by_one=holders_at_permit(core.profiles))
 
 
-def _disabled_groups(core: Core, edge: _Edge) -> DisabledGroupReports:
+def _disabled_groups(core: Core, edge: _Edge, version: str) -> DisabledGroupReports:
     """Return what reports the groups that no plugin schedules."""
     return DisabledGroupReports(
         core.disabled_groups,
@@ -374,6 +374,7 @@ def _disabled_groups(core: Core, edge: _Edge) -> DisabledGroupReports:
         recorder=edge.recorder,
         clock=edge.clock,
         tasks=edge.tasks,
+        version=version,
     )
 
 

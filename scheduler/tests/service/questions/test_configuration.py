@@ -45,7 +45,7 @@ profiles: [{schedulerName: other, groupMode: permit}]
         pytest.param(parse_config(OWN, source="own"), id="both documents"),
         pytest.param(
             LoadedConfiguration(
-                gates=parse_feature_gates("GenericWorkload=true,GangScheduling=true"),
+                gates=parse_feature_gates("GenericWorkload=true,GangScheduling=true", "1.36"),
                 unschedulable_ns_max=90_000_000_000,
             ),
             id="flags of the command line",

@@ -22,8 +22,10 @@ from moorage.client.event_series import EventNote
 from moorage.client.events import EventRecorder
 from moorage.client.requests import MERGE_PATCH
 from moorage.client.writes import Client
+from moorage.config.gate_table import V1_36
 from moorage.service.binding.pod_writes import PodWrites, reference
 from moorage.service.groups.disabled_groups.index import DisabledGroups
+from moorage.service.groups.group_status import CONDITIONS
 from moorage.snapshot.group_labels import CUSTOM_SOURCE
 from moorage.snapshot.group_sources import API_SOURCE
 from moorage.snapshot.pod_groups import GroupKey
@@ -38,7 +40,6 @@ _RESOURCES: Final[dict[str, ResourceType]] = {
     API_SOURCE: POD_GROUPS,
     CUSTOM_SOURCE: COSCHEDULING_POD_GROUPS,
 }
-_TYPES: Final = {API_SOURCE: "PodGroupScheduled", CUSTOM_SOURCE: GROUP_SCHEDULING}
 
 
 class DisabledGroupReports:
@@ -54,6 +55,8 @@ class DisabledGroupReports:
         Conditions of pods, and Events.
     clock, tasks
         For transition times, and the writes about groups.
+    version
+        The emulated version of Kubernetes.
     """
 
     def __init__(
@@ -65,8 +68,10 @@ class DisabledGroupReports:
         recorder: EventRecorder,
         clock: Clock,
         tasks: TaskOwner,
+        version: str = V1_36,
     ) -> None:
         self._index = index
+        self._types = {API_SOURCE: CONDITIONS[version], CUSTOM_SOURCE: GROUP_SCHEDULING}
         self._client = client
         self._writes = writes
         self._recorder = recorder
@@ -168,7 +173,7 @@ class DisabledGroupReports:
             )
             self._record(regarding, reason, controller=controller)
             condition = {
-                "type": _TYPES[key.source],
+                "type": self._types[key.source],
                 "status": "False",
                 "reason": GROUPS_NOT_SCHEDULED,
                 "message": reason,
