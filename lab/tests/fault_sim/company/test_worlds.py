@@ -38,6 +38,7 @@ def test_no_total_of_a_world_is_too_large(first: int) -> None:
         pytest.param(397200009, True, id="single pods wait for a device in the plan"),
         pytest.param(394900168, True, id="a member at Permit has a device that is not written"),
         pytest.param(397200085, True, id="a group holds room that it gives up after a cordon"),
+        pytest.param(399100303, False, id="a node goes between the victims of one decision"),
         pytest.param(4449488, True, id="low pods take the room of a group that backs off"),
     ],
 )

@@ -151,11 +151,13 @@ class _Allowance:
         The pods that wait are planned anew at each change. What the plan before it allows counts as
         far as it was carried out by then. The order in which the pods are tried is not that of the
         plan: each may be decided while others still hold room that they give up a moment later.
+        Victims of one decision are evicted one after another: a change may come between them.
         """
+        begun = {uid: self._first_of_decision(uid) for uid in self._evicted}
         for number, version in enumerate(self._changes, start=1):
             following = self._changes[number] if number < len(self._changes) else math.inf
-            done = sum(self._versions[uid] <= version for uid in evicted)
-            then = [uid for uid in self._evicted if version < self._versions[uid] <= following]
+            done = sum(begun[uid] <= version for uid in evicted)
+            then = [uid for uid in self._evicted if version < begun[uid] <= following]
             more = max(later_plan(self._run, version).evictions, self._own_plans(then))
             allowed = max(allowed, min(done, allowed) + more)
         return allowed
@@ -173,6 +175,16 @@ class _Allowance:
             return any(decided == each and abs(at - then) < _AT_ONCE for each, then in moments)
 
         return [uid for uid in self._evicted if not follows(uid)]
+
+    def _first_of_decision(self, uid: str) -> int:
+        """Return the version of the first eviction that was decided together with one."""
+        decided, at = self._decided_of(uid), self._run.moment_of(self._versions[uid])
+        return min(
+            version
+            for other in self._evicted
+            if self._decided_of(other) == decided
+            and abs(self._run.moment_of(version := self._versions[other]) - at) < _AT_ONCE
+        )
 
     def _decided_of(self, uid: str) -> str:
         """Return what a pod was evicted for: the name of a group, or the uid of a pod."""
