@@ -50,9 +50,8 @@ steps = st.lists(
 
 def said(importance: Importance, snapshot: Snapshot):
     rows = np.arange(snapshot.num_nodes)
-    ranked, resized = importance.rank_in_namespaces(rows)
-    assert not resized.any()
-    assert ranked.namespace is not None
+    ranked = importance.rank_rows(rows)
+    assert not ranked.resized.any()
     pods = [[each.name for each in importance.pods_by_rank(int(row))] for row in rows]
     requests = {name: array for name, array in ranked.requests.items() if array.any()}
     cpu = requests.get("cpu", np.zeros_like(ranked.priority))

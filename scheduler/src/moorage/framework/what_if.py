@@ -314,11 +314,6 @@ class WhatIf(Protocol):
         ...
 
     @property
-    def counts_kinds(self) -> bool:
-        """Whether trials on many rows need the kinds of pods, as a Filter counts them."""
-        ...
-
-    @property
     def alike(self) -> object | None:
         """A key that is equal for attempts whose Filters answer alike about a row.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 
 import msgspec
 import numpy as np
@@ -65,24 +66,40 @@ class RankedPods(msgspec.Struct, frozen=True):
     requests
         By resource, in the units of the columns; a resource no pod requests is missing.
     namespace
-        Number of each pod's namespace, -1 where a row has no pod of this rank; None unless asked
-        for.
+        Number of each pod's namespace, -1 where a row has no pod of this rank.
     kind
-        Number of each pod's kind, -1 where a row has no pod of this rank; None unless asked for.
-        Pods of one kind agree in namespace, labels, spec, and whether they are terminating.
+        Number of each pod's kind, -1 where a row has no pod of this rank. Pods of one kind agree
+        in namespace, labels, spec, resize, and whether they are terminating.
     of_kind
-        One pod of each kind, by number; empty unless asked for.
+        One pod of each kind, by number.
     pods_by_row
-        The pods of each row of the table by rank, as last taken; empty unless kinds are asked for.
+        The pods of each row of the table by rank, as last taken.
+    resized
+        bool, (rows,): whether a pod of the row is resized, so that its spec requests other amounts
+        than ``requests`` has.
     """
 
     priority: RankArray
     start_ns: RankArray
     requests: Mapping[str, RankArray]
-    namespace: RankArray | None = None
-    kind: RankArray | None = None
-    of_kind: Sequence[PodInfo] = ()
-    pods_by_row: Sequence[tuple[PodInfo, ...]] = ()
+    namespace: RankArray
+    kind: RankArray
+    of_kind: Sequence[PodInfo]
+    pods_by_row: Sequence[tuple[PodInfo, ...]]
+    resized: NDArray[np.bool_]
+
+    def some_rows(self, at: NDArray[np.bool_]) -> RankedPods:
+        """Return the pods of some of these rows."""
+        return RankedPods(
+            self.priority[at],
+            self.start_ns[at],
+            {name: array[at] for name, array in self.requests.items()},
+            self.namespace[at],
+            self.kind[at],
+            self.of_kind,
+            self.pods_by_row,
+            self.resized[at],
+        )
 
 
 class Importance:
@@ -101,52 +118,20 @@ class Importance:
         self._names_structure = -1
         self._name_ranks = np.empty(0, np.int64)
         self._namespaces: dict[str, int] = {}
-        self._of_namespaces = False
-        """Whether the namespaces of pods are kept: from the first time that they are asked for."""
         self._kinds: dict[tuple[int, bool], int] = {}
         self._of_kind: list[PodInfo] = []
-        self._of_kinds = False
-        """Whether the kinds of pods are kept, as for namespaces."""
         self._reset(0)
 
     def number_of(self, namespace: str) -> int | None:
         """Return the number of a namespace in `RankedPods.namespace`; None where it has no pod."""
         return self._namespaces.get(namespace)
 
-    def rank_in_namespaces(
-        self, rows: Rows, *, kinds: bool = False
-    ) -> tuple[RankedPods, NDArray[np.bool_]]:
-        """Return `rank_rows`, or `rank_kinds`, with namespaces, and rows where a pod is resized.
-
-        The spec of such a pod requests other amounts than `RankedPods.requests` has.
-        """
-        if not self._of_namespaces:
-            self._of_namespaces = True
-            self._stale[:] = True
-        ranked = self.rank_kinds(rows) if kinds else self.rank_rows(rows)
-        index, ranks = as_index(rows), ranked.priority.shape[1]
-        namespace = self._namespace[index, :ranks]
-        return msgspec.structs.replace(ranked, namespace=namespace), self._resized[index]
-
-    def rank_kinds(self, rows: Rows) -> RankedPods:
-        """Return `rank_rows` with the kinds of pods."""
-        if not self._of_kinds or len(self._kinds) > self._kinds_most():
-            self._of_kinds = True
-            self._kinds, self._of_kind = {}, []
-            self._stale[:] = True
-        ranked = self.rank_rows(rows)
-        kind = self._kind[as_index(rows), : ranked.priority.shape[1]]
-        return msgspec.structs.replace(
-            ranked, kind=kind, of_kind=self._of_kind, pods_by_row=self._pods
-        )
-
-    def _kinds_most(self) -> int:
-        """Return the number of kinds above which most of them have no pod any more."""
-        return 2 * int(self._count.sum()) + _GONE_KINDS
-
     def rank_rows(self, rows: Rows) -> RankedPods:
         """Return the ranks of these rows, in this order; good until a row is taken again."""
         self._follow()
+        if len(self._kinds) > 2 * int(self._count.sum()) + _GONE_KINDS:  # most have no pod any more
+            self._kinds, self._of_kind = {}, []
+            self._stale[:] = True
         stale = rows[self._stale[rows]]
         if len(stale):
             self._fill(stale)
@@ -156,6 +141,11 @@ class Importance:
             self._priority[index, :ranks],
             self._start[index, :ranks],
             {name: array[index, :ranks] for name, array in self._requests.items()},
+            self._namespace[index, :ranks],
+            self._kind[index, :ranks],
+            self._of_kind,
+            self._pods,
+            self._resized[index],
         )
 
     def name_ranks(self) -> Rows:
@@ -227,34 +217,45 @@ class Importance:
         return self._pods[row]
 
     def _fill(self, rows: Rows) -> None:
-        """Rank the pods of some rows and put them into the arrays, all rows at once."""
+        """Rank the pods of some rows and put them into the arrays, all rows at once.
+
+        Whatever is the same for all pods of a kind is read of one of them.
+        """
         pods = [self._ranked(row) for row in rows.tolist()]
-        counts = [len(each) for each in pods]
-        if max(counts) > self._ranks:
-            self._widen(max(counts))
+        counts = np.array([len(each) for each in pods], np.int64)
+        if (most := int(counts.max())) > self._ranks:
+            self._widen(most)
         self._count[rows] = counts
         self._stale[rows] = False
         self._priority[rows] = _NO_POD
+        self._namespace[rows] = _NO_NAMESPACE
+        self._kind[rows] = _NO_KIND
+        self._resized[rows] = False
         for array in self._requests.values():
             array[rows] = 0
-        every = [pod for each in pods for pod in each]
+        every = list(chain.from_iterable(pods))
         # Of each pod, its row and rank.
-        at = (
-            np.repeat(rows, counts),
-            np.array([rank for n in counts for rank in range(n)], np.int64),
-        )
-        self._priority[at] = [pod.priority for pod in every]
+        row_j = np.repeat(rows, counts)
+        at = row_j, np.arange(len(every)) - np.repeat(np.cumsum(counts) - counts, counts)
         self._start[at] = [start_ns(pod) for pod in every]
-        amounts = [pod.part(RESOURCES).value.balanced for pod in every]
+        kinds = [self._kind_of(pod) for pod in every]
+        self._kind[at] = kinds
+        places: dict[int, int] = {}
+        place_j = np.array([places.setdefault(kind, len(places)) for kind in kinds], np.int64)
+        one_of = [self._of_kind[kind] for kind in places]
+        self._priority[at] = np.array([pod.priority for pod in one_of], np.int64)[place_j]
+        numbers = self._namespaces
+        spaces = [numbers.setdefault(pod.namespace, len(numbers)) for pod in one_of]
+        self._namespace[at] = np.array(spaces, np.int64)[place_j]
+        self._resized[row_j[np.array([_is_resized(pod) for pod in one_of], np.bool_)[place_j]]] = (
+            True
+        )
+        amounts = [pod.part(RESOURCES).value.balanced for pod in one_of]
         for name in dict.fromkeys([name for each in amounts for name, n in each.items() if n]):
             if name not in self._requests:
                 self._requests[name] = np.zeros_like(self._priority)
-            self._requests[name][at] = [each.get(name, 0) for each in amounts]
-        if self._of_namespaces:
-            self._fill_namespaces(rows, pods, at)
-        if self._of_kinds:
-            self._kind[rows] = _NO_KIND
-            self._kind[at] = [self._kind_of(pod) for pod in every]
+            amount_k = np.array([each.get(name, 0) for each in amounts], np.int64)
+            self._requests[name][at] = amount_k[place_j]
 
     def _kind_of(self, pod: PodInfo) -> int:
         key = (pod.spec_id, pod.pod.metadata.deletion_timestamp is not None)
@@ -263,16 +264,6 @@ class Importance:
             number = self._kinds[key] = len(self._of_kind)
             self._of_kind.append(pod)
         return number
-
-    def _fill_namespaces(
-        self, rows: Rows, pods: Sequence[tuple[PodInfo, ...]], at: tuple[Rows, RankArray]
-    ) -> None:
-        numbers = self._namespaces
-        self._namespace[rows] = _NO_NAMESPACE
-        self._namespace[at] = [
-            numbers.setdefault(pod.namespace, len(numbers)) for each in pods for pod in each
-        ]
-        self._resized[rows] = [any(map(_is_resized, each)) for each in pods]
 
     def _widen(self, ranks: int) -> None:
         more = max(ranks, 2 * self._ranks) - self._ranks

@@ -66,7 +66,6 @@ class FollowedCounts:
         self._take_off(ranked, which)
 
     def _take_off(self, ranked: RankedPods, which: Mask) -> None:
-        assert ranked.kind is not None, "the trial counts kinds"
         forms, at = self._forms, self._attempt
         assert forms.counts is not None, "a Filter by counts"
         try:

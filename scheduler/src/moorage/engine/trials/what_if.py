@@ -161,11 +161,6 @@ class SearchWhatIf:
             self._level = self._attempt.snapshot.nominated_level(self._attempt.pod)
         return self._level
 
-    @property
-    def counts_kinds(self) -> bool:
-        """Whether trials on many rows need the kinds of pods, as a Filter counts them."""
-        return self._pods_seen is not None and bool(self._pods_seen.by_counts)
-
     @contextmanager
     def on_rows(self, rows: Rows, *, nominated_placed: bool = False) -> Iterator[TriedRows]:
         """Open a trial on many rows at once, where the rows are independent."""

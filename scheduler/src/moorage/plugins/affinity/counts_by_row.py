@@ -54,7 +54,6 @@ class CountsByRow:
         ranked: RankedPods,
         judge: Callable[[Gone], FilterAnswer | None],
     ) -> None:
-        assert ranked.kind is not None, "pods are counted by kind"
         self._judge, self.kinds, kinds = judge, ranked.kind, ranked.of_kind
         sets = [each for each in (counts.placed, counts.beside) if each is not None]
         self._keys: list[tuple[_Table, str]] = [

@@ -148,7 +148,6 @@ class _PortUsers:
     """
 
     def __init__(self, wanted: Sequence[HostPort], ranked: RankedPods, reason: int) -> None:
-        assert ranked.kind is not None, "pods are counted by kind"
         self._reason, self.kinds = reason, ranked.kind
         self._of_kind = ranked.of_kind
         self.alone: NDArray[np.bool_] | None = None

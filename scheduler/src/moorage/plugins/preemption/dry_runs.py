@@ -217,15 +217,13 @@ class DryRuns:
         if self.rules.in_columns is not None and self.what_if.sees_numbers_only:
             self._try_within(due, self.rules.in_columns)
             return
-        importance = self._around.importance
-        counts_kinds = self.what_if.counts_kinds
-        ranked = importance.rank_kinds(due) if counts_kinds else importance.rank_rows(due)
+        ranked = self._around.importance.rank_rows(due)
         together = comparable(ranked, self._now_ns) & self.rules.by_priority(due)
         if self._gangs is not None:
             together &= ~np.array([self._gangs.on_row(row) for row in rows], np.bool_)
         if not together.all():
             self._one_by_one(due[~together])
-            due, ranked = due[together], _some(ranked, together)
+            due, ranked = due[together], ranked.some_rows(together)
         if not len(due):
             return
         protection = self._protection(due, ranked)
@@ -252,11 +250,11 @@ class DryRuns:
     def _try_within(self, due: IntArray, rules: ColumnRules) -> None:
         """Try rows where rules say which pods may be evicted."""
         importance = self._around.importance
-        ranked, resized = importance.rank_in_namespaces(due, kinds=self.what_if.counts_kinds)
-        together = comparable(ranked, self._now_ns) & ~resized & ~self._with_ties(due)
+        ranked = importance.rank_rows(due)
+        together = comparable(ranked, self._now_ns) & ~ranked.resized & ~self._with_ties(due)
         if not together.all():
             self._one_by_one(due[~together])
-            due, ranked = due[together], _some(ranked, together)
+            due, ranked = due[together], ranked.some_rows(together)
         if not len(due):
             return
         allowed = rules.allowed(ranked, importance.number_of)
@@ -423,14 +421,4 @@ def costs_of_one(
         len(victims),
         len(candidate.victims),
         -min(started_ns(pod, now_ns) for pod in victims if pod.priority == top),
-    )
-
-
-def _some(ranked: RankedPods, at: Mask) -> RankedPods:
-    requests = {name: array[at] for name, array in ranked.requests.items()}
-    namespace = None if ranked.namespace is None else ranked.namespace[at]
-    kind = None if ranked.kind is None else ranked.kind[at]
-    priority, start_ns = ranked.priority[at], ranked.start_ns[at]
-    return RankedPods(
-        priority, start_ns, requests, namespace, kind, ranked.of_kind, ranked.pods_by_row
     )

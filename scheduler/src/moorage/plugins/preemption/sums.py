@@ -157,8 +157,7 @@ def dry_run_many(
     """
     lower = ranked.priority < priority
     trial.shift(_sums(ranked.requests, lower), -lower.sum(axis=1))
-    if ranked.kind is not None:
-        trial.take_off(ranked, lower)
+    trial.take_off(ranked, lower)
     filtered = trial.judge()
     fits = filtered.passed
     victim = np.zeros_like(lower)
@@ -227,8 +226,7 @@ def dry_run_within(
     """
     less = _sums(ranked.requests, allowed)
     trial.shift(less, -allowed.sum(axis=1))
-    if ranked.kind is not None:
-        trial.take_off(ranked, allowed)
+    trial.take_off(ranked, allowed)
     filtered = trial.judge()
     relief = {name: -amounts for name, amounts in less.items()}
     refusal = rules.refusal(relief)

@@ -67,12 +67,11 @@ class QuotaColumns:
         Parameters
         ----------
         ranked
-            The pods of the rows, with namespaces.
+            The pods of the rows.
         number_of
             The number of a namespace there.
         """
         namespace, usage = ranked.namespace, self._usage
-        assert namespace is not None, "the rows are ranked with namespaces"
         if self._reclaims:
             borrowing = [
                 each for each in usage.quotas if each != self._pod.namespace and usage.borrows(each)

@@ -85,7 +85,6 @@ class SkewsByRow:
         moves_terminating: bool,
         judge: Callable[[CodeArray | None], FilterAnswer | None],
     ) -> None:
-        assert ranked.kind is not None, "pods are counted by kind"
         self._skews, self._pod, self._view, self._judge = skews, pod, view, judge
         self.kinds, kinds = ranked.kind, ranked.of_kind
         self.alone: BoolArray | None = None

@@ -81,7 +81,6 @@ class UsesByRow:
         by_disk: Sequence[int],
         judge: Callable[[IntArray, NDArray[np.bool_]], FilterAnswer | None],
     ) -> None:
-        assert ranked.kind is not None, "pods are counted by kind"
         self.kinds, self._judge = ranked.kind, judge
         self.by_kind: IntArray = np.zeros((2, len(ranked.of_kind) + 1), np.int64)
         np.add.at(self.by_kind[_CLAIMS], np.array(by_claim, np.int64), 1)
