@@ -15,7 +15,7 @@ from scheduler.tests.kinds.builders import (
     named,
     update_errors,
 )
-from scheduler.tests.kinds.test_pod_validation import LABEL, QUALIFIED
+from scheduler.tests.kinds.test_pod_validation import QUALIFIED
 from scheduler.tests.kinds.test_scheduling_rules import SUBDOMAIN
 
 PLURALS = {
@@ -116,18 +116,14 @@ NEW = [
     pytest.param(
         claim(
             storageClassName="A",
-            dataSource={"kind": "Pod", "name": ""},
-            dataSourceRef={"kind": "Pod", "name": "x", "apiGroup": "a b", "namespace": "N"},
+            dataSource={"kind": "PersistentVolumeClaim", "name": ""},
+            dataSourceRef={"kind": "Pod", "name": "x", "apiGroup": "a b"},
         ),
         [
             f'spec.storageClassName: Invalid value: "A": {SUBDOMAIN}',
             "spec.dataSource.name: Required value",
-            "spec.dataSource: Invalid value: \"Pod\": must be 'PersistentVolumeClaim' when "
-            "referencing the default apiGroup",
             f'spec.dataSourceRef.apiGroup: Invalid value: "a b": {SUBDOMAIN}',
-            f'spec.dataSourceRef.namespace: Invalid value: "N": {LABEL}',
-            'spec: Invalid value: "spec.dataSource": may not be specified when '
-            "dataSourceRef.namespace is specified",
+            'spec: Invalid value: "spec.dataSource": must match dataSourceRef',
         ],
         id="a claim on odd data",
     ),
@@ -372,3 +368,31 @@ def test_a_status_gets_the_errors_of_kube_apiserver(old, status, messages):
     assert update_errors(plural, stored | {"status": status}, stored, subresource="status") == (
         messages
     )
+
+
+PVC = {"kind": "PersistentVolumeClaim", "name": "x"}
+SNAPSHOT = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "x"}
+OTHER = {"apiGroup": "example.com", "kind": "Dump", "name": "x"}
+ELSEWHERE = {**OTHER, "namespace": "other"}
+
+
+@pytest.mark.parametrize(
+    ("source", "reference", "stored"),
+    [
+        pytest.param(PVC, None, (PVC, PVC), id="a claim"),
+        pytest.param(SNAPSHOT, None, (SNAPSHOT, SNAPSHOT), id="a snapshot"),
+        pytest.param(OTHER, None, (None, None), id="another kind is dropped"),
+        pytest.param({"kind": "Pod", "name": "x"}, None, (None, None), id="so is a pod"),
+        pytest.param(None, OTHER, (OTHER, OTHER), id="a reference may be of any kind"),
+        pytest.param(None, ELSEWHERE, (None, None), id="another namespace: the gate is off"),
+        pytest.param(PVC, PVC, (PVC, PVC), id="both"),
+        pytest.param(None, None, (None, None), id="neither"),
+    ],
+)
+def test_both_fields_of_a_data_source_are_stored(source, reference, stored):
+    spec = {"dataSource": source, "dataSourceRef": reference}
+    new = claim(**{name: value for name, value in spec.items() if value is not None})
+    old = created("persistentvolumeclaims", new)
+    assert (old["spec"].get("dataSource"), old["spec"].get("dataSourceRef")) == stored
+    # The same manifest, sent again, changes nothing.
+    assert update_errors("persistentvolumeclaims", new, old) == []

@@ -73,6 +73,45 @@ def _admit_claim(obj: Json, ctx: Context, resource: ResourceType) -> None:
     put_finalizer(obj, CLAIM_PROTECTION)
 
 
+_SOURCES = ("dataSource", "dataSourceRef")
+_OLD_SOURCES = frozenset(
+    {("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")}
+)
+"""What ``dataSource`` could name before ``dataSourceRef``, as (API group, kind)."""
+
+
+def settle_sources(spec: Json, before: Obj) -> None:
+    """Give both fields of a claim's data source the same contents, in place.
+
+    Without a reference, a source of any kind but the first two is dropped, as an old server did.
+    ``before`` is the spec that is updated, empty for a new claim; a claim that has a source keeps
+    the fields. Rule mirrored: kubernetes v1.36 pkg/api/persistentvolumeclaim/util.go
+    (EnforceDataSourceBackwardsCompatibility, NormalizeDataSources), and DropDisabledFields for a
+    reference into another namespace.
+    """
+    if all(before.get(name) is None for name in _SOURCES):
+        if text(spec, "dataSourceRef", "namespace"):  # gate CrossNamespaceVolumeDataSource is off
+            del spec["dataSourceRef"]
+        source = child(spec, "dataSource")
+        kept = (text(source, "apiGroup"), text(source, "kind")) in _OLD_SOURCES
+        if spec.get("dataSourceRef") is None and not kept:
+            spec.pop("dataSource", None)
+    source, reference = (spec.get(name) for name in _SOURCES)
+    if reference is None and source is not None:
+        spec["dataSourceRef"] = dict(source)
+    elif source is None and reference is not None and not text(reference, "namespace"):
+        spec["dataSource"] = {key: value for key, value in reference.items() if key != "namespace"}
+
+
+def _create_claim(obj: Json, ctx: Context, resource: ResourceType) -> None:
+    settle_sources(attach(obj, "spec"), {})
+
+
+def _update_claim(new: Json, old: Json, ctx: Context) -> None:
+    settle_sources(attach(new, "spec"), child(old, "spec"))
+    _check_expansion(new, old, ctx)
+
+
 def _check_expansion(new: Json, old: Json, ctx: Context) -> None:
     """Refuse to expand a claim that is not bound, or whose class does not allow it."""
     was, now = (
@@ -226,7 +265,8 @@ CLAIM = ServedKind(
     ),
     defaults=default_claim,
     admit_new=_admit_claim,
-    on_update=_check_expansion,
+    on_create=_create_claim,
+    on_update=_update_claim,
     rules=rules(("spec", check_claim_spec)),
     change=check_claim_change,
     check_status=check_claim_status,
