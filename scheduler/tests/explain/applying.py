@@ -18,7 +18,7 @@ def applied(way: Suggestion, manifests: list[Manifest]) -> list[Manifest]:
     for before in copy.deepcopy(manifests):
         manifest = before
         key = f"{manifest['metadata'].get('namespace')}/{manifest['metadata']['name']}"
-        if manifest["kind"] == "Pod" and key == way.delete:
+        if manifest["kind"] == "Pod" and key in {way.delete, *way.also_delete}:
             continue
         if manifest["kind"] == "Pod" and manifest["metadata"]["name"] == "p" and way.patch:
             manifest = changed(before, way)

@@ -126,8 +126,8 @@ async def _give_devices(cluster: VirtualCluster, claim: Manifest) -> None:
 
 async def apply(cluster: VirtualCluster, case: Case, way: Suggestion) -> None:
     """Do what a suggestion says."""
-    if way.delete:
-        namespace, name = way.delete.split("/")
+    for key in (*([way.delete] if way.delete else []), *way.also_delete):
+        namespace, name = key.split("/")
         await cluster.client.delete(PODS, name, namespace=namespace)
     for change in way.changes:
         assert change.kind == "Node"

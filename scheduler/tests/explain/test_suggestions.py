@@ -435,3 +435,93 @@ def test_what_was_not_tried_is_said() -> None:
         "No change helps, single or in a pair, as far as was tried: 2 of 6 first changes were "
         "tried with others; --thorough tries more.",
     )
+
+
+def _full(*amounts: str, node: str = "n", **fields: Any) -> list[Manifest]:
+    """Return a node of 4 cpu, and its pods a, b, ... with these amounts of cpu."""
+    names = "abcdefgh"
+    pods = [_running(names[i], node, cpu=cpu, **fields) for i, cpu in enumerate(amounts)]
+    return [node_manifest(node), *pods]
+
+
+@pytest.mark.parametrize(
+    ("objects", "cpu", "expected"),
+    [
+        pytest.param(
+            _full("1", "1", "1", "1"),
+            "2",
+            ("evict pods default/a (priority 0) and default/b (priority 0) from n", "a b"),
+            id="two pods, where one is not enough",
+        ),
+        pytest.param(
+            _full("500m", "1", "1", "1500m"),
+            "2",
+            ("evict pods default/b (priority 0) and default/c (priority 0) from n", "b c"),
+            id="a pod that is not needed stays",
+        ),
+        pytest.param(
+            [_budget("tight", "x", allowed=1), *_full("2", "2", labels={"app": "x"})],
+            "4",
+            (
+                "delete pods default/a (priority 0) and default/b (priority 0) from n; "
+                "PodDisruptionBudget tight does not allow all these evictions now",
+                "a b",
+            ),
+            id="a budget that allows one of them",
+        ),
+        pytest.param(_full(*["500m"] * 8), "2500m", None, id="five pods are too many"),
+    ],
+)
+def test_several_pods_of_a_node_may_have_to_go(
+    objects: list[Manifest], cpu: str, expected: tuple[str, str] | None
+) -> None:
+    case = Case("", [*objects, waiting("p", cpu=cpu)], "", LoadedConfiguration())
+    found = [each for each in explained(*case.manifests).suggestions if each.kind == "evict"]
+    if expected is None:
+        assert found == []
+        return
+    text, names = expected
+    assert [each.text for each in found] == [text]
+    assert [each.command for each in found] == [f"kubectl -n default delete pod {names}"]
+    assert [each.text for each in found if not binds(case, each)] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "elsewhere", "expected"),
+    [
+        pytest.param(
+            "ReplicaSet",
+            "4",
+            (
+                "move",
+                "move pod default/a (priority 0) from n to m: delete it, and its ReplicaSet makes "
+                "another, which fits there",
+            ),
+            id="its replacement fits elsewhere",
+        ),
+        pytest.param(
+            "ReplicaSet",
+            "1",
+            (
+                "evict",
+                "evict pod default/a (priority 0) from n; its ReplicaSet makes another, which "
+                "needs a place of its own",
+            ),
+            id="its replacement fits nowhere",
+        ),
+        pytest.param(
+            "DaemonSet", "4", None, id="a pod of a DaemonSet ends and is made again on its node"
+        ),
+    ],
+)
+def test_a_pod_is_moved_whose_replacement_fits_elsewhere(
+    kind: str, elsewhere: str, expected: tuple[str, str] | None
+) -> None:
+    found = explained(
+        node_manifest("n", labels={"disk": "ssd"}),
+        node_manifest("m", cpu=elsewhere),
+        *(_of(kind, "x", _running(name, "n", cpu="2")) for name in ("a", "b")),
+        waiting("p", cpu="2", nodeSelector={"disk": "ssd"}),
+    )
+    leaving = [(each.kind, each.text) for each in found.suggestions if each.delete]
+    assert leaving == ([] if expected is None else [expected])

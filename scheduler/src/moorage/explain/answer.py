@@ -129,6 +129,8 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         The change of the pod as a JSON patch (RFC 6902); empty where the pod stays as it is.
     delete
         ``namespace/name`` of the pod that would have to go; "" for none.
+    also_delete
+        ``namespace/name`` of the pods that would have to go with it.
     create
         Objects to create: a node, further pods.
     evicted
@@ -150,6 +152,7 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     node: NodeName
     patch: tuple[ProseTree, ...] = ()
     delete: SubjectPod = ""
+    also_delete: tuple[PodName, ...] = ()
     create: tuple[ProseTree, ...] = ()
     evicted: tuple[PodName, ...] = ()
     uncordon: NodeName = ""

@@ -43,6 +43,7 @@ def suggestion_text(suggestion: Suggestion) -> str:
     if suggestion.kind in {
         "wait",
         "evict",
+        "move",
         "priority",
         "node",
         "uncordon",

@@ -74,7 +74,7 @@ class NewNodes(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     memory: str = ""
 
 
-class Suggestion(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class Suggestion(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """A suggestion of an explanation, with its pod.
 
     Parameters
@@ -87,6 +87,8 @@ class Suggestion(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         The change of the pod as a JSON patch; empty where the pod stays as it is.
     delete
         ``namespace/name`` of the pod that has to go; "" for none.
+    also_delete
+        Those of the pods that have to go with it.
     create
         Objects to create.
     uncordon
@@ -98,6 +100,7 @@ class Suggestion(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     text: str = ""
     patch: list[dict[str, Any]] = []
     delete: str = ""
+    also_delete: tuple[str, ...] = ()
     create: list[dict[str, Any]] = []
     changes: tuple[ObjectChange, ...] = ()
 
@@ -215,8 +218,8 @@ class SandboxActs:
                 namespace = made["metadata"].get("namespace", "")
                 await self._client.delete(resource, _name(made), namespace=namespace)
             raise
-        if wanted.delete:
-            namespace, _, name = wanted.delete.partition("/")
+        for key in (*([wanted.delete] if wanted.delete else []), *wanted.also_delete):
+            namespace, _, name = key.partition("/")
             await self._client.delete(PODS, name, namespace=namespace, grace_seconds=0)
         for resource, each in zip(changed, wanted.changes, strict=True):
             await self._client.patch(

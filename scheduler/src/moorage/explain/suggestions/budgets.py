@@ -6,7 +6,7 @@ The budgets' statuses are taken as the API shows them, as preemption and evictio
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from moorage.api.pod import Pod
 from moorage.api.policy import PodDisruptionBudget
@@ -53,6 +53,20 @@ def eviction_text(snapshot: Snapshot, pod: Pod, rest: str) -> tuple[str, bool]:
         return f"delete {pod_text}; PodDisruptionBudget {name} allows no eviction of it now", False
     evictions = "1 eviction" if left == 1 else f"{left} evictions"
     return f"evict {pod_text}; PodDisruptionBudget {name} allows {evictions} now", True
+
+
+def evictions_text(snapshot: Snapshot, pods: Sequence[Pod], rest: str) -> tuple[str, bool]:
+    """Return the evictions of several pods in words, and whether their budgets allow them all."""
+    every = [f"{each.full_name} (priority {each.priority})" for each in pods]
+    names = f"{', '.join(every[:-1])} and {every[-1]}"
+    against = budgets_against(snapshot, pods)
+    if any(len(_budgets_of(snapshot, each)) > 1 for each in pods):
+        why = "; an eviction supports one PodDisruptionBudget, and one of these pods has more"
+        return f"delete pods {names} {rest}{why}", False
+    if against:
+        why = f"; PodDisruptionBudget {listed(against)} does not allow all these evictions now"
+        return f"delete pods {names} {rest}{why}", False
+    return f"evict pods {names} {rest}", True
 
 
 def is_protected(snapshot: Snapshot, pod: Pod) -> bool:

@@ -122,6 +122,7 @@ def _pair(first: _First, second: RankedSuggestion) -> RankedSuggestion:
         node=suggestion.node,
         patch=(*before.patch, *suggestion.patch),
         delete=suggestion.delete,
+        also_delete=suggestion.also_delete,
         create=suggestion.create,
         evicted=suggestion.evicted,
         uncordon=before.uncordon or suggestion.uncordon,

@@ -19,7 +19,9 @@ UNCORDON: Final = 5.0
 LABEL: Final = 5.2
 UNTAINT: Final = 5.4
 MINIMUM: Final = 5.6
+MOVE: Final = 5.8
 EVICT: Final = 6.0
+"""Plus a twentieth for each further pod, to 6.4 at most."""
 SCALE: Final = 6.5
 PRIORITY: Final = 7.0
 """Plus a tenth for each victim, to 8 at most."""

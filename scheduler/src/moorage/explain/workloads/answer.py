@@ -119,6 +119,8 @@ class ObjectSuggestion(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
         The change as JSON patch of one pod (RFC 6902); empty where pods stay as they are.
     delete
         ``namespace/name`` of the pod that would have to go; empty for none.
+    also_delete
+        ``namespace/name`` of the pods that would have to go with it.
     create
         Objects to create, such as a node.
     copies
@@ -135,6 +137,7 @@ class ObjectSuggestion(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     command: Prose = ""
     patch: tuple[ProseTree, ...] = ()
     delete: SubjectPod = ""
+    also_delete: tuple[PodName, ...] = ()
     create: tuple[ProseTree, ...] = ()
     copies: int = 1
 

@@ -83,7 +83,7 @@ def number_helped(of: HelpedPods, suggestion: Suggestion) -> int:
                 continue
             changed.enter_context(node_changed(snapshot, each.name, each.patch))
         trial = changed.enter_context(snapshot.trial())
-        for name in {suggestion.delete, *suggestion.evicted} - {""}:
+        for name in {suggestion.delete, *suggestion.also_delete, *suggestion.evicted} - {""}:
             namespace, _, pod_name = name.partition("/")
             pod = core.store.get(namespace, pod_name)
             if pod is not None and snapshot.table.node_of_pod(pod.uid) is not None:

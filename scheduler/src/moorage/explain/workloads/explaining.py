@@ -180,6 +180,7 @@ def _changes(
                 command=command_of(each, maker, manifests, class_.example),
                 patch=each.patch,
                 delete=each.delete,
+                also_delete=each.also_delete,
                 create=each.create,
             )
         )

@@ -92,8 +92,8 @@ def settle_sources(spec: Json, before: Obj) -> None:
     if all(before.get(name) is None for name in _SOURCES):
         if text(spec, "dataSourceRef", "namespace"):  # gate CrossNamespaceVolumeDataSource is off
             del spec["dataSourceRef"]
-        source = child(spec, "dataSource")
-        kept = (text(source, "apiGroup"), text(source, "kind")) in _OLD_SOURCES
+        named = child(spec, "dataSource")
+        kept = (text(named, "apiGroup"), text(named, "kind")) in _OLD_SOURCES
         if spec.get("dataSourceRef") is None and not kept:
             spec.pop("dataSource", None)
     source, reference = (spec.get(name) for name in _SOURCES)

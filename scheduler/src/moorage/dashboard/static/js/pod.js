@@ -101,6 +101,7 @@ function suggestionItem(told, suggestion, path) {
                 text: suggestion.text,
                 patch: suggestion.patch,
                 delete: suggestion.delete,
+                alsoDelete: suggestion.alsoDelete,
                 create: suggestion.create,
                 changes: suggestion.changes,
               });

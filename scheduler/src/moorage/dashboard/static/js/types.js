@@ -32,7 +32,7 @@
  *   decisions?: Decision[], trouble?: string}} Shown
  * @typedef {{plugins: string[], reasons: string[], fact: string, nodes: number}} Cause
  * @typedef {{kind: string, text: string, nodes: number, node: string, patch: object[],
- *   delete: string, create: object[], evicted: string[], changes: object[], command: string}} Suggestion
+ *   delete: string, alsoDelete: string[], create: object[], evicted: string[], changes: object[], command: string}} Suggestion
  * @typedef {{node: string, rejections: Record<string, string[]>, score: number | null,
  *   scores: Record<string, number>}} NodeAnswer
  * @typedef {{namespace: string, name: string, where: string, sentence: string, causes: Cause[],
