@@ -14,7 +14,7 @@ import pytest
 
 from moorage.config.load import parse_config
 from moorage.config.merge import expand_profiles
-from moorage.framework.signatures import METHODS
+from moorage.framework.registry import METHODS
 from moorage_sandbox.testing.builders import node, pod
 from moorage_sandbox.testing.plugins import StillCluster, with_plugins
 from sandbox.tests.sandbox.process import Up

@@ -7,7 +7,7 @@ import re
 
 from moorage import plugin
 from moorage.framework.declaring import FORMS
-from moorage.framework.signatures import MAY_WAIT, METHODS, NEEDED_BESIDE
+from moorage.framework.registry import MAY_WAIT, METHODS, NEEDED_BESIDE
 from moorage.service.questions.question import PREFIX
 from tools.pages.questions_page import questions_over_http
 

@@ -5,8 +5,8 @@ source, hunts there, and tells what was found, after how many seeds and seconds.
 kept in ``planted_results.json``, and told as a table in ``planted.md``. A mistake that was not
 found says in ``planted.toml`` what would be needed.
 
-With ``--alone`` no hunt begins: the things that a pod can wait for are played one after another,
-each alone (`lab.tests.fault_sim.alone`). A mistake may name the thing that is played. With
+With ``--alone`` no hunt begins: the situations are played one after another,
+each alone (`lab.tests.fault_sim.alone`). A mistake may name the situation that is played. With
 ``--scenario`` the hunt plays one scenario only.
 """
 
@@ -49,19 +49,19 @@ class Planted(NamedTuple):
     new: str
     needs: str = ""
     equal: str = ""
-    thing: str = ""
+    situation: str = ""
 
 
 class Result(NamedTuple):
     """The end of a search: the invariant that told, "" for none, and what it took.
 
-    The thing is what a pod waited for in the script, where each was played alone; "" in a hunt.
+    The situation is that of the script, where each was played alone; "" in a hunt.
     """
 
     invariant: str
     seeds: int
     seconds: float
-    thing: str = ""
+    situation: str = ""
 
 
 def _read() -> tuple[Planted, ...]:
@@ -123,8 +123,8 @@ def hunt(each: Planted, copy: Path, runs: int, seconds: float, scenario: str = "
 
 
 def play_alone(each: Planted, copy: Path) -> Result:
-    """Play things alone in a copy of the source that has a mistake, until one tells it."""
-    names = [each.thing] if each.thing else []
+    """Play situations alone in a copy of the source that has a mistake, until one tells it."""
+    names = [each.situation] if each.situation else []
     with planted(each, copy):
         done = subprocess.run(
             [sys.executable, "-m", "lab.tests.fault_sim.alone", *names],
@@ -136,8 +136,8 @@ def play_alone(each: Planted, copy: Path) -> Result:
         )
     if not done.stdout:
         return Result(f"ends: {done.stderr.strip().splitlines()[-1][:60]}", 0, 0.0)
-    invariant, thing, scripts, seconds = json.loads(done.stdout)
-    return Result(invariant, scripts, seconds, thing)
+    invariant, situation, scripts, seconds = json.loads(done.stdout)
+    return Result(invariant, scripts, seconds, situation)
 
 
 def _say(line: str) -> None:
@@ -161,10 +161,10 @@ def table(results: Mapping[str, Sequence[Any]]) -> str:
             "copy of the source; a hunt over every scenario began at seed 1 and ended at the first",
             "broken invariant. The seconds include the start of Python.",
             "",
-            "Where a thing is named, things that a pod can wait for were played alone instead",
+            "Where a situation is named, situations were played alone instead",
             "of a hunt. The counts are of scripts, and of the processor's seconds without the",
-            "start of Python. A mistake may name the thing to be played.",
-            f"A hunt comes to each thing in {turn} seeds, and plays a variation of an older",
+            "start of Python. A mistake may name the situation to be played.",
+            f"A hunt comes to each situation in {turn} seeds, and plays a variation of an older",
             "script instead every second time.",
             "",
             f"{found} of {len(PLANTED)} were found. Of the others, {equal} change nothing that can",
@@ -189,10 +189,10 @@ def _row(each: Planted, found: Result | None) -> str:
         told = f"nothing to find: {each.equal}"
     else:
         told = f"not found{each.needs and f'; {each.needs}'}"
-    if found.thing.startswith("scenario"):
-        told += f", in the {found.thing} alone"
-    elif found.thing:
-        told += f", by the thing {found.thing}"
+    if found.situation.startswith("scenario"):
+        told += f", in the {found.situation} alone"
+    elif found.situation:
+        told += f", by the situation {found.situation}"
     return f"| {each.name} | {each.origin} | {told} | {found.seeds} | {found.seconds:.0f} |"
 
 
@@ -204,7 +204,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--scenario", default="all", help="the only scenario that is hunted")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--alone", action="store_true", help="play things alone, hunt nothing")
+    parser.add_argument("--alone", action="store_true", help="play situations alone, hunt nothing")
     parser.add_argument("--missing", action="store_true", help="only those without a result")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(asked.jobs) as pool:
@@ -234,8 +234,8 @@ def _hunt_all(asked: argparse.Namespace, folder: Path, pool: ThreadPoolExecutor)
         told = result.invariant or "NOT FOUND"
         _say(f"{each.name:<30} {told:<20} {result.seeds:>5} {result.seconds:>7.1f} s")
         results[each.name] = [result.invariant, result.seeds, round(result.seconds, 1)]
-        if result.thing:
-            results[each.name].append(result.thing)
+        if result.situation:
+            results[each.name].append(result.situation)
         kept = {one.name: results[one.name] for one in PLANTED if one.name in results}
         RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
         TABLE.write_text(table(kept))

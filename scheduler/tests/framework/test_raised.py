@@ -27,8 +27,7 @@ from moorage.framework.guarded import Guarded
 from moorage.framework.handle import Handle
 from moorage.framework.loading import entry_of, load_plugin
 from moorage.framework.profile import Profile
-from moorage.framework.registry import Registry
-from moorage.framework.signatures import MAY_WAIT, METHODS
+from moorage.framework.registry import MAY_WAIT, METHODS, Registry
 from moorage.snapshot.shifted import NOTHING_MORE
 from scheduler.tests.framework.builders import handle
 from scheduler.tests.framework.outside import NODES, POD, plugin_class, snapshot

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from moorage.framework.cycle_state import CycleState, StateKey
-from moorage.framework.points import PostFilterResult, PreFilterResult
+from moorage.framework.points import PostFilterResult, PreFilterOutcome, PreFilterResult
 from moorage.framework.runner import (
     PermitOutcome,
     PostFilterOutcome,
-    PreFilterOutcome,
     run_permit,
     run_post_filter,
     run_pre_enqueue,

@@ -208,6 +208,11 @@ class World:
         """A wall-clock time as seconds since the start."""
         return (time_ns - self.start_ns) / SECOND
 
+    def next_release_ns(self) -> int | None:
+        """Return when backoff will next release a pod, wall-clock nanoseconds, or None."""
+        backoff = self.queue._sub_queues.backoff
+        return min((backoff.release_ns(pod) for pod in backoff.queued_pods()), default=None)
+
     def add(self, *pods: Pod) -> None:
         for each in pods:
             self.api[each.key] = each

@@ -312,7 +312,7 @@ class QueueAndCache(RuleBasedStateMachine):
 
     def seconds_pass(self, tenths: int) -> None:
         self.world.clock.advance_ns(tenths * SECOND // 10)
-        due_ns = self.queue._sub_queues.backoff.next_release_ns()
+        due_ns = self.world.next_release_ns()
         due = [m for m in self.at("backoff") if not self.backing_off(m)]
         assert (due_ns is not None and due_ns <= self.world.clock.now_ns()) == bool(due)
         self.queue.flush_backoff()

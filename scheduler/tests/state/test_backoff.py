@@ -61,7 +61,7 @@ def test_errors_wait_whole_windows(fails_at, failures, expiry, released):
     world.at(fails_at)
     world.fail(queued)
     assert world.seconds(queued.backoff_expiration_ns) == expiry
-    next_ns = world.queue._sub_queues.backoff.next_release_ns()
+    next_ns = world.next_release_ns()
     assert next_ns is not None
     assert world.seconds(next_ns) == released
     assert released_at(world) == released
@@ -72,7 +72,7 @@ def test_the_promised_release_is_exact():
     world.add(pod())
     world.at(0.7)
     world.fail(world.pop())
-    due_ns = world.queue._sub_queues.backoff.next_release_ns()
+    due_ns = world.next_release_ns()
     assert due_ns is not None
     world.clock.advance_ns(due_ns - world.clock.now_ns() - 1)
     world.queue.flush_backoff()
@@ -80,7 +80,7 @@ def test_the_promised_release_is_exact():
     world.clock.advance_ns(1)
     world.queue.flush_backoff()
     assert world.places() == {"a": "active"}
-    assert world.queue._sub_queues.backoff.next_release_ns() is None
+    assert world.next_release_ns() is None
 
 
 def test_without_windows_the_release_is_one_nanosecond_after_the_end():
@@ -88,7 +88,7 @@ def test_without_windows_the_release_is_one_nanosecond_after_the_end():
     world.add(pod())
     world.at(0.7)
     world.fail(world.pop())
-    due_ns = world.queue._sub_queues.backoff.next_release_ns()
+    due_ns = world.next_release_ns()
     assert due_ns == world.start_ns + round(1.7 * SECOND) + 1
     world.at(1.7)
     world.queue.flush_backoff()

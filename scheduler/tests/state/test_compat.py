@@ -267,7 +267,7 @@ def test_each_queue_version_releases_from_backoff_at_its_moment(version, held, r
     world.at(10.5)
     world.waiting()
     world.queue.move_all(NODE_ADD, None, None)
-    next_ns = world.queue._sub_queues.backoff.next_release_ns()
+    next_ns = world.next_release_ns()
     assert next_ns is not None
     assert world.seconds(next_ns) == released
     found = []

@@ -12,11 +12,12 @@ import pytest
 from moorage.base.errors import UsageError
 from moorage.virtual.model import ClusterModel
 from moorage.what_if.answering.answers import capacity_kinds
-from moorage.what_if.capacity.count import Kind, room_for, room_in
+from moorage.what_if.capacity.count import Kind, room_in
 from moorage.what_if.change import Apply, Change, Delete, Drain, Scale
 from moorage.what_if.course import scene_of, try_steps
 from moorage.what_if.wire import CapacityBody
 from moorage_sandbox.testing.builders import Manifest, pod, pod_manifest
+from scheduler.tests.what_if.capacity import room_for
 from scheduler.tests.what_if.cluster import bare, inputs_of, pod_of, replica_set
 
 

@@ -14,11 +14,11 @@ from moorage.base.errors import UsageError
 from moorage.config.feature_gates import feature_gates
 from moorage.config.load import parse_config
 from moorage.virtual.deciding_half import ClusterInputs
-from moorage.what_if.capacity.count import Kind, nodes_needed, room_for
-from moorage.what_if.capacity.shapes import shapes_of
+from moorage.what_if.capacity.count import Kind
 from moorage.what_if.change import AddNode
 from moorage.what_if.course import try_steps
 from moorage_sandbox.testing.builders import Manifest, node, node_manifest, pod
+from scheduler.tests.what_if.capacity import nodes_needed, room_for, shapes_of
 from scheduler.tests.what_if.cluster import COSCHEDULING, bare, inputs_of
 
 
@@ -60,28 +60,28 @@ def test_nodes_are_added_until_no_pod_waits() -> None:
     """Four pods of three cores wait: each needs a node of its own."""
     waiting = [bare(f"w{number}", cpu="3") for number in range(4)]
     inputs = inputs_of(*waiting, bare("a", "n1", cpu="4"), nodes=1)
-    (need,) = nodes_needed(inputs, shapes_of(inputs.objects))
+    (need,) = nodes_needed(inputs, shapes_of(inputs))
     assert (need.like, need.nodes, need.placed, need.left) == ("n1", 4, 4, 0)
 
 
 def test_a_shape_that_takes_no_pod_says_why() -> None:
     """Twelve cores fit on no such node."""
     inputs = inputs_of(bare("w", cpu="12"), nodes=1)
-    (need,) = nodes_needed(inputs, shapes_of(inputs.objects))
+    (need,) = nodes_needed(inputs, shapes_of(inputs))
     assert (need.nodes, need.placed, need.left) == (0, 0, 1)
     assert need.reason.startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
 
 def test_nothing_is_needed_where_no_pod_waits() -> None:
     """There is nothing to place."""
-    assert nodes_needed(inputs_of(), shapes_of(inputs_of().objects)) == []
+    assert nodes_needed(inputs_of(), shapes_of(inputs_of())) == []
 
 
 def test_nodes_that_differ_only_by_name_have_one_shape() -> None:
     """The smallest shape comes first."""
     inputs = inputs_of(nodes=2)
     inputs.objects.nodes["big"] = node("big", cpu="64")
-    assert [name for name, _manifest in shapes_of(inputs.objects)] == ["n1", "big"]
+    assert [name for name, _manifest in shapes_of(inputs)] == ["n1", "big"]
 
 
 _PREFIX = "pod-group.scheduling.sigs.k8s.io"
@@ -162,7 +162,7 @@ def test_nodes_are_added_until_a_group_fits_that_needs_several() -> None:
     labels = {f"{_PREFIX}/name": "gang", f"{_PREFIX}/min-available": "3"}
     members = [bare(f"m{number}", cpu="3", labels=labels) for number in range(3)]
     inputs = _grouped(bare("huge", cpu="64"), *members, bare("a", "n1", cpu="4"), nodes=1)
-    (need,) = nodes_needed(inputs, shapes_of(inputs.objects))
+    (need,) = nodes_needed(inputs, shapes_of(inputs))
     assert (need.nodes, need.placed, need.left) == (3, 3, 1)
     assert "Insufficient cpu" in need.reason
 
@@ -179,7 +179,7 @@ def test_nodes_that_are_needed_suffice_and_one_less_does_not(
     pods = [bare(f"w{number}", cpu=f"{cpu}m") for number, cpu in enumerate(waiting)]
     bound = [bare(f"b{n}", f"n{n}", cpu=str(cpu)) for n, cpu in enumerate(used, start=1) if cpu]
     inputs = inputs_of(*pods, *bound, nodes=len(used))
-    found = nodes_needed(inputs, shapes_of(inputs.objects)[:1])
+    found = nodes_needed(inputs, shapes_of(inputs)[:1])
     count = found[0].nodes if found else 0
     course = try_steps(inputs, [AddNode(node_manifest(f"x{number}")) for number in range(count)])
     assert course.still_pending == ()

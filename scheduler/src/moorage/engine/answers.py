@@ -21,8 +21,8 @@ from moorage.engine.notes.score_log import ScoreLog
 from moorage.engine.scoring import run_scores
 from moorage.engine.select_node import TiedRows
 from moorage.framework.diagnosis import Diagnosis
-from moorage.framework.points import ScoreArray
-from moorage.framework.runner import PostFilterOutcome, PreFilterOutcome, run_pre_filter
+from moorage.framework.points import PreFilterOutcome, ScoreArray
+from moorage.framework.runner import PostFilterOutcome, run_pre_filter
 from moorage.snapshot.view import NodeView
 
 Rows = NDArray[np.int64]

@@ -33,14 +33,18 @@ from moorage.engine.trials.what_if import NodeStatuses, SearchWhatIf
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import NO_NODES
 from moorage.framework.meter import FILTER, POST_FILTER, PRE_FILTER, SCORE, SILENT, Meter
-from moorage.framework.points import PostFilterPlugin, PostFilterResult, ScoreArray
+from moorage.framework.points import (
+    PostFilterPlugin,
+    PostFilterResult,
+    PreFilterOutcome,
+    ScoreArray,
+)
 from moorage.framework.preemption import EXPLAIN
 from moorage.framework.profile import Profile
 from moorage.framework.runner import (
     AskPostFilter,
     PostFilterAnswer,
     PostFilterOutcome,
-    PreFilterOutcome,
     post_filter_one,
     run_post_filter,
 )
@@ -198,7 +202,7 @@ class Cycle:
             filtered = answers.filter_view(view)
         if own is not None:
             view, filtered = with_row(view, filtered, own.row, own.filtered)
-            rejectors = own.filtered.tally.rejectors(self.profile)
+            rejectors = own.filtered.tally.rejectors(self.profile.filters)
         self._sampler.rotation.advance(len(view), self.snapshot.num_nodes)
         return Search(
             answers,

@@ -19,9 +19,10 @@ from moorage.engine.search import Search, diagnose
 from moorage.engine.select_node import smallest_name
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import Diagnosis
+from moorage.framework.points import PreFilterOutcome
 from moorage.framework.preemption import EXPLAIN, PREEMPTION, PreemptionReport
 from moorage.framework.profile import Profile
-from moorage.framework.runner import PostFilterOutcome, PreFilterOutcome, run_pre_enqueue
+from moorage.framework.runner import PostFilterOutcome, run_pre_enqueue
 from moorage.framework.status import Code, Status
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot

@@ -24,8 +24,8 @@ from moorage.engine.scoring import ScoreTable, run_scores
 from moorage.engine.search import Search
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.forms import FilterForms
+from moorage.framework.points import PreFilterOutcome
 from moorage.framework.profile import Profile
-from moorage.framework.runner import PreFilterOutcome
 from moorage.framework.status import FilterAnswer, Status
 from moorage.framework.subjects import Subject
 from moorage.snapshot.pod_info import PodInfo

@@ -16,8 +16,8 @@ from moorage.engine.attempt import Attempt, CycleError
 from moorage.engine.filters.filter_results import FilterResults
 from moorage.engine.filters.tally import Tally
 from moorage.framework.diagnosis import Diagnosis
+from moorage.framework.points import PreFilterOutcome
 from moorage.framework.profile import Profile
-from moorage.framework.runner import PreFilterOutcome
 from moorage.framework.status import Code, Status, unresolvable
 from moorage.snapshot.view import NodeView
 
@@ -133,8 +133,8 @@ def _diagnosed(
     return Diagnosis(
         num_nodes=num_nodes,
         reason_counts=counts,
-        unschedulable_plugins=outcome.plugins | tally.rejectors(profile),
-        pending_plugins=tally.pending(profile),
+        unschedulable_plugins=outcome.plugins | tally.rejectors(profile.filters),
+        pending_plugins=tally.pending(profile.filters),
     )
 
 

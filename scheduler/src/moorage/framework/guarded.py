@@ -38,8 +38,8 @@ from moorage.framework.points import (
     ScoreArray,
 )
 from moorage.framework.raised import text_of
+from moorage.framework.registry import METHODS
 from moorage.framework.roles import ROLES, Role, roles_of
-from moorage.framework.signatures import METHODS
 from moorage.framework.status import Code, FilterAnswer, Status, answer_from
 from moorage.snapshot.node_info import NodeInfo
 from moorage.snapshot.pod_groups import GroupKey

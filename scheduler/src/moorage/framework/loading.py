@@ -25,8 +25,7 @@ from moorage.base.errors import ConfigError, UsageError
 from moorage.framework.declaring import declared, function_faults, plugin_class_of
 from moorage.framework.handle import Handle
 from moorage.framework.raised import is_signal, safe_text_of
-from moorage.framework.registry import POINT_METHODS, PluginEntry, Registry
-from moorage.framework.signatures import class_faults
+from moorage.framework.registry import POINT_METHODS, PluginEntry, Registry, class_faults
 
 GROUP: Final = "moorage.plugins"
 """Entry-point group; the name of an entry point is the name of its plugin."""

@@ -1,4 +1,4 @@
-"""The known plugins: an explicit map from a plugin's name to its entry.
+"""The known plugins: an explicit map from a plugin's name to its entry; what makes a plugin.
 
 Nothing registers itself on import. The in-tree map is ``moorage.plugins.in_tree``; plugins from
 outside are found by `loading`.
@@ -6,13 +6,16 @@ outside are found by `loading`.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
 
+from moorage.framework import group, points
 from moorage.framework.containment import Containment
 from moorage.framework.handle import Handle
+from moorage.framework.signatures import parameter_faults
 
 # Extension point, as the configuration spells it, to the methods that make a plugin extend it.
 POINT_METHODS: Final[dict[str, tuple[str, ...]]] = {
@@ -37,6 +40,65 @@ POINT_METHODS: Final[dict[str, tuple[str, ...]]] = {
 POINT_TYPES: Final[dict[str, str]] = {
     point: f"{point[0].upper()}{point[1:]}Plugin" for point in POINT_METHODS
 }
+
+METHODS: Final[dict[str, tuple[str, Callable[..., Any]]]] = {
+    "pre_enqueue": ("PreEnqueue", points.PreEnqueuePlugin.pre_enqueue),
+    "sort_key": ("QueueSort", points.QueueSortPlugin.sort_key),
+    "less": ("QueueSort", points.ComparingQueueSortPlugin.less),
+    "pre_filter": ("PreFilter", points.PreFilterPlugin.pre_filter),
+    "add_pod": ("PreFilter", points.PreFilterExtensions.add_pod),
+    "remove_pod": ("PreFilter", points.PreFilterExtensions.remove_pod),
+    "filter_node": ("Filter", points.NodeFilterPlugin.filter_node),
+    "filter": ("Filter", points.FilterPlugin.filter),
+    "post_filter": ("PostFilter", points.PostFilterPlugin.post_filter),
+    "pre_score": ("PreScore", points.PreScorePlugin.pre_score),
+    "score_node": ("Score", points.NodeScorePlugin.score_node),
+    "score": ("Score", points.ScorePlugin.score),
+    "normalize": ("NormalizeScore", points.NormalizePlugin.normalize),
+    "reserve": ("Reserve", points.ReservePlugin.reserve),
+    "unreserve": ("Reserve", points.ReservePlugin.unreserve),
+    "permit": ("Permit", points.PermitPlugin.permit),
+    "pre_bind_pre_flight": ("PreBind", points.PreBindPreFlightPlugin.pre_bind_pre_flight),
+    "pre_bind": ("PreBind", points.PreBindPlugin.pre_bind),
+    "bind": ("Bind", points.BindPlugin.bind),
+    "post_bind": ("PostBind", points.PostBindPlugin.post_bind),
+    "generate_placements": (
+        "PlacementGenerate",
+        group.PlacementGeneratePlugin.generate_placements,
+    ),
+    "score_placements": ("PlacementScore", group.PlacementScorePlugin.score_placements),
+    "events_to_register": ("events", points.EventsToRegister.events_to_register),
+}
+"""Every method the framework calls: its extension point, and the Protocol's method."""
+
+MAY_WAIT: Final = frozenset({"pre_bind", "bind", "post_bind"})
+"""Methods that run in the binding task and may be ``async def``."""
+
+NEEDED_BESIDE: Final = {"reserve": "unreserve", "add_pod": "remove_pod", "remove_pod": "add_pod"}
+"""Methods that come in pairs."""
+
+
+def class_faults(plugin_class: type[Any]) -> Iterator[str]:
+    """Yield the faults that keep a class from being a plugin, each as ``Point: what is wrong``."""
+    for method, (point, declared) in METHODS.items():
+        method_of_class = getattr(plugin_class, method, None)
+        if method_of_class is None:
+            continue
+        if not callable(method_of_class):
+            yield f"{point}: {method} is no method"
+            continue
+        wanted = list(inspect.signature(declared).parameters.values())[1:]
+        bound = not isinstance(
+            inspect.getattr_static(plugin_class, method), staticmethod | classmethod
+        )
+        shown = f"{method}({', '.join(p.name for p in wanted)})"
+        for fault in parameter_faults(method_of_class, wanted, skip_first=bound):
+            yield f"{point}: {method} {fault}: it is called as {shown}"
+        if method not in MAY_WAIT and inspect.iscoroutinefunction(method_of_class):
+            yield f"{point}: {method} is async, but only {', '.join(sorted(MAY_WAIT))} may wait"
+        other = NEEDED_BESIDE.get(method)
+        if other is not None and not hasattr(plugin_class, other):
+            yield f"{point}: {method} needs {other} beside it"
 
 
 class PluginEntry(msgspec.Struct, frozen=True):

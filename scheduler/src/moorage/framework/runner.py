@@ -22,6 +22,7 @@ from moorage.framework.meter import NOT_TIMED, POST_FILTER, PRE_FILTER, PRE_SCOR
 from moorage.framework.points import (
     PostFilterPlugin,
     PostFilterResult,
+    PreFilterOutcome,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
@@ -96,30 +97,6 @@ def _first_refusal(
         if not status.ok:
             return status
     return SUCCESS
-
-
-class PreFilterOutcome(msgspec.Struct, frozen=True):
-    """The outcome of all PreFilter plugins together.
-
-    Parameters
-    ----------
-    status
-        Success, the rejection that stands for every node, or Error.
-    node_names
-        The nodes the search is restricted to; None means all.
-    plugins
-        Names recorded for requeueing: the rejecting plugin, or the restricting plugins.
-    results
-        Each plugin's own status where it was not Success, in order.
-    restricted_by
-        Each restricting plugin's own node names.
-    """
-
-    status: Status
-    node_names: frozenset[str] | None = None
-    plugins: frozenset[str] = NO_NAMES
-    results: Mapping[str, Status] = {}
-    restricted_by: Mapping[str, frozenset[str]] = {}
 
 
 PreFilterAnswer = tuple[PreFilterResult | None, Status]

@@ -44,7 +44,6 @@ from moorage.service.attempts.extended_attempts import ExtendedAttempts
 from moorage.service.attempts.extenders import Connect, OpenExtenders
 from moorage.service.attempts.failure import FailureHandler
 from moorage.service.attempts.first_failure import FirstFailure
-from moorage.service.attempts.flushes import node_changed
 from moorage.service.attempts.outcomes import Outcomes
 from moorage.service.attempts.plugin_effects import ApiEffects
 from moorage.service.attempts.pump import Pump
@@ -64,6 +63,7 @@ from moorage.service.groups.disabled_groups.reports import DisabledGroupReports
 from moorage.service.groups.group_attempt import GroupAttempts
 from moorage.service.groups.group_status import GroupReports
 from moorage.service.groups.incomplete_groups import IncompleteGroups
+from moorage.service.groups.releases import node_changed
 from moorage.service.intake.catching_up import CatchUp
 from moorage.service.intake.ingest import NodeIngest, PodIngest, SucceededIngest
 from moorage.service.intake.kinds import lister_ingest, watched

@@ -134,12 +134,6 @@ class BackoffQueue:
                 heap.pop()
                 yield first
 
-    def next_release_ns(self) -> int | None:
-        """Return when `pop_completed` will next have a pod, wall-clock nanoseconds, or None."""
-        firsts = [heap.peek() for heap in (self.rejected, self.errored)]
-        ends = [self.expiry_ns(first) for first in firsts if first is not None]
-        return self._times.release_ns(min(ends)) if ends else None
-
     def queued_pods(self) -> list[QueuedPod]:
         """Return all pods, rejected ones first, each half in arrival order."""
         return self.rejected.queued_pods() + self.errored.queued_pods()

@@ -25,9 +25,9 @@ from moorage.config.gate_table import (
 from moorage.config.own import LoadedConfiguration
 from moorage.engine.select_node import TieBreak
 from moorage.framework.registry import Registry
-from moorage.service.attempts.flushes import node_changed
 from moorage.service.binding.waiting import WaitingPods
 from moorage.service.core import Core, CoreInputs, build_core
+from moorage.service.groups.releases import node_changed
 from moorage.service.intake.ingest import ListerIngest, NodeIngest, PodIngest, SucceededIngest
 from moorage.service.intake.kinds import WatchedKind, lister_ingest, watched
 from moorage.service.process.facts import Facts

@@ -157,7 +157,7 @@ def test_run_filters_over_some_rows_answers_in_their_order():
         NO.by("A"),
     ]
     assert filtered.passed.tolist() == [False, True, False]
-    assert filtered.tally.rejectors(given) == {"A"}
+    assert filtered.tally.rejectors(given.filters) == {"A"}
 
 
 def test_run_filters_raises_the_status_the_attempt_ends_with():

@@ -157,8 +157,8 @@ def test_rows_put_one_by_one_count_as_they_would_from_the_start(before, after, a
         columns[1].astype(np.uint8), columns[2].astype(np.int32), columns[0].astype(np.uint8)
     )
     assert followed.tally.reason_counts(table) == fresh.tally.reason_counts(table)
-    assert followed.tally.rejectors(profile) == fresh.tally.rejectors(profile)
-    assert followed.tally.pending(profile) == fresh.tally.pending(profile)
+    assert followed.tally.rejectors(profile.filters) == fresh.tally.rejectors(profile.filters)
+    assert followed.tally.pending(profile.filters) == fresh.tally.pending(profile.filters)
     expected_counts = Counter("abcdefghi"[reason - 1] for _, _, reason in rows if reason)
     assert followed.tally.reason_counts(table) == expected_counts
 

@@ -179,7 +179,7 @@ class Workload:
             if not late:
                 return
         expected = self._start_if_nobody_passes(job)
-        fits = self._room.reserve(self._groups, head, now_ns=self._now * SECOND)
+        fits = self._room.reserve(self._groups.decide_without, head, now_ns=self._now * SECOND)
         assert fits == (expected is not None), f"{job}: {fits}, {expected}"
         self._promised = expected
         if fits:

@@ -147,12 +147,6 @@ def verdict(
     return EXISTING if any(existing[pair] > 0 for pair in labels.items()) else None
 
 
-def skips_filter(pod: Pod, cluster: Cluster, namespaces: Namespaces) -> bool:
-    """Return whether PreFilter says Skip."""
-    existing, _, _ = counts(pod, cluster, namespaces)
-    return not existing and not required(near(pod)) and not required(away(pod))
-
-
 def sums(
     pod: Pod, cluster: Cluster, namespaces: Namespaces, hard: int, *, ignore: bool
 ) -> dict[tuple[str, str], int] | None:

@@ -5,11 +5,12 @@ The numbers follow single rows: from one preemptor to the next a few among thous
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from moorage.framework.diagnosis import Diagnosis, count_reasons
-from moorage.framework.profile import Profile
-from moorage.framework.runner import PreFilterOutcome
+from moorage.framework.points import Plugin, PreFilterOutcome
 from moorage.framework.status import Code, CodeArray, ReasonArray, ReasonTable
 
 PASSED = 255
@@ -50,14 +51,14 @@ class Tally:
         """Number of rows that passed."""
         return self._plugins.get(PASSED, 0)
 
-    def rejectors(self, profile: Profile) -> frozenset[str]:
+    def rejectors(self, filters: Sequence[Plugin]) -> frozenset[str]:
         """Return the plugins that rejected any row."""
         counts = self._plugins
-        return frozenset(plugin.name for i, plugin in enumerate(profile.filters) if counts.get(i))
+        return frozenset(plugin.name for i, plugin in enumerate(filters) if counts.get(i))
 
-    def pending(self, profile: Profile) -> frozenset[str]:
+    def pending(self, filters: Sequence[Plugin]) -> frozenset[str]:
         """Return the plugins that answered Pending for any row."""
-        return frozenset(profile.filters[i].name for i, count in self._pending.items() if count)
+        return frozenset(filters[i].name for i, count in self._pending.items() if count)
 
     def reason_counts(self, reasons: ReasonTable) -> dict[str, int]:
         """Return how many rows fail for each single reason."""

@@ -13,13 +13,12 @@ ANL/IBM SP scheduling system" (1995): only the first in the queue has a reservat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
 import numpy as np
 
-from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
@@ -29,6 +28,9 @@ from moorage.snapshot.view import NodeView
 
 EndOf: TypeAlias = Callable[[PodInfo, int], int | None]
 """(pod, now in wall-clock ns) -> when it ends, wall-clock ns; a pod without a node starts now."""
+
+DecideWithout: TypeAlias = Callable[[GroupKey, Sequence[PodInfo], Collection[str]], GroupDecision]
+"""(group, its pods, uids) -> the decision as if the pods with these uids were gone."""
 
 Rank: TypeAlias = tuple[int, int]
 """(-priority, when first queued in wall-clock ns): the smaller rank comes first."""
@@ -91,7 +93,7 @@ class ReservedRoom:
         self._end_of = end_of
         self.reservation: Reservation | None = None
 
-    def reserve(self, cycle: GroupCycle, head: Head, *, now_ns: int) -> bool:
+    def reserve(self, decide: DecideWithout, head: Head, *, now_ns: int) -> bool:
         """Hold room for a group from now on; returns whether there is a moment at which it fits.
 
         The cost is an attempt of the group for each halving of the known ends. Whatever was held
@@ -113,7 +115,7 @@ class ReservedRoom:
         while low < high:
             # The last one first: most groups that cannot be helped are found at once.
             middle = high - 1 if best is None else (low + high) // 2
-            decision = cycle.decide_without(head.key, head.pods, uids[: counts[middle]])
+            decision = decide(head.key, head.pods, uids[: counts[middle]])
             if decision.outcome is GroupOutcome.PLACED:
                 best, high = (counts[middle], decision), middle
             elif best is None:

@@ -13,9 +13,8 @@ from moorage.engine.attempt import Attempt
 from moorage.engine.filters.filter_results import FilterResults
 from moorage.engine.filters.nominated import comes_first, filter_nominated
 from moorage.engine.reuse.shapes import BUDGET_BYTES, Shape, ShapeCache
-from moorage.framework.points import ScoreArray
+from moorage.framework.points import PreFilterOutcome, ScoreArray
 from moorage.framework.profile import Profile
-from moorage.framework.runner import PreFilterOutcome
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 

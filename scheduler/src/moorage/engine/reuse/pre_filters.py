@@ -13,11 +13,10 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from moorage.engine.attempt import Attempt
 from moorage.framework.caches import Changes
 from moorage.framework.cycle_state import CycleState, StateKey
-from moorage.framework.points import PreFilterPlugin
+from moorage.framework.points import PreFilterOutcome, PreFilterPlugin
 from moorage.framework.profile import Profile
 from moorage.framework.runner import (
     PreFilterAnswer,
-    PreFilterOutcome,
     pre_filter_one,
     run_pre_filter,
 )

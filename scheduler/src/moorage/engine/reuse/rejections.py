@@ -13,9 +13,9 @@ from typing import Final
 from moorage.engine.answers import Rejection
 from moorage.engine.attempt import Attempt
 from moorage.framework.caches import Changes
+from moorage.framework.points import PreFilterOutcome
 from moorage.framework.preemption import EXPLAIN
 from moorage.framework.profile import Profile
-from moorage.framework.runner import PreFilterOutcome
 
 # Rejections that a shape keeps; above this, all are forgotten. A guess.
 _KEPT_MOST: Final = 64

@@ -125,7 +125,7 @@ class Backfill:
                 return  # the head keeps its reservation until the start that was computed
             if reservation.head.key != head.key and reservation.head.rank <= head.rank:
                 return
-        if self._room.reserve(self._cycles[first.profile], head, now_ns=wall_ns):
+        if self._room.reserve(self._cycles[first.profile].decide_without, head, now_ns=wall_ns):
             assert self._room.reservation is not None, "room was held"
             seconds = (self._room.reservation.start_ns - wall_ns) / NS_PER_SECOND
             _log.info(
@@ -202,7 +202,7 @@ class Backfill:
         profile = reservation.head.pods[0].pod.spec.scheduler_name
         held_back, self._delayed = self._delayed, {}
         if not self._room.reserve(
-            self._cycles[profile], reservation.head, now_ns=self._clock.now_ns()
+            self._cycles[profile].decide_without, reservation.head, now_ns=self._clock.now_ns()
         ):
             self._not_before_ns[reservation.head.key] = self._clock.monotonic_ns() + _AGAIN_NS
             self._room.release()

@@ -22,7 +22,6 @@ from moorage.engine.decision import Decision
 from moorage.service.questions.folding.folds import Fold, fold
 from moorage.service.questions.folding.group_reason import with_group_reasons
 from moorage.snapshot.pod_info import PodInfo
-from moorage.virtual.deciding_half import ClusterInputs
 from moorage.virtual.live_objects import fresh
 from moorage.virtual.model import ClusterModel
 from moorage.what_if.capacity.group_filling import GroupFilling
@@ -54,8 +53,8 @@ class Kind(msgspec.Struct, frozen=True):
     shelves: tuple[str, ...] = ()
 
 
-def room_for(inputs: ClusterInputs, mix: Sequence[Kind], *, most: int) -> Room:
-    """Place pods until one finds no node.
+def room_in(scene: Scene, mix: Sequence[Kind], *, most: int) -> Room:
+    """Place pods until one finds no node, in a scene that has just begun.
 
     Parameters
     ----------
@@ -69,11 +68,6 @@ def room_for(inputs: ClusterInputs, mix: Sequence[Kind], *, most: int) -> Room:
     UsageError
         No profile serves the pods' schedulerName, or a pod would have to wait for others.
     """
-    return room_in(scene_of(ClusterModel(inputs)), mix, most=most)
-
-
-def room_in(scene: Scene, mix: Sequence[Kind], *, most: int) -> Room:
-    """Do the same in a scene that has just begun."""
     scene.model.settle()
     filling = _Filling(scene)
     mixes = 0
@@ -201,25 +195,6 @@ class _Filling:
             refused=bool(self._refused_because) and not reached_most,
             limit=limit,
         )
-
-
-def nodes_needed(
-    inputs: ClusterInputs, shapes: Sequence[tuple[str, Mapping[str, Any]]]
-) -> list[Need]:
-    """Add nodes of each shape, one after another, until no pod waits or nodes take none.
-
-    Parameters
-    ----------
-    shapes
-        Name and manifest of each shape to try; see `moorage.what_if.capacity.shapes`.
-    """
-    needs = []
-    for shape in shapes:
-        need = need_of(ClusterModel(inputs), shape)
-        if need is None:
-            return []
-        needs.append(need)
-    return needs
 
 
 def need_of(model: ClusterModel, shape: tuple[str, Mapping[str, Any]]) -> Need | None:

@@ -57,18 +57,6 @@ def shapes_to_try(model: ClusterModel) -> Shapes:
     return Shapes(shapes, [node.name for node in left_out], labels)
 
 
-def shapes_of(objects: ClusterObjects, labels: Collection[str] | None = None) -> list[Shape]:
-    """Return the shapes of the nodes, each named by its first node, the smallest first.
-
-    Parameters
-    ----------
-    labels
-        The label keys that make a difference; None for all of them.
-    """
-    first = sorted((nodes[0] for nodes in _grouped(objects, labels)), key=_size)
-    return [(node.name, _manifest(node)) for node in first]
-
-
 def differences(
     manifests: Sequence[Mapping[str, Any]], labels: Collection[str] | None = None
 ) -> list[dict[str, str]]:
