@@ -198,6 +198,14 @@ PREFIX = "creating profile for scheduler name a: "
             ["score plugins: total score of Score plugins could overflow"],
             id="a negative weight before another plugin",
         ),
+        pytest.param(
+            {
+                "score": {"enabled": refs(("A", -1)), "disabled": refs("*")},
+                "multiPoint": multi("B"),
+            },
+            ["score plugins: total score of Score plugins could overflow"],
+            id="a negative weight before a plugin of multiPoint that score disables",
+        ),
     ],
 )
 def test_start_up_errors_are_all_told(plugins, expected):

@@ -218,13 +218,13 @@ class _Expansion:
         return ProfileSpec(
             scheduler_name=self._profile.scheduler_name,
             points=points,
-            score_weights=self._weights(points["score"], self._plugins.score),
+            score_weights=self._weights("score", points, self._plugins.score),
             plugin_args=self._args(names),
             percentage_of_nodes_to_score=_percentage(
                 own.percentage_of_nodes_to_score, shared.percentage_of_nodes_to_score
             ),
             placement_weights=self._weights(
-                points["placementScore"], self._plugins.placement_score
+                "placementScore", points, self._plugins.placement_score
             ),
             percentage_of_placements_to_score=_percentage(
                 own.percentage_of_placements_to_score, shared.percentage_of_placements_to_score
@@ -293,14 +293,18 @@ class _Expansion:
                 f'at least one bind plugin is needed for profile with scheduler name "{name}"'
             )
 
-    def _weights(self, scorers: Sequence[str], lists: PluginSet) -> dict[str, int]:
+    def _weights(
+        self, point: str, points: Mapping[str, tuple[str, ...]], lists: PluginSet
+    ) -> dict[str, int]:
+        # Upstream adds up the weights of all plugins that can score, also of multiPoint plugins
+        # that the point disables.
         weights: dict[str, int] = {}
         for ref in (*lists.enabled, *self._plugins.multi_point.enabled):
-            weights.setdefault(ref.name, ref.weight or 1)
-        weights = {name: weight for name, weight in weights.items() if name in scorers}
+            if self._known.find(ref.name) is not None and self._known.extends(ref.name, point):
+                weights.setdefault(ref.name, ref.weight or 1)
         if _overflows(weights.values()):
             self._fault("score plugins: total score of Score plugins could overflow")
-        return {name: weights[name] for name in scorers}
+        return {name: weights[name] for name in points[point]}
 
     def _args(self, names: Iterable[str]) -> dict[str, Any]:
         configured = {entry.name: entry.args for entry in self._profile.plugin_config}
