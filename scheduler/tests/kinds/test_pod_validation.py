@@ -288,7 +288,7 @@ def test_valid_pods_are_accepted(spec):
         pytest.param(
             {"topologySpreadConstraints": spread()["topologySpreadConstraints"] * 2},
             [
-                "spec.topologySpreadConstraints[1].{topologyKey, whenUnsatisfiable}: Duplicate "
+                "spec.topologySpreadConstraints[0].{topologyKey, whenUnsatisfiable}: Duplicate "
                 'value: "{zone, DoNotSchedule}"'
             ],
             id="the same constraint twice",

@@ -147,15 +147,14 @@ _constraint = rules(
 def check_spread(constraints: Any, field: str) -> list[FieldError]:
     """Check topology spread constraints; a topology may be named once for each reaction."""
     errors = []
-    pairs: set[tuple[str, str]] = set()
-    for index, entry in enumerate(objects({"": constraints}, "")):
+    entries = objects({"": constraints}, "")
+    pairs = [(text(one, "topologyKey"), text(one, "whenUnsatisfiable")) for one in entries]
+    for index, (entry, pair) in enumerate(zip(entries, pairs, strict=True)):
         where = f"{field}[{index}]"
         errors += _constraint(entry, where)
-        pair = (text(entry, "topologyKey"), text(entry, "whenUnsatisfiable"))
-        if pair in pairs:
+        if pair in pairs[index + 1 :]:  # Upstream names the earlier one.
             place = f"{where}.{{topologyKey, whenUnsatisfiable}}"
             errors.append(duplicate(place, f"{{{pair[0]}, {pair[1]}}}"))
-        pairs.add(pair)
     return errors
 
 
