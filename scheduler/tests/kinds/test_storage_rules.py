@@ -39,6 +39,13 @@ def csi(**fields: Any) -> Obj:
     return {"csi": {"driver": "d", "volumeHandle": "h", **fields}}
 
 
+def on_nodes(label: str) -> Obj:
+    expressions = [{"key": label, "operator": "Exists"}]
+    return {
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": expressions}]}}
+    }
+
+
 def topologies(*terms: Obj) -> Obj:
     return named("storageclasses", provisioner="d", allowedTopologies=list(terms))
 
@@ -300,6 +307,23 @@ SMALLER = "spec.resources.requests.storage: Forbidden: field can not be less tha
             {"volumeMode": "Block"},
             ['volumeMode: Invalid value: "Block": field is immutable'],
             id="another mode",
+        ),
+        pytest.param(
+            volume(**csi(), **on_nodes("failure-domain.beta.kubernetes.io/zone")),
+            on_nodes("topology.kubernetes.io/zone"),
+            [],
+            id="nodes by the stable label in place of its beta label",
+        ),
+        pytest.param(
+            volume(**csi(), **on_nodes("topology.kubernetes.io/zone")),
+            on_nodes("failure-domain.beta.kubernetes.io/zone"),
+            [
+                'nodeAffinity: Invalid value: {"required":{"nodeSelectorTerms":[{'
+                '"matchExpressions":[{"key":"failure-domain.beta.kubernetes.io/zone",'
+                '"operator":"Exists"}]}]}}: field is immutable, except for updating from beta '
+                "label to GA"
+            ],
+            id="nodes by the beta label again",
         ),
         pytest.param(
             csi_node(driver()),

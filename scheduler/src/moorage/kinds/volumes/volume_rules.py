@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from moorage.api.names import (
     dns_label_faults,
@@ -206,6 +206,26 @@ check_inline_volume: Rule = rules(("accessModes", needed()), _common, _of_inline
 """Check the spec of a volume that is written into its attachment."""
 
 
+_STABLE_LABELS: Final = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+}
+
+
+def _same_affinity(new: Any, old: Any) -> bool:
+    """Whether two affinities are the same, where a stable label may replace its beta label."""
+    if isinstance(new, dict) and isinstance(old, dict):
+        return new.keys() == old.keys() and all(
+            _same_affinity(new[name], old[name]) for name in old
+        )
+    if isinstance(new, list) and isinstance(old, list):
+        return len(new) == len(old) and all(map(_same_affinity, new, old))
+    return new == old or (isinstance(old, str) and _STABLE_LABELS.get(old) == new)
+
+
 def check_volume_change(new: Obj, old: Obj) -> list[FieldError]:
     """Check what may change of a persistent volume; the paths are upstream's."""
     spec, before = child(new, "spec"), child(old, "spec")
@@ -221,8 +241,9 @@ def check_volume_change(new: Obj, old: Obj) -> list[FieldError]:
         errors.append(forbidden("spec.persistentvolumesource", detail))
     errors += unchanging("volumeMode")(spec, before)
     affinity, name = before.get("nodeAffinity"), "volumeAttributesClassName"
-    if affinity is not None and spec.get("nodeAffinity") != affinity:
-        errors.append(immutable("nodeAffinity", spec.get("nodeAffinity")))
+    if affinity is not None and not _same_affinity(spec.get("nodeAffinity"), affinity):
+        detail = "field is immutable, except for updating from beta label to GA"
+        errors.append(invalid("nodeAffinity", spec.get("nodeAffinity"), detail))
     if before.get(name) is not None and spec.get(name) is None:
         errors.append(forbidden(f"spec.{name}", "update from non-nil value to nil is forbidden"))
     return errors
