@@ -1,7 +1,8 @@
-"""Time limits of the calls that the page and the scheduler's port answer.
+"""Limits of the calls that the page and the scheduler's port answer.
 
-The API server has the same limits (`moorage_sandbox.apiserver.wire.connection`). Without them
-anybody who reaches a port could hold all files of the process with calls that are sent by half.
+The API server has the same limits (`moorage_sandbox.apiserver.wire.connection`). Without limits of
+time anybody who reaches a port could hold all files of the process with calls that are sent by
+half. No body is inflated: none that is asked for is large, and the limits count what is sent.
 """
 
 from __future__ import annotations
@@ -75,7 +76,11 @@ class TimedRunner(web.AppRunner):
     def __init__(self, app: web.Application, *, shutdown_seconds: float) -> None:
         idle = real_seconds(IDLE_SECONDS)
         super().__init__(
-            app, access_log=None, shutdown_timeout=shutdown_seconds, keepalive_timeout=idle
+            app,
+            access_log=None,
+            shutdown_timeout=shutdown_seconds,
+            keepalive_timeout=idle,
+            auto_decompress=False,  # `whole_body` refuses an encoding
         )
 
     async def _make_server(self) -> Any:
@@ -92,12 +97,20 @@ async def whole_body(request: web.BaseRequest) -> bytes:
     ------
     aiohttp.web.HTTPRequestTimeout
         It did not arrive in time.
+    aiohttp.web.HTTPUnsupportedMediaType
+        It is encoded.
+    aiohttp.web.HTTPBadRequest
+        The caller hung up in its middle; nobody reads this.
     """
+    if request.headers.get("Content-Encoding", "").lower() not in ("", "identity"):
+        raise web.HTTPUnsupportedMediaType(text="send the body without Content-Encoding\n")
     try:
         async with asyncio.timeout(real_seconds(BODY_SECONDS)):
             return await request.read()
     except TimeoutError:
         raise web.HTTPRequestTimeout(text="the body did not arrive in time\n") from None
+    except ConnectionError:
+        raise web.HTTPBadRequest(text="the caller has hung up\n") from None
 
 
 async def while_connected(request: web.BaseRequest, work: Coroutine[Any, Any, T]) -> T:

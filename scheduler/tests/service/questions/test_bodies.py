@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import ssl
 from collections.abc import AsyncIterator
@@ -116,6 +117,51 @@ async def test_a_body_is_answered_or_refused(
         assert (answer.status, reason, answer.headers.get("Retry-After")) == expected
 
 
+async def call(
+    url: str, body: bytes, header: str, length: int
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Send a call with one more header over a connection of its own."""
+    host, port = url.removeprefix("https://").split(":")
+    tls = ssl.create_default_context()
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    reader, writer = await asyncio.open_connection(host, int(port), ssl=tls)
+    head = f"POST {CARRY} HTTP/1.1\r\nHost: {host}\r\n{header}\r\nContent-Length: {length}\r\n\r\n"
+    writer.write(head.encode() + body)
+    return reader, writer
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body", "status"),
+    [
+        pytest.param("gzip", gzip.compress(b'{"things":["brick"]}'), 415, id="a compressed body"),
+        pytest.param("gzip", b'{"things":["brick"]}', 415, id="a plain body that is called gzip"),
+        pytest.param("deflate", b"5", 415, id="a plain body that is called deflate"),
+        pytest.param("br", b"{", 415, id="a plain body that is called brotli"),
+        pytest.param("x", b"{", 415, id="an unknown encoding"),
+        pytest.param("Identity", b'{"things":["brick"]}', 200, id="a body that is not encoded"),
+    ],
+)
+async def test_an_encoded_body_is_refused(
+    served: str, encoding: str, body: bytes, status: int
+) -> None:
+    reader, writer = await call(served, body, f"Content-Encoding: {encoding}", len(body))
+    assert (await reader.readline()).split()[1] == str(status).encode()
+    writer.close()
+
+
+async def test_a_caller_may_hang_up_in_the_middle_of_a_body(
+    served: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    _reader, stopped = await call(served, b"{", "Accept: */*", length=2)
+    for hang_up in (stopped.transport.abort, stopped.close):
+        # The answer to a later call shows that the server has seen what came before.
+        reader, writer = await call(served, b'{"things":["brick"]}', "Accept: */*", length=20)
+        assert (await reader.readline()).split()[1] == b"200"
+        writer.close()
+        hang_up()
+    assert [each.message for each in caplog.records] == []
+
+
 async def test_an_answer_is_given_up_when_its_caller_hangs_up() -> None:
     began, ended = asyncio.Event(), asyncio.Event()
 
@@ -129,12 +175,7 @@ async def test_an_answer_is_given_up_when_its_caller_hangs_up() -> None:
 
     question = msgspec.structs.replace(QUESTION, ask=without_end)
     async with serving(question) as url:
-        host, port = url.removeprefix("https://").split(":")
-        tls = ssl.create_default_context()
-        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
-        _reader, writer = await asyncio.open_connection(host, int(port), ssl=tls)
-        call = f"POST {CARRY} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 2\r\n\r\n{{}}"
-        writer.write(call.encode())
+        _reader, writer = await call(url, b"{}", "Accept: */*", length=2)
         await began.wait()
         writer.transport.abort()
         await ended.wait()  # the test's timeout is the bound
