@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from moorage.cli.rows.text import Shown
 from moorage.cli.what_if.text import report
-from moorage.what_if.consequences import ChangeComparison, End, Loss, Move, Start, Waiting
+from moorage.what_if.consequences import (
+    ChangeComparison,
+    End,
+    Loss,
+    Move,
+    NotEvicted,
+    Start,
+    Waiting,
+)
 from moorage.what_if.fullness import Use, UseChange
 
 WHY = "0/9 nodes are available: 9 Insufficient cpu. " + "preemption: none of them helps. " * 3
@@ -55,6 +65,40 @@ def test_members_of_a_group_that_waits_as_one_have_its_reason() -> None:
     rows = [line.split()[-1] for line in lines(found, Shown()) if "pod/m" in line]
     assert rows == ["GroupUnschedulable", "GroupUnschedulable"]
     assert "     2  default/pod/m2, …  GroupUnschedulable" in lines(found, Shown())
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        pytest.param({}, False, id="the only node"),
+        pytest.param({"lost": (Loss("default/b", "n1"),)}, False, id="a loss of the same node"),
+        pytest.param({"lost": (Loss("default/b", "n2"),)}, True, id="a loss of another node"),
+        pytest.param(
+            {"moves": (Move("default/b", "n2", "default/c", "n3"),)}, True, id="a move from another"
+        ),
+        pytest.param(
+            {"moves": (Move("default/b", "n2", "default/c", "n3", evicted_by="default/d"),)},
+            False,
+            id="an eviction from another node",
+        ),
+        pytest.param(
+            {"newly_pending": (Waiting("default/b", WHY, "default/b on n2"),)},
+            True,
+            id="a pod of another node that waits",
+        ),
+        pytest.param(
+            {"newly_pending": (Waiting("default/b", WHY, "new"),)},
+            False,
+            id="a pod that waits and had no node",
+        ),
+    ],
+)
+def test_several_drains_of_which_one_waits_are_said_to_be_apart(
+    other: dict[str, Any], said: bool
+) -> None:
+    stuck = NotEvicted("default/a", "n1", "the disruption budget web needs 1 healthy pod and has 1")
+    text = " ".join(" ".join(lines(course(not_evicted=(stuck,), **other), Shown())).split())
+    assert ("One kubectl drain of several nodes drains them in turn" in text) is said
 
 
 def test_no_more_rows_than_were_asked_for() -> None:

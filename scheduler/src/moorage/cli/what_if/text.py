@@ -24,6 +24,10 @@ _ORDER: Final = (
     "Which pods get a node depends on the order in which their owners make them again; another "
     "order comes out differently."
 )
+_IN_TURN: Final = (
+    "Each node is taken to be drained by a command of its own. One kubectl drain of several nodes "
+    "drains them in turn: where it waits, the nodes after it keep their pods."
+)
 
 
 class ChangeReport(ChangeComparison, frozen=True, kw_only=True, rename="camel"):
@@ -84,8 +88,19 @@ def remarks(course: ChangeComparison) -> Iterator[str]:
     """Yield sentences about the whole course."""
     if course.order_matters:
         yield _ORDER
+    if course.not_evicted and len(_left_nodes(course)) > 1:
+        yield _IN_TURN
     if not course.is_quiet:
         yield "It does not come to rest: pods are tried again and again."
+
+
+def _left_nodes(course: ChangeComparison) -> set[str]:
+    """Return the nodes that pods leave, or would if budgets let them."""
+    leaving = [each.from_node for each in course.moves if not each.evicted_by]
+    pending = [each.was for each in course.newly_pending if not each.evicted_by]
+    leaving += [was.rpartition(" on ")[2] for was in pending if " on " in was]
+    leaving += [each.node for each in course.lost] + [each.node for each in course.not_evicted]
+    return set(leaving)
 
 
 def _section(section: Section, shown: Shown | None) -> list[str]:
