@@ -120,6 +120,26 @@ def test_a_pod_that_leaves_anyway_comes_back_last() -> None:
     assert victims == {"": ("default/b",), "a": ("default/a",)}
 
 
+def test_a_pod_that_leaves_anyway_costs_nothing() -> None:
+    """Not even where a spent budget protects it: no eviction is needed."""
+    past = history(started(a_pod("a", "n1", labels=WEB), 1), started(a_pod("b", "n2"), 1))
+    candidates = {}
+    for node, uid in (("n1", "a"), ("n2", "b")):
+        candidate = candidate_on(
+            node,
+            a_pod("p", priority=9),
+            past,
+            budgets=[budget(0)],
+            leaving={"a"},
+            now_ns=NOW_NS,
+            fits=room_of({uid: 1}, 1),
+        )
+        assert candidate is not None
+        candidates[node] = candidate
+    assert candidates["n1"].violations == 0
+    assert best_nodes(candidates) == ["n1"]
+
+
 def test_no_candidate_is_better_than_one_with_lesser_victims() -> None:
     low = history(started(a_pod("a", "n1", priority=-5), 1), started(a_pod("b", "n2"), 1))
     candidates = {}

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
 from moorage.base.clock import parse_rfc3339
 from moorage_lab.fault_sim.history import History, Obj, name_of, priority_of
+
+_LOWEST: Final = -(2**31) - 1
+"""Below every priority: the cost where nobody is lost who would stay otherwise."""
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -63,7 +67,8 @@ def candidate_on(
     Kubernetes v1.36 ``pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go``
     (SelectVictimsOnNode): every pod of lower priority leaves, and comes back as far as the pod
     still fits, those first that a spent budget protects, then the more important ones. Those that
-    leave anyway come back last of all, other than in kube-scheduler: see the deviations.
+    leave anyway come back last of all, and cost nothing, other than in kube-scheduler: see the
+    deviations.
     """
     lower = [each for each in history.on_node(node) if priority_of(each) < priority_of(pod)]
     if not lower or not fits(map(_uid, lower)):
@@ -80,12 +85,13 @@ def candidate_on(
         if fits(others):
             del gone[_uid(each)]
     victims = [each for each in lower if _uid(each) in gone]
-    violations = sum(_uid(each) in protected for each in victims)
-    priorities = [priority_of(each) for each in victims]
+    lost = [each for each in victims if _uid(each) not in leaving]
+    violations = sum(_uid(each) in protected for each in lost)
+    priorities = [priority_of(each) for each in lost]
     return Candidate(
         tuple(map(name_of, victims)),
         violations,
-        (violations, max(priorities, default=0), sum(each + 2**31 for each in priorities)),
+        (violations, max(priorities, default=_LOWEST), sum(each + 2**31 for each in priorities)),
         len(set(ranks.values())) == len(ranks),
     )
 
