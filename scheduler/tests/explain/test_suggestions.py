@@ -470,6 +470,15 @@ def _full(*amounts: str, node: str = "n", **fields: Any) -> list[Manifest]:
             id="a budget that allows one of them",
         ),
         pytest.param(_full(*["500m"] * 8), "2500m", None, id="five pods are too many"),
+        pytest.param(
+            [
+                node_manifest("n"),
+                *(_of("ReplicaSet", "x", _running(name, "n", cpu="2")) for name in ("a", "b")),
+            ],
+            "4",
+            None,
+            id="a replacement would take the room of the first before the last has left",
+        ),
     ],
 )
 def test_several_pods_of_a_node_may_have_to_go(

@@ -120,13 +120,18 @@ def _place_elsewhere(trying: Trying, row: int, pod: PodInfo) -> str:
 
 
 def _several(trying: Trying, rows: Rows) -> Iterator[RankedSuggestion]:
-    """Yield the least important pods of one row whose leaving together is enough."""
+    """Yield the least important pods of one row whose leaving together is enough.
+
+    None that a controller makes again: the first of the others would take the room back before the
+    last has left.
+    """
     inquiry = trying.inquiry
     snapshot, what_if = inquiry.snapshot, SearchWhatIf(inquiry.search, NodeStatuses(inquiry.search))
     least: tuple[tuple[bool, int, int], int, Sequence[PodInfo]] | None = None
     for row in rows.tolist():
         placed = pods_to_evict(inquiry, np.array([row]), alone=False)
-        pods = _fewest(what_if, row, [pod for _, pod in placed][:_SEVERAL_MOST])
+        alone = [pod for _, pod in placed if _owner(pod) not in _REPLACING]
+        pods = _fewest(what_if, row, alone[:_SEVERAL_MOST])
         if len(pods) < 2:
             continue
         protected = bool(budgets_against(snapshot, [each.pod for each in pods]))
@@ -136,11 +141,7 @@ def _several(trying: Trying, rows: Rows) -> Iterator[RankedSuggestion]:
     if least is None:
         return
     _, row, pods = least
-    makers = sorted({_owner(each) for each in pods} & _REPLACING)
-    again = (
-        f"; {' and '.join(makers)} make others, which need places of their own" if makers else ""
-    )
-    rest = f"from {snapshot.names[row]}{again}"
+    rest = f"from {snapshot.names[row]}"
     text, allowed = evictions_text(snapshot, [each.pod for each in pods], rest)
     size = EVICT + 0.05 * (len(pods) - 1) if allowed else AGAINST_BUDGET
     yield RankedSuggestion(size, _suggestion(trying, "evict", text, row, pods))
